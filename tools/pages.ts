@@ -108,6 +108,7 @@ ${rejects.join('\n')}
 |---|---|
 | \`too_many_rejects\` | More records were refused than \`max_errors\` allows; nothing was written. |
 | \`guard_exceeded\` | More would have been changed or removed than \`max_changed\` or \`max_removed_values\` allows; nothing was written. |
+| \`hold_expired\` | The guard held the load, and nobody decided within \`FILE_RETENTION_DAYS\`; nothing was written. |
 | \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
 | \`all_records_refused\` | Every record was refused; the message gives the likely reason. |
 | \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused; the rest was not read and nothing was written. A load with \`max_errors\`, and mended records, go on. |

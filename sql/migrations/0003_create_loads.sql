@@ -28,6 +28,11 @@ create table sluice.loads (
   max_errors bigint,
   max_changed bigint,
   max_removed_values bigint,
+  guard jsonb,
+  held_at timestamptz,
+  held_for jsonb,
+  decided_at timestamptz,
+  decided_by jsonb,
   on_drift text,
   planned_at timestamptz,
   plan_cursor pg_snapshot,
@@ -76,7 +81,9 @@ create table sluice.loads (
   constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot')),
-  constraint loads_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
+  constraint loads_status_check check (status in ('queued', 'processing', 'held', 'completed', 'failed', 'cancelled')),
+  constraint loads_held_is_explained check ((held_for is not null) = (held_at is not null) and (status <> 'held' or held_at is not null)),
+  constraint loads_decided_was_held check (decided_at is null or held_at is not null),
   constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
   constraint loads_on_drift_check check (on_drift in ('refuse', 'proceed')),
   constraint loads_plan_has_time check ((plan is not null) = (plan_ended_at is not null)),
@@ -106,6 +113,9 @@ comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8
 comment on column sluice.loads.rules_version is 'The rules of its environment that it was accepted with; null: there were none.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
+comment on column sluice.loads.guard is 'What its file is expected to be; null: anything. If it is not, the load is held.';
+comment on column sluice.loads.held_for is 'The figures of the file that were not as expected when it was held last.';
+comment on column sluice.loads.decided_by is 'The origin of the request that released or discarded it when it was held.';
 comment on column sluice.loads.end_cursor is
   'What had been committed when the load ended: mended records yield to changes since (sluice.changes). Null until then.';
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
@@ -131,6 +141,7 @@ comment on column sluice.loads.has_event_types is
   'Some record has an event_type: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
+create index loads_held_idx on sluice.loads (environment_id) where status = 'held';
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
 create index loads_undoes_idx on sluice.loads (environment_id) where undoes is not null;
 create index loads_amends_idx on sluice.loads (amends) where amends is not null;

@@ -10,7 +10,7 @@ select
     'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
     'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
   ) as counts,
-  status in ('queued', 'processing') as is_cancellable,
+  status in ('queued', 'processing', 'held') as is_cancellable,
   status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused'
     and (file_ref is not null or (type in ('undo', 'join') and chunk_count = 0))
     as is_retryable

@@ -18,7 +18,7 @@ create table sluice.notification_subscriptions (
   constraint notification_subscriptions_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint notification_subscriptions_channel_check check (channel in ('webhook', 'email')),
   constraint notification_subscriptions_outcomes_check check (
-    outcomes <@ array['completed', 'completed_with_rejects', 'failed', 'cancelled'] and cardinality(outcomes) > 0
+    outcomes <@ array['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] and cardinality(outcomes) > 0
   ),
   constraint notification_subscriptions_job_kinds_check check (
     job_kinds <@ array['load', 'export', 'schedule'] and cardinality(job_kinds) > 0

@@ -27,7 +27,7 @@ export const jobFields = {
   type: choice([...loadTypes, 'export', ...deletionTypes], 'Type of the job.'),
   status: choice(
     loadStatuses,
-    'Status: queued → processing → completed, failed or cancelled. A job that refused some of its records is completed.',
+    'Status: queued → processing → completed, failed or cancelled. A load is held while its guard waits for a person. A job that refused some of its records is completed.',
     'completed',
   ),
   filename: text('For a load, the name of the file as sent; for other jobs, their subject.', 'users.csv'),
@@ -89,6 +89,17 @@ export const progress = Type.Number({
   examples: [1],
 });
 
+export const origin = (description: string) =>
+  orNull(
+    object(
+      {
+        kind: choice(originKinds, 'Kind of origin.'),
+        name: orNull(text('ID of the key, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt')),
+      },
+      description,
+    ),
+  );
+
 export const jobHistory = component(
   'JobHistory',
   object(
@@ -100,15 +111,7 @@ export const jobHistory = component(
           '7f9c1a52-0c4e-4c5e-9b0d-0d8f6f0f2a11',
         ),
       ),
-      origin: orNull(
-        object(
-          {
-            kind: choice(originKinds, 'Kind of origin.'),
-            name: orNull(text('ID of the key, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt')),
-          },
-          'What started the job. Null if it is not known.',
-        ),
-      ),
+      origin: origin('What started the job. Null if it is not known.'),
       parameters: record({
         additionalProperties: true,
         description: 'Parameters of the job. Long lists are cut.',
@@ -118,7 +121,7 @@ export const jobHistory = component(
       phases: Type.Array(
         object({
           phase: text(
-            '`accepted`, `started`, `planned` (the plan is complete), `applied` (loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (the last chunk of a load is done), `repeats_resolved`, `snapshot` (exports only), `completed`, `failed` or `cancelled`.',
+            '`accepted`, `started`, `planned` (the plan is complete), `applied` (loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (the last chunk of a load is done), `repeats_resolved`, `held` (the guard stopped it), `decided` (it was released or discarded), `snapshot` (exports only), `completed`, `failed` or `cancelled`.',
             'accepted',
           ),
           at: time('When the job reached the phase.'),

@@ -19,6 +19,7 @@ import {
   jobFields,
   lastError,
   listItemFields,
+  origin,
   progress,
   queuePosition,
 } from './job.ts';
@@ -187,6 +188,24 @@ export const jobDetail = component(
         0,
       ),
       failure: orNull(failure),
+      held: orNull(
+        object(
+          {
+            at: time('When it was held.', '2026-11-20T11:58:59.962Z'),
+            reasons: Type.Array(
+              object({
+                figure: choice(['rows', 'columns', 'rejected'], 'The figure that is not as expected.'),
+                message: text('A sentence for a person.', '412 rows; usual: 745 to 1,256'),
+              }),
+              { description: 'What is not as expected.' },
+            ),
+            decided_at: orNull(time('When it was released or discarded. Null until then.'), null),
+            decided_by: origin('Who released or discarded it. Null if that is not known.'),
+          },
+          'Why its guard held the job. Null if it did not.',
+        ),
+        null,
+      ),
       last_error: lastError,
       attempts: ordinal('Number of times the job was begun. A retry adds one.'),
       rows_per_second: orNull(

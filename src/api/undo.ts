@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
+import { guardPattern, guardRule } from '../domain/guards.ts';
 import {
   MAX_PROPERTY_NAME_CHARS,
   MAX_SHOWN_LATER_LOADS,
   MAX_UNDONE_JOBS,
   MAX_UNDONE_PROPERTIES,
 } from '../domain/limits.ts';
-import { guardPattern, guardRule } from '../domain/load.ts';
 import { worded } from '../validation.ts';
 import { count, object, uuid } from './schema.ts';
 

@@ -5,6 +5,7 @@ import { InputError, inputError } from '../domain/errors.ts';
 import { MAX_BULK_JOBS } from '../domain/limits.ts';
 import { loadTypes } from '../domain/load.ts';
 import { describeNeeds, type Need } from '../domain/need.ts';
+import type { Origin } from '../domain/task.ts';
 import type { ExportContext } from '../export/context.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
 import { cancelExport } from '../export/run-export.ts';
@@ -77,14 +78,14 @@ export async function renderJobDetail(
 }
 
 /**
- * Stops a load or an export that has not ended; returns it as the cancelling left it. With an idempotency key that asked
+ * Stops a load or an export that has not ended, or discards a held load; returns it as the cancelling left it. With an idempotency key that asked
  * before nothing is done again. Throws `InputError`: `job_not_cancellable`, also for a deletion, `idempotency_conflict`.
  */
 export async function cancelFoundJob(
   context: LoadContext & ExportContext,
   environmentId: number,
   job: Job,
-  idempotencyKey: string | null = null,
+  { by, idempotencyKey = null }: { readonly by: Origin; readonly idempotencyKey?: string | null },
 ): Promise<Job> {
   const { jobId } = job;
   if (job.kind === 'deletion') {
@@ -94,7 +95,7 @@ export async function cancelFoundJob(
     const endedAt = await cancelExport(context, environmentId, jobId, idempotencyKey);
     return { ...job, status: 'cancelled', endedAt };
   }
-  const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey);
+  const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
   const after = await requireLoad(context, environmentId, jobId);
   // The job as cancelled, even if a retry has changed it since.
   return { kind: 'load', ...after, status: 'cancelled', endedAt };
@@ -191,6 +192,7 @@ export interface BulkRequest {
   /** The number of jobs that the caller expects; null asks for the number and does nothing. */
   readonly expectedCount: number | null;
   readonly withExports: boolean;
+  readonly by: Origin;
 }
 
 export interface BulkOutcome {
@@ -207,7 +209,7 @@ export interface BulkOutcome {
 export async function actOnJobs(
   context: LoadContext & ExportContext,
   environmentId: number,
-  { action, filter, expectedCount, withExports }: BulkRequest,
+  { action, filter, expectedCount, withExports, by }: BulkRequest,
 ): Promise<BulkOutcome> {
   const options = { limit: MAX_BULK_JOBS + 1, withExports };
   const ids = await findActionable(context.db, environmentId, action, filter, options);
@@ -224,7 +226,7 @@ export async function actOnJobs(
   const refused: BulkOutcome['refused'][number][] = [];
   for (const jobId of ids) {
     try {
-      await act(context, environmentId, action, jobId);
+      await act(context, environmentId, action, jobId, by);
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       refused.push({ jobId, code: error.problems[0].code, message: error.message });
@@ -238,7 +240,8 @@ async function act(
   environmentId: number,
   action: JobAction,
   jobId: string,
+  by: Origin,
 ): Promise<void> {
   if (action === 'retry') return retryLoad(context, environmentId, jobId);
-  await cancelFoundJob(context, environmentId, await requireJob(context, environmentId, jobId));
+  await cancelFoundJob(context, environmentId, await requireJob(context, environmentId, jobId), { by });
 }

@@ -8,6 +8,7 @@ import { type ExportContext, exportFolder } from '../export/context.ts';
 import type { SealingStore } from '../files/sealed-files.ts';
 import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
+import { type EndContext, expireHeldLoads } from '../load/end-load.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
@@ -24,9 +25,7 @@ import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../timers.ts';
 
-export interface PruneContext {
-  readonly pool: pg.Pool;
-  readonly db: Database;
+export interface PruneContext extends EndContext {
   readonly files: SealingStore;
   readonly config: Pick<
     Config,
@@ -37,7 +36,6 @@ export interface PruneContext {
     | 'eventRetentionDays'
     | 'eventArchive'
   >;
-  readonly log: Logger;
 }
 
 export interface Pruned {
@@ -63,6 +61,7 @@ export interface Pruned {
 export async function prune(context: PruneContext): Promise<Pruned> {
   const { pool, db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
+  await expireHeldLoads(context, fileDays);
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   await forgetAmended(db);
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });

@@ -17,7 +17,7 @@ export const exitCodes = {
 /** Returns the exit code of a job as it was seen last: one that has not ended goes on without the command. */
 export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
   if (job.status === 'completed') return exitCodes.ok;
-  return job.endedAt === null ? exitCodes.interrupted : exitCodes.failed;
+  return job.endedAt === null && job.status !== 'held' ? exitCodes.interrupted : exitCodes.failed;
 }
 
 /** The command line is at fault; the message says what to write instead. */

@@ -13,7 +13,7 @@ import type { Deletion } from '../postgres/stores/deletions.ts';
 import type { Export } from '../postgres/stores/exports.ts';
 import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
 import { CommandFailed } from './errors.ts';
-import type { Terminal } from './terminal.ts';
+import { printable, type Terminal } from './terminal.ts';
 
 export interface Followed {
   readonly environmentId: number;
@@ -79,8 +79,8 @@ interface Looks<T> {
   readonly everyMs?: number;
 }
 
-/** Looks until what is followed has ended or the signal aborts; returns how it was seen last. A database that restarts is waited for. */
-export async function follow<T extends { readonly endedAt: Date | null }>(
+/** Looks until what is followed has ended, is held, or the signal aborts; returns how it was seen last. A database that restarts is waited for. */
+export async function follow<T extends { readonly endedAt: Date | null; readonly status?: string }>(
   { signal }: Pick<Followed, 'signal'>,
   { look, show, whenGone = '', everyMs }: Looks<T>,
 ): Promise<T> {
@@ -96,7 +96,7 @@ export async function follow<T extends { readonly endedAt: Date | null }>(
       if (!isTransient(error)) throw error;
       if (performance.now() - seenAt > outageMs) throw gone();
     }
-    if (seen !== null && (seen.endedAt !== null || signal.aborted)) return seen;
+    if (seen !== null && (seen.endedAt !== null || seen.status === 'held' || signal.aborted)) return seen;
     if (signal.aborted) throw gone();
     await delay(everyMs ?? pollMs, undefined, { signal }).catch(() => undefined);
   }
@@ -157,6 +157,15 @@ function lines(terminal: Terminal, name: string): Progress {
     },
     end: () => undefined,
   };
+}
+
+/** Says why a load is held, and what to do. */
+export function describeHold({ jobId, held }: Load): string {
+  const reasons = (held?.reasons ?? []).map(({ figure, message }) => `${figure}: ${message}`);
+  return [
+    `Held, and nothing was written. ${reasons.map((each) => printable(each, 300)).join('; ')}`,
+    `To load it anyway: sluice jobs release ${jobId}; to discard it: sluice jobs cancel ${jobId}`,
+  ].join('\n');
 }
 
 function showLoad(progress: Progress, load: Load): void {

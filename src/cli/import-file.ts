@@ -22,7 +22,7 @@ import { useMapping } from '../load/saved-mappings.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodeOf, exitCodes, explainError } from './errors.ts';
-import { createProgress, followLoad } from './follow.ts';
+import { createProgress, describeHold, followLoad } from './follow.ts';
 import type { Input } from './input-files.ts';
 import { printPlan } from './jobs.ts';
 import { type RejectsReport, reportRejects } from './rejects.ts';
@@ -62,6 +62,7 @@ export interface ImportOptions
   readonly maxErrors: LoadOptions['maxErrors'] | undefined;
   readonly maxChanged: LoadOptions['maxChanged'] | undefined;
   readonly maxRemovedValues: LoadOptions['maxRemovedValues'] | undefined;
+  readonly guard?: LoadOptions['guard'] | undefined;
   readonly format: SourceFormat | null;
   readonly rejectsDir: string;
   readonly wait: boolean;
@@ -148,6 +149,7 @@ function loadOptions(options: ImportOptions): LoadOptions {
     maxErrors: options.maxErrors ?? null,
     maxChanged: options.maxChanged ?? null,
     maxRemovedValues: options.maxRemovedValues ?? null,
+    guard: options.guard ?? null,
   };
 }
 
@@ -163,6 +165,7 @@ async function remarkOn(
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
+  if (load.status === 'held') return describeHold(load);
   if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system.db)) > 0)) {
     return `The running workers continue it. To follow it: sluice jobs show ${load.jobId} --watch`;
   }

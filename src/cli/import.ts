@@ -1,7 +1,14 @@
 import { InvalidArgumentError } from 'commander';
 import { applyMapping, type Mapped } from '../domain/column-map.ts';
+import {
+  type GuardLimit,
+  guardPattern,
+  guardRule,
+  readGuard,
+  readVolumeGuard,
+  volumeGuardRule,
+} from '../domain/guards.ts';
 import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../domain/limits.ts';
-import type { GuardLimit } from '../domain/load.ts';
 import { choice, defineCommand, flag, type Invocation, parsed, several, text } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { findExportFolder, importFolder } from './export-folder.ts';
@@ -41,6 +48,15 @@ export const importFiles = defineCommand({
       '--max-removed-values <n>',
       'fail if more values than this would be removed: 100, or 5%',
     ),
+    guard: parsed(
+      '--guard <figures>',
+      'hold a file that is unlike usual, or unlike figures such as "rows=900..1100 max_rejected=2%"',
+      (text) => {
+        const read = readVolumeGuard(text);
+        if (read === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);
+        return read;
+      },
+    ),
     ifDuplicate: choice(
       '--if-duplicate <action>',
       'when the same bytes were loaded before',
@@ -56,7 +72,7 @@ export const importFiles = defineCommand({
   environment: 'environment to load into',
   json: 'print the result as JSON',
   details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
-failed; 2 wrong options or a file that cannot be loaded as it is; 130 stopped
+failed, or held by --guard; 2 wrong options or a file that cannot be loaded as it is; 130 stopped
 by Ctrl-C: what was accepted continues when workers run again.`,
   examples: [
     'sluice import users.csv',
@@ -115,7 +131,17 @@ function requireUnchanged(flags: object): void {
     const value = given[name];
     return typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value);
   };
-  const names = ['dryRun', 'plan', 'maxErrors', 'maxChanged', 'maxRemovedValues', 'map', 'mapping', 'preset'];
+  const names = [
+    'dryRun',
+    'plan',
+    'maxErrors',
+    'maxChanged',
+    'maxRemovedValues',
+    'guard',
+    'map',
+    'mapping',
+    'preset',
+  ];
   if (!names.some(isSet) && given['wait'] === true) return;
   throw new UsageError(
     'A folder with an export takes no option of how files are loaded: name its files instead.',
@@ -147,10 +173,7 @@ async function importAll(
   return results;
 }
 
-function parseGuard(text: string): GuardLimit {
-  const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(text.trim());
-  const number = Number(match?.[1]);
-  if (match?.[2] === '%' && number <= 100) return { percent: number };
-  if (match?.[2] === '' && Number.isSafeInteger(number)) return { count: number };
-  throw new InvalidArgumentError('write a number such as 100, or a share such as 5%.');
+function parseGuard(text: string): GuardLimit | null {
+  if (new RegExp(guardPattern).test(text)) return readGuard(text);
+  throw new InvalidArgumentError(`It ${guardRule}.`);
 }

@@ -13,7 +13,7 @@ import { loadStatuses, onDriftChoices } from '../domain/load.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { planJson } from '../load/render-load.ts';
-import { applyPlan, retryLoad } from '../load/retry-load.ts';
+import { applyPlan, releaseLoad, retryLoad } from '../load/retry-load.ts';
 import { acceptUndo } from '../load/undo/accept-undo.ts';
 import { pageJobs } from '../postgres/stores/background-jobs.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
@@ -114,9 +114,9 @@ function withoutAbsentKinds(record: object): object {
 
 const cancel = defineCommand({
   name: 'cancel',
-  summary: 'stop a load or an export that has not ended',
+  summary: 'stop a load or an export that has not ended, or discard a held load',
   description:
-    'Stops a load or an export that has not ended. What a load applied so far stays, and `sluice jobs retry` continues with\n' +
+    'Stops a load or an export that has not ended, or discards a held load. What a load applied so far stays, and `sluice jobs retry` continues with\n' +
     'the rest; of an export nothing stays. A deletion cannot be cancelled.',
   argument: jobIdArgument,
   json: 'print the job record as JSON',
@@ -127,9 +127,10 @@ const cancel = defineCommand({
       system,
       environmentId,
       await requireJob(system, environmentId, argument),
+      { by: { kind: 'command_line', name: null } },
     );
     const stays =
-      job.kind === 'load'
+      job.kind === 'load' && job.held?.decidedAt == null
         ? `${formatCount(job.tally.read)} of ${plural(job.totalRows, 'row')} had been done and stay.`
         : 'nothing of it stays.';
     printDone(call, renderJobListItem(job, baseUrl), `Cancelled; ${stays}`);
@@ -152,6 +153,25 @@ const retry = defineCommand({
     await queueLoad(invocation, flags.wait, async ({ system, environmentId }) => {
       await requireRetryable(system, environmentId, jobId);
       await retryLoad(system, environmentId, jobId);
+      return jobId;
+    });
+  },
+});
+
+const release = defineCommand({
+  name: 'release',
+  summary: 'load a file that its guard holds',
+  description:
+    'Queues a held load: its file is loaded although it is unlike what its guard expects. `sluice jobs cancel` discards it.',
+  argument: jobIdArgument,
+  options: { wait: waitOption },
+  environment: true,
+  json: 'print the job record as JSON',
+  examples: ['sluice jobs list --status held', 'sluice jobs release 0195… --wait'],
+  run: async (invocation) => {
+    const { argument: jobId, flags } = invocation;
+    await queueLoad(invocation, flags.wait, async ({ system, environmentId }) => {
+      await releaseLoad(system, environmentId, jobId, { kind: 'command_line', name: null });
       return jobId;
     });
   },
@@ -279,5 +299,5 @@ export const jobs = defineCommand({
   description:
     'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
-  commands: [list, show, cancel, retry, undo, plan, apply, rejects, mend],
+  commands: [list, show, cancel, retry, release, undo, plan, apply, rejects, mend],
 });

@@ -150,8 +150,8 @@ const run = defineCommand({
     ...fileOption,
   },
   json: true,
-  details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or
-there was no worker for ${workerlessMs / 1_000} s; 2 there is no such schedule, or the file is
+  details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, is
+held by a guard, or there was no worker for ${workerlessMs / 1_000} s; 2 there is no such schedule, or the file is
 wrong; 130 stopped while waiting: the run goes on.`,
   examples: [
     'sluice schedules run nightly-users --wait',
@@ -174,7 +174,7 @@ wrong; 130 stopped while waiting: the run goes on.`,
       if (!flags.wait && (await countLiveWorkers(db)) === 0) {
         terminal.inform('No worker runs; the run waits for one.');
       }
-      if (found.status === 'failed') process.exitCode = exitCodes.failed;
+      if (found.status === 'failed' || found.status === 'held') process.exitCode = exitCodes.failed;
       else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
     });
   },

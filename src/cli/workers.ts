@@ -8,7 +8,7 @@ import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { openOwnTasks } from '../tasks/runner.ts';
 import type { Invocation } from './define-command.ts';
 import { CommandFailed, exitCodeOf } from './errors.ts';
-import { createProgress, followLoad } from './follow.ts';
+import { createProgress, describeHold, followLoad } from './follow.ts';
 import { findRedisFault } from './service/preflight.ts';
 import type { StopRequest } from './service/processes.ts';
 import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './service/processes.ts';
@@ -153,7 +153,8 @@ export async function queueLoad(
       const load = await followLoad(system, { environmentId, jobId, signal }, progress);
       process.exitCode = exitCodeOf(load);
       const said = await show(session, load);
-      printDone(invocation, renderJobListItem(load, baseUrl), said ?? `The job is ${load.status}.`);
+      const is = load.status === 'held' ? describeHold(load) : `The job is ${load.status}.`;
+      printDone(invocation, renderJobListItem(load, baseUrl), said ?? is);
     });
   });
 }

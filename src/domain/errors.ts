@@ -24,6 +24,7 @@ export const errorCodes = {
   upload_too_slow: 408,
   job_not_cancellable: 409,
   job_not_retryable: 409,
+  job_not_held: 409,
   job_not_appliable: 409,
   plan_already_applied: 409,
   job_not_amendable: 409,

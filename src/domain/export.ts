@@ -14,7 +14,7 @@ export type FileDataset = Dataset | 'stream';
 export const compressions = ['gzip', 'none'] as const;
 export type Compression = (typeof compressions)[number];
 
-export type ExportStatus = LoadStatus;
+export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
 /**
  * The content of an export. Every list: any of them, and an empty one does not filter; filters of different kinds are

@@ -196,6 +196,10 @@ export const MAX_SAMPLE_PROPERTIES = 50;
 /** Rows of a plan, and bytes of them, that a download holds at a time. */
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
 export const PLANNED_BYTES_AT_A_TIME = MiB;
+/** The latest loads of a source that say what is usual, the fewest that do, and the loads of an environment among which they are searched. */
+export const USUAL_LOADS = 10;
+export const MIN_USUAL_LOADS = 3;
+export const USUAL_AMONG = 10_000;
 export const MAX_COUNTED_REJECTS = 100_000;
 export const MAX_AMENDED_ROWS = 2_000_000;
 export const MAX_EDITED_RECORDS = 1_000;

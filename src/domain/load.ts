@@ -4,6 +4,7 @@
  * wrong, `limits.ts` for every bound.
  */
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
+import type { GuardLimit, VolumeGuard } from './guards.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 
 export const loadTypes = [
@@ -22,8 +23,8 @@ export function isPatch(type: LoadType): boolean {
   return patchTypes.some((patch) => patch === type);
 }
 
-/** queued → processing → completed | failed | cancelled. */
-export const loadStatuses = ['queued', 'processing', 'completed', 'failed', 'cancelled'] as const;
+/** queued → processing → completed | failed | cancelled. held: its guard waits for a person, who has it queued again or cancels it. */
+export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;
 /** States of jobs in the documented product. Filters take them, and no job here is ever in one. */
 export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
@@ -46,6 +47,9 @@ export type LoadPass = (typeof loadPasses)[number];
 export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
+
+/** `failure.code` of a load that was held until its file expired. */
+export const HOLD_EXPIRED = 'hold_expired';
 
 /** `failure.code` of a load of which more would change, or go, than was allowed. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
@@ -86,6 +90,8 @@ export interface LoadOptions {
   readonly maxErrors: GuardLimit | null;
   readonly maxChanged: GuardLimit | null;
   readonly maxRemovedValues: GuardLimit | null;
+  /** Holds the load, before anything is written, if its file is unlike this. */
+  readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
 }
@@ -94,15 +100,6 @@ export interface FileOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
   readonly format: SourceFormat | null;
   /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
   readonly mapping: string | null;
-}
-
-/** A number, or a share of the records of the file in per cent. */
-export type GuardLimit = { readonly count: number } | { readonly percent: number };
-
-export interface Guards {
-  readonly maxErrors: number | null;
-  readonly maxChanged: number | null;
-  readonly maxRemovedValues: number | null;
 }
 
 export const defaultLoadOptions: LoadOptions = {
@@ -114,6 +111,7 @@ export const defaultLoadOptions: LoadOptions = {
   maxErrors: null,
   maxChanged: null,
   maxRemovedValues: null,
+  guard: null,
   ifDuplicate: 'load',
   source: {},
 };
@@ -231,13 +229,4 @@ export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind
       some.reduce((total, tally) => total + tally[kind].amended, 0),
     ),
   );
-}
-
-export const guardRule = 'must be a number such as 100, or a share such as 5%';
-export const guardPattern = '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$';
-
-export function readGuard(value: number | string | undefined): GuardLimit | null {
-  if (value === undefined) return null;
-  if (typeof value === 'string' && value.endsWith('%')) return { percent: Number(value.slice(0, -1)) };
-  return { count: Number(value) };
 }

@@ -8,6 +8,7 @@ export const needKinds = {
   jobs_failed: 'failed',
   inbox_files_refused: 'failed',
   deliveries_dead: 'failed',
+  loads_held: 'warning',
   records_refused: 'warning',
   inbox_files_with_rejects: 'warning',
   runs_skipped: 'warning',
@@ -26,6 +27,8 @@ export interface Need {
 export interface NeedCounts {
   readonly failedJobs: number;
   readonly failedJob: string | null;
+  readonly heldLoads: number;
+  readonly heldJob: string | null;
   readonly refusedRecords: number;
   readonly refusedJobs: number;
   readonly refusedJob: string | null;
@@ -73,6 +76,12 @@ export function describeNeeds(
         `${plural(refusedInboxFiles, 'file')} of the inbox ${verb(refusedInboxFiles, 'was', 'were')} refused ${lately}`,
       ],
       ['deliveries_dead', deadDeliveries, `${plural(deadDeliveries, 'notification')} could not be delivered`],
+      [
+        'loads_held',
+        counts.heldLoads,
+        `${plural(counts.heldLoads, 'load is', 'loads are')} held: load anyway, or discard`,
+        counts.heldJob,
+      ],
       [
         'records_refused',
         refusedRecords,

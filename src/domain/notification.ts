@@ -1,8 +1,9 @@
-export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
+/** The ends of jobs, and held: a load waits for a person. */
+export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
 /** The default of a subscription. Whoever cancels a job knows. */
-export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'failed'];
+export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
 /** A `schedule` is a run of one: it may make no job, or many. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;
@@ -26,7 +27,7 @@ export interface Notify {
   readonly on: readonly Outcome[];
 }
 
-export function outcomeOf(status: 'completed' | 'failed' | 'cancelled', rejected: number): Outcome {
+export function outcomeOf(status: 'completed' | 'held' | 'failed' | 'cancelled', rejected: number): Outcome {
   return status === 'completed' && rejected > 0 ? 'completed_with_rejects' : status;
 }
 

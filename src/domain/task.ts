@@ -107,7 +107,7 @@ export function originColumns(origin: Origin | null): {
 const maxNameChars = 500;
 
 /** The states of a schedule's run; see the comment on sluice.schedule_runs. */
-const openRunStatuses = ['queued', 'running', 'waiting'] as const;
+const openRunStatuses = ['queued', 'running', 'waiting', 'held'] as const;
 export const runStatuses = [
   ...openRunStatuses,
   'completed',

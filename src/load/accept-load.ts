@@ -11,14 +11,9 @@ import { uuidv7 } from 'uuidv7';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
+import { allowed } from '../domain/guards.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
-import {
-  type GuardLimit,
-  groupedPresets,
-  type LoadOptions,
-  type LoadPass,
-  type LoadType,
-} from '../domain/load.ts';
+import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
@@ -161,6 +156,7 @@ async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Pr
 /** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   requireKindsOfGroups(options);
+  requireColumns(options, received);
   if (options.preset !== null) requirePresetFits(options);
   else if (received.object !== null) requireRecord(received.object, options.map);
   if (received.header === null || options.preset !== null) return options.entity;
@@ -172,6 +168,12 @@ function requireKindsOfGroups({ preset, source }: LoadOptions): void {
   const message =
     'company_from needs preset=mixpanel, amplitude or posthog, whose groups are of several kinds';
   throw inputError('invalid_field', message, 'company_from');
+}
+
+function requireColumns({ guard }: LoadOptions, { header, readAs }: ReceivedFile): void {
+  if (header !== null || guard === null || guard === 'usual' || guard.columns === undefined) return;
+  const message = `the columns of a guard are those of a CSV or a workbook; the file was read as ${readAs.format}`;
+  throw inputError('invalid_field', message, 'guard');
 }
 
 function requirePresetFits({ map, source }: LoadOptions): void {
@@ -224,6 +226,7 @@ async function writeLoad(
       maxChanged: allowed(options.maxChanged, received.totalRows),
       maxRemovedValues: allowed(options.maxRemovedValues, received.totalRows),
     },
+    guard: options.guard,
     duplicateOf,
     fileOf: request.fileOf ?? null,
     amends: request.amends ?? null,
@@ -251,19 +254,14 @@ async function findSame(
  * stored rows, and in a load of one chunk not even a pass of its own.
  */
 function firstPass(
-  { plan, dryRun, maxErrors, maxChanged, maxRemovedValues }: LoadOptions,
+  { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,
   chunks: number,
 ): LoadPass {
   const needsPlan = maxChanged !== null || maxRemovedValues !== null;
   if (plan || (dryRun && needsPlan)) return 'plan';
   if (dryRun) return 'dry_run';
   if (needsPlan) return 'guard';
-  return maxErrors !== null && chunks > 1 ? 'validate' : 'load';
-}
-
-export function allowed(limit: GuardLimit | null, totalRows: number): number | null {
-  if (limit === null) return null;
-  return 'count' in limit ? limit.count : Math.floor((totalRows * limit.percent) / 100);
+  return guard !== null || (maxErrors !== null && chunks > 1) ? 'validate' : 'load';
 }
 
 function digest({ type, received, options, amends }: AcceptRequest): Buffer {

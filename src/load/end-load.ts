@@ -1,31 +1,38 @@
 import pLimit from 'p-limit';
 import { Fault, inputError } from '../domain/errors.ts';
-import { endedStatuses, type Tally } from '../domain/load.ts';
-import { outcomeOf } from '../domain/notification.ts';
+import { endedStatuses, HOLD_EXPIRED, type Tally } from '../domain/load.ts';
+import { addressesFor, outcomeOf } from '../domain/notification.ts';
 import {
   type DueTask,
   type JobIdentity,
   jobFields,
+  type Origin,
   type TaskClaim,
   type TaskFailure,
   taskFields,
 } from '../domain/task.ts';
+import { plural } from '../domain/wording.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { startDeletion } from '../postgres/stores/deletions.ts';
+import { findExpiredHolds } from '../postgres/stores/held-loads.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { findLaneHead, idleLanes } from '../postgres/stores/lanes.ts';
 import { cancelLoad as markCancelled, failLoad as markFailed, startLoad } from '../postgres/stores/loads.ts';
 import { countRejects, readLoadEnd, requireLoad } from '../postgres/stores/read-loads.ts';
+import { readNotifyOfJob } from '../postgres/stores/schedule-runs.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { renderLoadDetail } from './render-load.ts';
+
+type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
+export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl'>;
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
  * Does nothing if the load has ended already.
  */
-export async function failLoad(context: LoadContext, loadId: number, failure: TaskFailure): Promise<void> {
+export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
     return load && { ...load, due: await recordLoadEnd(context, db, load.environmentId, load.jobId) };
@@ -37,7 +44,7 @@ export async function failLoad(context: LoadContext, loadId: number, failure: Ta
 }
 
 /**
- * Stops a load that has not ended; what its finished chunks applied stays. Chunks under way find their task gone at the fence and
+ * Stops a load that has not ended, or discards a held one; what its finished chunks applied stays. Chunks under way find their task gone at the fence and
  * change nothing. Returns when it was cancelled: before now, if the same idempotency key asked before.
  * Throws `InputError`: `not_found`, `job_not_cancellable`, `idempotency_conflict`.
  */
@@ -46,12 +53,13 @@ export async function cancelLoad(
   environmentId: number,
   jobId: string,
   idempotencyKey: string | null = null,
+  by: Origin | null = null,
 ): Promise<Date> {
   const { cancelledAt, due } = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
     if (before !== null) return { cancelledAt: before, due: null };
-    const cancelled = await markCancelled(db, environmentId, jobId);
-    if (cancelled === null) throw await notCancellable(db, environmentId, jobId);
+    const cancelled = await markCancelled(db, environmentId, jobId, by);
+    if (cancelled === null) return { cancelledAt: await discardedAt(db, environmentId, jobId), due: null };
     return { cancelledAt: cancelled.at, due: await recordLoadEnd(context, db, environmentId, jobId) };
   });
   if (due === null) return cancelledAt;
@@ -61,9 +69,11 @@ export async function cancelLoad(
   return cancelledAt;
 }
 
-async function notCancellable(db: Database, environmentId: number, jobId: string): Promise<Error> {
-  const { status } = await requireLoad({ db }, environmentId, jobId);
-  return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
+/** Returns when a held load was discarded; to do so again is no mistake. @throws InputError `not_found`, `job_not_cancellable` */
+async function discardedAt(db: Database, environmentId: number, jobId: string): Promise<Date> {
+  const { status, endedAt, held } = await requireLoad({ db }, environmentId, jobId);
+  if (status === 'cancelled' && endedAt !== null && held?.decidedAt != null) return endedAt;
+  throw inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
 /** A load that has just been completed: its counts, and the notifications that are due. */
@@ -83,7 +93,7 @@ export async function afterCompletion(
   await notifyQueue(context, due);
 }
 
-/** Writes the event of a load's end; call it in the transaction that ends it. See `recordEnd`. */
+/** Writes the event of a load's end, or of its hold; call it in the transaction that ends or holds it. See `recordEnd`. */
 export async function recordLoadEnd(
   { baseUrl }: Pick<LoadContext, 'baseUrl'>,
   db: Database,
@@ -91,7 +101,7 @@ export async function recordLoadEnd(
   jobId: string,
 ): Promise<DueTask[]> {
   const row = await readLoadEnd(db, environmentId, jobId);
-  const status = endedStatuses.find((ended) => ended === row.status);
+  const status = (['held', ...endedStatuses] as const).find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
   const outcome = outcomeOf(status, row.rows_rejected);
   return recordEnd(db, {
@@ -99,7 +109,7 @@ export async function recordLoadEnd(
     environmentId,
     jobId,
     outcome,
-    emails: [],
+    emails: outcome === 'held' ? addressesFor(await readNotifyOfJob(db, jobId), outcome) : [],
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);
       const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);
@@ -108,7 +118,17 @@ export async function recordLoadEnd(
   });
 }
 
-type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
+const expiredAtATime = 100;
+
+/** Fails held loads that nobody decided on while their files were to be kept; the files go with the next pruning. */
+export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
+  const message = `nobody decided within ${plural(fileDays, 'day')}: send the file again`;
+  let expired: readonly number[];
+  do {
+    expired = await findExpiredHolds(context.db, fileDays, expiredAtATime);
+    for (const loadId of expired) await failLoad(context, loadId, { code: HOLD_EXPIRED, message });
+  } while (expired.length === expiredAtATime);
+}
 
 /** Starts the next load or deletion of an environment's lane, if none runs, and notifies the workers. */
 export async function startLane(context: LaneContext, environmentId: number): Promise<void> {

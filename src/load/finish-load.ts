@@ -1,13 +1,7 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
-import {
-  balances,
-  GUARD_EXCEEDED,
-  type Guards,
-  keepsPlan,
-  type LoadPass,
-  type PlanSummary,
-} from '../domain/load.ts';
+import { findSurprises, type Guards, type Surprise } from '../domain/guards.ts';
+import { balances, GUARD_EXCEEDED, keepsPlan, type LoadPass, type PlanSummary } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
@@ -16,6 +10,7 @@ import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
+import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
@@ -40,7 +35,7 @@ import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
-import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end-load.ts';
+import { afterCompletion, type CompletedLoad, recordLoadEnd, startLane } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
 import { createChunkReader } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
@@ -61,6 +56,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   if (keepsPlan(done.pass)) await concludePlan(context, claim);
   const completed = await complete(context, claim);
   if ('tally' in completed) await afterCompletion(context, claim, completed);
+  else if ('held' in completed) await afterHold(context, claim, completed);
   else await notifyQueue(context, completed.goesOn);
 }
 
@@ -87,22 +83,22 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
-async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn> {
+async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     const state = await readFinishState(db, claim.subjectId);
-    const { jobId, tally, pass, guards, plan } = state;
+    const { jobId, tally, totalRows, pass, guards, plan } = state;
+    const isGuarding = pass === 'validate' || pass === 'guard';
     if (pass !== 'validate') requireBalance(state);
     if (guards.maxErrors !== null && tally.rejected > guards.maxErrors) {
       throw fails(tooManyRejects(tally.rejected, guards.maxErrors));
     }
     const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
     if (hit !== null) throw fails(hit);
-    if (pass === 'validate') return goOn(db, claim);
-    if (tally.read > 0 && tally.rejected === tally.read && !state.mayRefuseAll)
+    if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
       throw fails(await allRefused(db, claim));
-    if (pass === 'guard') return goOn(db, claim);
+    if (isGuarding) return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
     await endAmendment(db, claim.subjectId);
@@ -130,6 +126,34 @@ async function goOn(db: Database, claim: TaskClaim): Promise<GoesOn> {
   const goesOn = await beginPass(db, claim.subjectId, 'load');
   if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
   return { goesOn };
+}
+
+/** The file is unlike what its guard expects: it waits for a person, and holds up nothing. */
+interface Held {
+  readonly held: readonly Surprise[];
+  readonly due: readonly DueTask[];
+}
+
+async function holdIfUnlike(
+  context: LoadContext,
+  db: Database,
+  claim: TaskClaim,
+  jobId: string,
+): Promise<Held | null> {
+  const guarded = await readGuarded(db, claim.subjectId);
+  if (guarded === null) return null;
+  const held = findSurprises(guarded.guard, guarded.file, guarded.past);
+  if (held.length === 0) return null;
+  await holdLoad(db, claim.subjectId, held);
+  const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
+  if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  return { held, due };
+}
+
+async function afterHold(context: LoadContext, claim: TaskClaim, { held, due }: Held): Promise<void> {
+  context.log.warn({ ...taskFields(claim), held }, 'load held: its file is unlike what its guard expects');
+  await startLane(context, claim.environmentId);
+  await notifyQueue(context, due);
 }
 
 /** Nothing broke: the load ends failed, and this is why. */

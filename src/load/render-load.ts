@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { renderJobListItem } from '../api/render.ts';
+import { render, renderJobListItem } from '../api/render.ts';
 import type { LoadPlan, ValueChanges } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
@@ -31,6 +31,7 @@ export function renderLoadDetail(
     rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
     dropped_properties: load.droppedProperties,
     failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
+    held: load.held && render(load.held),
     last_error: load.lastError,
     attempts: load.attempts,
     rows_per_second: rowsPerSecond(load, now),

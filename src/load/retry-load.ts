@@ -4,9 +4,10 @@ import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, isPatch, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { toGivenSource } from '../domain/source-options.ts';
-import { type TaskClaim, taskFields } from '../domain/task.ts';
+import { type Origin, type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { isBeforeDeletion } from '../postgres/stores/deletions.ts';
+import { releaseHeld } from '../postgres/stores/held-loads.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { isLoadUndone, requeueLoad } from '../postgres/stores/loads.ts';
@@ -41,8 +42,29 @@ export async function retryLoad(
   });
 }
 
+/**
+ * Queues a held load, behind those accepted since: its guard is looked at no more. Does nothing if it was released before.
+ * Throws `InputError`: `not_found`, `job_not_held`, `job_expired` as of a retry, `idempotency_conflict`.
+ */
+export async function releaseLoad(
+  context: LoadContext,
+  environmentId: number,
+  jobId: string,
+  by: Origin,
+  idempotencyKey: string | null = null,
+): Promise<void> {
+  const action = { name: 'release', says: 'held load released', idempotencyKey } as const;
+  const { held, status } = await requireLoad(context, environmentId, jobId);
+  if (held?.decidedAt != null && status !== 'cancelled') return;
+  await queueOnce(context, environmentId, jobId, action, async (db) => {
+    if (await releaseHeld(db, environmentId, jobId, by)) return;
+    const now = await requireLoad({ db }, environmentId, jobId);
+    throw inputError('job_not_held', `the job is ${now.status}, and not held`, `job_id: ${jobId}`);
+  });
+}
+
 interface QueueAction {
-  readonly name: 'retry' | `apply ${OnDrift}`;
+  readonly name: 'retry' | 'release' | `apply ${OnDrift}`;
   /** The line for the log. */
   readonly says: string;
   readonly idempotencyKey: string | null;

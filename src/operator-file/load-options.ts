@@ -3,8 +3,16 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
+import {
+  guardPattern,
+  guardRule,
+  readGuard,
+  readVolumeGuard,
+  type VolumeGuard,
+  volumeGuardRule,
+} from '../domain/guards.ts';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
-import { type FileOptions, guardPattern, guardRule, presets, readGuard } from '../domain/load.ts';
+import { type FileOptions, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
 import {
   findContradictions,
@@ -29,6 +37,17 @@ const guard = (description: string) =>
       problem: rule(guardRule),
     },
   );
+
+const volumeGuard = ruled(
+  Type.Unsafe<VolumeGuard>({
+    type: ['string', 'object'],
+    description:
+      'Holds a file that is unlike the latest loads of the same source (usual), or unlike these figures, until a person decides.',
+    examples: ['usual', { rows: '900..1100', max_rejected: '2%', columns: ['user_id', 'plan'] }],
+    problem: rule(volumeGuardRule),
+  }),
+  (value) => (readVolumeGuard(value) === undefined ? rule(volumeGuardRule)(value) : null),
+);
 
 const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
   type: 'object',
@@ -97,6 +116,7 @@ export const loadMembers = {
       'If more values of properties than this would be removed, a number or a share of the records, the load fails.',
     ),
   ),
+  guard: Type.Optional(volumeGuard),
   if_duplicate: withDefault(
     choice(['skip', 'load', 'reject'], 'What to do with bytes that were loaded before.'),
     'skip',
@@ -116,6 +136,7 @@ export function toFileOptions(given: GivenLoad, entity: LoadEntity): FileOptions
     maxErrors: readGuard(given.max_errors),
     maxChanged: readGuard(given.max_changed),
     maxRemovedValues: readGuard(given.max_removed_values),
+    guard: readVolumeGuard(given.guard) ?? null,
     ifDuplicate: given.if_duplicate,
     format: given.format ?? null,
     source: toSourceOptions(given as GivenSource),

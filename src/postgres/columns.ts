@@ -23,6 +23,7 @@ import type {
   ExportStatus,
   ExportWarning,
 } from '../domain/export.ts';
+import type { Surprise, VolumeGuard } from '../domain/guards.ts';
 import type { InboxFolder, InboxOutcome, InboxReason, InboxState } from '../domain/inbox.ts';
 import type {
   CountedKind,
@@ -73,6 +74,9 @@ interface Known {
     entity: LoadEntity;
     file_format: StoredFormat;
     file_ref: FileRef;
+    guard: VolumeGuard | null;
+    decided_by: Origin | null;
+    held_for: readonly Surprise[] | null;
     header: CsvHeader | null;
     on_drift: OnDrift;
     origin: Origin['kind'];

@@ -404,6 +404,8 @@ export interface DB {
     chunk_count: number;
     chunks_done: Generated<number>;
     column_map: Generated<Json>;
+    decided_at: Date | null;
+    decided_by: Json | null;
     dropped_properties: Generated<number>;
     dry_run: Generated<boolean>;
     duplicate_of: string | null;
@@ -419,8 +421,11 @@ export interface DB {
     file_ref: string | null;
     file_size: number;
     filename: string;
+    guard: Json | null;
     has_event_types: Generated<boolean>;
     header: Json | null;
+    held_at: Date | null;
+    held_for: Json | null;
     job_id: string;
     lane_position: Generated<number>;
     load_id: Generated<number>;

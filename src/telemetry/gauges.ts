@@ -64,7 +64,11 @@ export const ofBacklog: Gauges<Backlog> = {
     (of) => ({ pending: of.pendingChunks, running: of.runningChunks }),
     'state',
   ],
-  sluice_loads: ['Unfinished loads by status: queued, processing.', (of) => byStatus(of.loads), 'status'],
+  sluice_loads: [
+    'Unfinished loads by status: queued, processing, held (waiting for a person).',
+    (of) => ({ ...byStatus(of.loads), held: of.heldLoads }),
+    'status',
+  ],
   sluice_oldest_waiting_seconds: [
     'Seconds since the longest waiting load was accepted; 0 if none waits.',
     (of) => of.loads.oldestSeconds,

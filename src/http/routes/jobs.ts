@@ -16,7 +16,7 @@ import {
 import { readInstant } from '../../domain/instant.ts';
 import { MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
-import { retryLoad } from '../../load/retry-load.ts';
+import { releaseLoad, retryLoad } from '../../load/retry-load.ts';
 import {
   type JobAction,
   type JobFilter,
@@ -39,7 +39,7 @@ import {
   statusParameter,
   textParameter,
 } from '../parameters.ts';
-import { hasScope, requireScope } from '../plugins/auth.ts';
+import { callerOrigin, hasScope, requireScope } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
@@ -211,7 +211,7 @@ const cancel = route({
   operationId: 'cancelJob',
   summary: 'Cancel a background job',
   description:
-    'Stops a job that has not ended. Rows that it has written stay. A deletion cannot be cancelled.',
+    'Stops a job that has not ended, or discards a held load. Rows that it has written stay. A deletion cannot be cancelled.',
   access: 'import',
   params: jobParameters,
   headers: actionHeaders,
@@ -220,7 +220,8 @@ const cancel = route({
   handle: async ({ system, request, params, environment, base }) => {
     const job = await requireJob(system, environment, params.job_id);
     if (job.kind === 'export') requireScope(request, 'export');
-    return renderJob(await cancelFoundJob(system, environment, job, idempotencyKeyOf(request)), base());
+    const action = { by: callerOrigin(request), idempotencyKey: idempotencyKeyOf(request) };
+    return renderJob(await cancelFoundJob(system, environment, job, action), base());
   },
 });
 
@@ -238,6 +239,24 @@ const retry = route({
     const jobId = params.job_id;
     await requireRetryable(system, environment, jobId);
     await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
+    return renderQueued({ system, environment, base }, jobId);
+  },
+});
+
+const release = route({
+  at: 'POST /v1/background_jobs/:job_id/release',
+  operationId: 'releaseJob',
+  summary: 'Release a held load',
+  description:
+    'Queues a load that its guard holds, behind those accepted since: its file is loaded although it is unlike what was expected. A released load is left as it is. `cancel` discards a held load.',
+  access: 'import',
+  params: jobParameters,
+  headers: actionHeaders,
+  answer: { status: 202, description: 'The job is queued.', schema: jobRecord.ref },
+  refuses: ['job_not_held', 'job_expired'],
+  handle: async ({ system, request, params, environment, base }) => {
+    const jobId = params.job_id;
+    await releaseLoad(system, environment, jobId, callerOrigin(request), idempotencyKeyOf(request));
     return renderQueued({ system, environment, base }, jobId);
   },
 });
@@ -296,6 +315,7 @@ function bulkRoute(action: JobAction): Route {
         filter: readJobFilter(body.filter),
         expectedCount: body.expected_count ?? null,
         withExports: hasScope(request, 'export'),
+        by: callerOrigin(request),
       });
       const reasons = refused.map(({ jobId, code, message }) => ({
         ...{ job_id: jobId, error_code: code, message },
@@ -312,6 +332,7 @@ export const jobRoutes: readonly Route[] = [
   listChunks,
   cancel,
   retry,
+  release,
   bulkRoute('cancel'),
   bulkRoute('retry'),
 ];

@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import { exampleJobId, jobRecord } from '../../api/job.ts';
 import { undoBody, undoJobsBody } from '../../api/undo.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
-import { readGuard } from '../../domain/load.ts';
+import { readGuard } from '../../domain/guards.ts';
 import { acceptUndo } from '../../load/undo/accept-undo.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';

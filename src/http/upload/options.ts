@@ -3,14 +3,8 @@ import { type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule, readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
-import {
-  defaultLoadOptions,
-  guardPattern,
-  guardRule,
-  type LoadOptions,
-  presets,
-  readGuard,
-} from '../../domain/load.ts';
+import { guardPattern, guardRule, readGuard, readVolumeGuard, volumeGuardRule } from '../../domain/guards.ts';
+import { defaultLoadOptions, type LoadOptions, presets } from '../../domain/load.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import {
   findContradictions,
@@ -85,6 +79,17 @@ const commonOptions = {
   max_errors: guardOption('max_errors', 'records than this are refused'),
   max_changed: guardOption('max_changed', 'profiles than this would change'),
   max_removed_values: guardOption('max_removed_values', 'property values than this would be removed'),
+  guard: Type.Optional(
+    checked(
+      Type.String({
+        description:
+          'Holds the job if its file is unlike the latest loads of the same source (`usual`), or unlike these figures, any of `rows`, `max_rejected` and `columns`; also as a JSON object. Nothing is written until a person decides.',
+        examples: ['usual', 'rows=900..1100 max_rejected=2% columns=user_id,plan'],
+      }),
+      (text) => readVolumeGuard(text) !== undefined,
+      `guard ${volumeGuardRule}`,
+    ),
+  ),
   if_duplicate: optionalChoice(
     ['load', 'skip', 'reject'],
     'if_duplicate must be load, skip or reject',
@@ -217,6 +222,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         maxErrors: readGuard(options.max_errors),
         maxChanged: readGuard(options.max_changed),
         maxRemovedValues: readGuard(options.max_removed_values),
+        guard: readVolumeGuard(options.guard) ?? defaults.guard,
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
         source: readSource(options),
       },

@@ -1,5 +1,5 @@
 import { inputError } from '../../domain/errors.ts';
-import { ALL_RECORDS_REFUSED, isPatch, type LoadOptions } from '../../domain/load.ts';
+import { ALL_RECORDS_REFUSED, defaultLoadOptions, isPatch, type LoadOptions } from '../../domain/load.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -79,15 +79,10 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
     ...(strayQuotes !== undefined && { strayQuotes }),
   };
   return {
+    ...defaultLoadOptions,
     entity,
     map: columnMap,
     preset,
-    dryRun: false,
-    plan: false,
-    maxErrors: null,
-    maxChanged: null,
-    maxRemovedValues: null,
-    ifDuplicate: 'load',
     source: fileFormat === 'csv' ? read : {},
   };
 }

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import { idempotencyConflict, inputError } from '../../domain/errors.ts';
+import { allowed } from '../../domain/guards.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
@@ -13,7 +14,6 @@ import { keepTrace } from '../../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey } from '../../postgres/stores/idempotency.ts';
 import { insertPatch } from '../../postgres/stores/loads.ts';
 import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
-import { allowed } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import { startLaneSoon } from '../end-load.ts';
 
@@ -115,7 +115,7 @@ function requireUndoable({ jobId, status, dryRun, isLogged, laterAlias, undoneJo
       `${laterAlias} has become an alias since: undo that job first`,
       details,
     );
-  if (status === 'queued' || status === 'processing') {
+  if (status === 'queued' || status === 'processing' || status === 'held') {
     throw inputError(
       'job_not_undoable',
       `the job is ${status}: cancel it, or wait until it has ended`,

@@ -15,7 +15,7 @@ export interface StoredFile {
 
 /** Selects the files that each table names, and whether they are needed. Earlier versions lack some of the tables. */
 const references: Readonly<Record<string, string>> = {
-  loads: `select file_ref, status in ('queued', 'processing') from sluice.loads where file_ref is not null`,
+  loads: `select file_ref, ended_at is null from sluice.loads where file_ref is not null`,
   upload_parts: `select file_ref, false from sluice.upload_parts join sluice.uploads using (upload_id) where expires_at > now()`,
   event_archives: `select file_ref, true from sluice.event_archives where state = 'stored'`,
   export_files:

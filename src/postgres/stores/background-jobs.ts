@@ -185,6 +185,8 @@ const ofLoad = phases({
     select max(done_at) from load_chunks c where c.load_id = loads.load_id
   ) end`,
   repeats_resolved: 'repeats_resolved_at',
+  held: 'held_at',
+  decided: 'decided_at',
 });
 const ofExport = phases({ accepted: 'requested_at', started: 'started_at', snapshot: 'snapshot_at' });
 const ofDeletion = phases({ accepted: 'accepted_at', started: 'started_at' });
@@ -197,7 +199,7 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
       ${job}, ${ofLoad} as times,
       json_build_object(
         'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
-        'max_removed_values', max_removed_values, 'dry_run', pass = 'dry_run',
+        'max_removed_values', max_removed_values, 'guard', guard, 'dry_run', pass = 'dry_run',
         'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
         'format', coalesce(read_as ->> 'format', file_format), 'file_of', file_of,
         'amends', (select a.job_id from loads a where a.load_id = loads.amends), 'wins', wins, 'chunks', chunk_count

@@ -14,6 +14,8 @@ export interface Unfinished {
 
 export interface Backlog {
   readonly loads: Unfinished;
+  /** Loads that wait for a person. */
+  readonly heldLoads: number;
   readonly exports: Unfinished;
   readonly deletions: Unfinished;
   /** Runs of schedules; those that are queued wait for a worker, for another run, or to be tried again. */
@@ -48,6 +50,7 @@ const backlogStatement = `
   select
     ${jobsOf('load')} as loads, ${jobsOf('export')} as exports, ${jobsOf('deletion')} as deletions,
     of_runs.*, of_chunks.*, of_exports.*,
+    (select count(*) from loads where status = 'held') as "heldLoads",
     (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
     (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications",
     (select count(*) from workers where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s') as "liveWorkers"
@@ -187,7 +190,7 @@ const failuresAmong = 10_000;
  */
 const needsStatement = `
   select
-    e.name as environment, "failedJobs", "failedJob", "refusedRecords", "refusedJobs", "refusedJob",
+    e.name as environment, "failedJobs", "failedJob", "heldLoads", "heldJob", "refusedRecords", "refusedJobs", "refusedJob",
     "refusedInboxFiles", "inboxFilesWithRejects", "skippedRuns", "deadDeliveries", failing
   from environments e
   cross join lateral (
@@ -201,6 +204,11 @@ const needsStatement = `
     ) ended
     where status = 'failed' and ended_at > now() - interval '24 hours'
   ) of_jobs
+  cross join lateral (
+    select count(*) as "heldLoads", case when count(*) = 1 then min(job_id::text) end as "heldJob"
+    from loads
+    where environment_id = e.environment_id and status = 'held'
+  ) of_held
   cross join lateral (
     select
       coalesce(sum(l.rows_rejected), 0)::bigint as "refusedRecords",

@@ -85,7 +85,7 @@ export async function keepAnswer(
 export async function claimJobAction(
   db: Database,
   environmentId: number,
-  action: 'cancel' | 'retry' | `apply ${OnDrift}`,
+  action: 'cancel' | 'retry' | 'release' | `apply ${OnDrift}`,
   jobId: string,
   idempotencyKey: string | null,
 ): Promise<Date | null> {

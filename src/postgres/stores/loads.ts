@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
+import type { Guards, VolumeGuard } from '../../domain/guards.ts';
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
-  type Guards,
+  HOLD_EXPIRED,
   isPatch,
   type LoadPass,
   type LoadStatus,
@@ -35,7 +36,7 @@ import { currentVersion } from './rules.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
 /*
- * A load: queued → processing → completed | failed | cancelled, and from the last two back to queued. Each of these steps is a function
+ * A load: queued → processing → completed | failed | cancelled, and from the last two, or from held, back to queued. Each of these steps is a function
  * here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it deletes its tasks first and then
  * updates its row, in the order of a chunk's transaction, so that the two cannot deadlock.
  */
@@ -73,6 +74,7 @@ export interface NewLoad extends JobIdentity {
   readonly totalRows: number;
   readonly pass: LoadPass;
   readonly guards: Guards;
+  readonly guard: VolumeGuard | null;
   readonly duplicateOf: string | null;
   /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
@@ -87,8 +89,20 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
 
 /** Queues an accepted load behind all others. Call it inside a transaction. */
 export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
-  const { origin, sha256, header, columnMap, source, readAs, guards, amends, undoes, chunks, ...columns } =
-    load;
+  const {
+    origin,
+    sha256,
+    header,
+    columnMap,
+    source,
+    readAs,
+    guards,
+    guard,
+    amends,
+    undoes,
+    chunks,
+    ...columns
+  } = load;
   const { load_id } = await db
     .insertInto('loads')
     .values({
@@ -99,6 +113,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       column_map: JSON.stringify(columnMap),
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
+      guard: guard && JSON.stringify(guard),
       amends: amends?.loadId ?? null,
       wins: amends?.wins ?? false,
       undoes: undoes && [...undoes.loadIds],
@@ -136,6 +151,7 @@ export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
     source: {},
     readAs: null,
     preset: null,
+    guard: null,
     totalRows: 0,
     duplicateOf: null,
     fileOf: null,
@@ -251,7 +267,7 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
 
 /** Fails a load; what was applied stays. Returns `null` if it has ended already. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
-  return end(db, loadId, ['processing'], {
+  return end(db, loadId, ['processing', 'held'], {
     status: 'failed',
     failure_code: code,
     failure_message: sql<string>`${message}::text || ' (' || (${applied})
@@ -262,9 +278,16 @@ export function failLoad(db: Database, loadId: number, { code, message }: TaskFa
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
 /** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
-export async function cancelLoad(db: Database, environmentId: number, jobId: string) {
+export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
-  return load === undefined ? null : end(db, load.load_id, ['queued', 'processing'], { status: 'cancelled' });
+  if (load === undefined) return null;
+  const ifHeld = <T>(decision: RawBuilder<T>, column: string) =>
+    sql<T>`case when status = 'held' then ${decision} else ${sql.ref(column)} end`;
+  return end(db, load.load_id, ['queued', 'processing', 'held'], {
+    status: 'cancelled',
+    decided_at: ifHeld(sql<Date>`now()`, 'decided_at'),
+    decided_by: ifHeld(sql<string | null>`${by && JSON.stringify(by)}::jsonb`, 'decided_by'),
+  });
 }
 
 async function end(
@@ -369,7 +392,7 @@ export function findExpiredFiles(db: Database, fileDays: number, limit: number) 
     .selectFrom('loads')
     .select(['load_id as loadId', 'file_ref as ref'])
     .where('file_ref', 'is not', null)
-    .where('ended_at', '<', daysAgo(fileDays))
+    .where((eb) => eb.or([eb('ended_at', '<', daysAgo(fileDays)), eb('failure_code', '=', HOLD_EXPIRED)]))
     .limit(limit)
     .$narrowType<{ ref: NotNull }>()
     .execute();
@@ -391,7 +414,7 @@ export async function deleteLoads(db: Database, jobDays: number): Promise<number
     // A load that is being mended is still to be counted in.
     .where(
       sql<boolean>`not exists (
-        select 1 from loads child where child.amends = loads.load_id and child.status in ('queued', 'processing')
+        select 1 from loads child where child.amends = loads.load_id and child.ended_at is null
       )`,
     )
     .executeTakeFirst();

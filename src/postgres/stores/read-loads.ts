@@ -135,7 +135,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .selectFrom('loads')
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
-    .select(camel('dropped_properties'))
+    .select(camel('dropped_properties', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])
@@ -145,7 +145,8 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .where('job_id', 'in', jobIds)
     .execute();
   return rows.map((row) => {
-    const { plan, plannedAt, appliedAt, onDrift, failureCode, failureMessage, ahead, ...others } = row;
+    const { plan, plannedAt, appliedAt, onDrift, failureCode, failureMessage, ahead, ...rest } = row;
+    const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
     const { outcomesByKind: counts, ...load } = others;
     const { status, pass } = load;
     // Until its chunks start, a plan that is applied has the counts that it was planned with.
@@ -159,6 +160,8 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
       dryRun: writeNothing.includes(pass),
       plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
       failure: toFailure(failureCode, failureMessage),
+      /** `null` unless its guard ever held it. */
+      held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
       /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
       queuePosition: status === 'queued' ? (ahead ?? null) : status === 'processing' ? 0 : null,
       amendments: load.amendments ?? [],

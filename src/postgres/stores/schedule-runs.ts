@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { endedStatuses } from '../../domain/load.ts';
+import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -259,11 +260,31 @@ function selectRuns(db: Database) {
     .leftJoin('tasks', (join) =>
       join.on('tasks.kind', '=', 'run').onRef('tasks.subject_id', '=', 'schedule_runs.run_id'),
     )
+    .leftJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('schedule_run_items as i')
+          .innerJoin('loads as l', 'l.job_id', 'i.job_id')
+          .select('l.job_id')
+          .whereRef('i.run_id', '=', 'schedule_runs.run_id')
+          .where('schedule_runs.status', '=', 'waiting')
+          .where('l.status', '=', 'held')
+          .limit(1)
+          .as('held'),
+      (join) => join.onTrue(),
+    )
     .select(camel('run_id', 'schedule_runs.environment_id', 'due_at', 'cause', 'missed', 'started_at'))
-    .select(camel('ended_at', 'attempts', 'range_from', 'range_to', 'delivered_to', 'reason', 'definition'))
+    .select(camel('ended_at', 'attempts', 'range_from', 'range_to', 'delivered_to', 'definition'))
     .select(['environments.name as environment', 'schedule_name as name', 'reason_code as code'])
     .select([
-      sql<RunStatus>`case when lease_until is null then schedule_runs.status else 'running' end`.as('status'),
+      sql<RunStatus>`case
+        when lease_until is not null then 'running'
+        when held.job_id is not null then 'held'
+        else schedule_runs.status
+      end`.as('status'),
+      sql<
+        string | null
+      >`coalesce('job ' || held.job_id || ' is held: sluice jobs release, or cancel', reason)`.as('reason'),
       sql<string | null>`coalesce(tasks.last_error, schedule_runs.last_error)`.as('lastError'),
     ]);
 }
@@ -293,6 +314,16 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
       conflict.columns(['run_id', 'item']).doUpdateSet(values).where('schedule_run_items.job_id', 'is', null),
     )
     .execute();
+}
+
+/** Returns who is notified of the run that made a job; `null` if no run did, or nobody is. */
+export async function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
+  const { rows } = await sql<{ notify: Notify | null }>`
+    select r.definition -> 'notify' as notify
+    from schedule_run_items i
+    join schedule_runs r using (run_id)
+    where i.job_id = ${jobId} and i.is_new`.execute(db);
+  return rows[0]?.notify ?? null;
 }
 
 export async function readRunItems(db: Database, runId: number): Promise<RunItem[]> {

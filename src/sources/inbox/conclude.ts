@@ -1,8 +1,9 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
+import type { GuardLimit } from '../../domain/guards.ts';
 import { type InboxFile, type InboxOutcome, type InboxReason, isSameFile } from '../../domain/inbox.ts';
-import type { GuardLimit } from '../../domain/load.ts';
+
 import { toGivenSource } from '../../domain/source-options.ts';
 import { syncFolder } from '../../files/disk.ts';
 import { exportRejects } from '../../load/rejects.ts';
@@ -142,7 +143,7 @@ async function renderReceipt(
   const own = file.isDuplicate ? null : load;
   const count = own?.tally.rejected ?? 0;
   const readAs = own && (await readReadAs(context.db, file.environmentId, own.jobId));
-  const { entity, map, preset, ifDuplicate, format, source, ...guards } = file.options;
+  const { entity, map, preset, ifDuplicate, format, source, guard, ...guards } = file.options;
   return {
     file: placedName,
     dropped_as: placeOf(file),
@@ -167,6 +168,7 @@ async function renderReceipt(
       max_errors: renderGuard(guards.maxErrors),
       max_changed: renderGuard(guards.maxChanged),
       max_removed_values: renderGuard(guards.maxRemovedValues),
+      guard: guard ?? null,
       ...toGivenSource(source),
     },
     modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),

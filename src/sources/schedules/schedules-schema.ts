@@ -25,7 +25,12 @@ import { placeholderProblem } from './source.ts';
 
 /** The schema of SCHEDULES_FILE (docs/schedules.md), and the types that follow from it. */
 
-export const notifiedEnds = ['completed', 'completed_with_rejects', 'failed'] as const satisfies Outcome[];
+export const notifiedEnds = [
+  'completed',
+  'completed_with_rejects',
+  'held',
+  'failed',
+] as const satisfies Outcome[];
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -214,9 +219,14 @@ const mailAddress = text({
 
 const notify = objectOf('notify', 'Who is notified of the end of a run.', {
   emails: listOf(mailAddress, 'Addresses.', MAX_NOTIFY_EMAILS),
-  on: withDefault(listOf(choice(notifiedEnds, 'An end.'), 'Of which ends; default: all.', 3), [
-    ...notifiedEnds,
-  ]),
+  on: withDefault(
+    listOf(
+      choice(notifiedEnds, 'An end.'),
+      'Of which ends; default: all. held: a load waits for a person.',
+      notifiedEnds.length,
+    ),
+    [...notifiedEnds],
+  ),
 });
 
 const schedule = Type.Object(

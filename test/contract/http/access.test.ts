@@ -45,6 +45,7 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'POST /v1/background_jobs/cancel',
     'POST /v1/background_jobs/retry',
     'POST /v1/background_jobs/{job_id}/cancel',
+    'POST /v1/background_jobs/{job_id}/release',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/background_jobs/{job_id}/apply',
     'POST /v1/background_jobs/undo',

@@ -149,6 +149,7 @@ describe('one job', () => {
       },
       failure: null,
       dropped_properties: 0,
+      held: null,
       last_error: null,
       attempts: 1,
       rows_per_second: expect.any(Number),

@@ -217,11 +217,12 @@ function loadOptions(
   parameters: Parameters,
 ): readonly (readonly [name: string, values: readonly unknown[]])[] {
   const { entity, preset, format, options } = parameters;
-  const { max_errors, max_changed, max_removed_values, dry_run, plan } = parameters;
+  const { max_errors, max_changed, max_removed_values, guard, dry_run, plan } = parameters;
   const all = {
     entity: entity === 'users' || entity === 'companies' ? entity : null,
     ...(preset == null ? { format } : { preset }),
     ...{ max_errors, max_changed, max_removed_values, dry_run, plan },
+    guard: typeof guard === 'object' && guard !== null ? JSON.stringify(guard) : guard,
     ...(options as object | undefined),
   };
   const isGiven = (value: unknown): boolean => value !== null && value !== undefined && value !== false;

@@ -229,7 +229,20 @@ function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string 
   return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
 }
 
-const acts: Readonly<Record<'apply' | 'cancel' | 'retry', Act>> = {
+const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry', Act>> = {
+  release: {
+    title: 'Load it anyway',
+    verb: 'Load it anyway',
+    isPossible: ({ status }) => status === 'held',
+    sentence: (job) =>
+      `${plural(job.total_rows, 'row')} will be loaded, although the file is unlike what is expected.`,
+  },
+  discard: {
+    title: 'Discard the file',
+    verb: 'Discard it',
+    isPossible: ({ status }) => status === 'held',
+    sentence: (job) => `Nothing of its ${plural(job.total_rows, 'row')} will be loaded.`,
+  },
   apply: {
     title: 'Apply the plan',
     verb: 'Apply it',
@@ -270,7 +283,7 @@ interface TakenAgain {
 export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly onDone: () => void }): VNode {
   const { route } = useLocation();
   const path = jobPath(job.job_id);
-  const names = (['apply', 'cancel', 'retry'] as const).filter((name) => acts[name].isPossible(job));
+  const names = (Object.keys(acts) as (keyof typeof acts)[]).filter((name) => acts[name].isPossible(job));
   // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
   const loadAgain = async (): Promise<void> => {
     const { upload_id, options } = await post<TakenAgain>(`${path}/upload`);
@@ -290,15 +303,15 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
         <ConfirmButton
           key={name}
           label={acts[name].title}
-          {...(name === 'cancel' ? {} : { look: 'main' })}
+          {...(name === 'cancel' || name === 'discard' ? {} : { look: 'main' })}
           needs={job.type === 'export' ? 'export' : 'import'}
           title={acts[name].title}
-          isDestructive={name === 'cancel'}
+          isDestructive={name === 'cancel' || name === 'discard'}
           sentence={() => acts[name].sentence(job)}
           verb={() => acts[name].verb}
           act={async () => {
             await post(
-              `${path}/${name}`,
+              `${path}/${name === 'discard' ? 'cancel' : name}`,
               name === 'apply' && isDrifted(job) ? { on_drift: 'proceed' } : undefined,
             );
             onDone();

@@ -82,6 +82,7 @@ const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
     job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : jobHref(job),
   inbox_files_refused: () => screenHref('/inbox'),
   deliveries_dead: () => screenHref('/deliveries', { state: 'dead' }),
+  loads_held: (job) => (job === null ? screenHref('/jobs', { status: 'held' }) : jobHref(job)),
   records_refused: (job) => (job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job)),
   inbox_files_with_rejects: () => screenHref('/inbox'),
   runs_skipped: () => screenHref('/schedules'),

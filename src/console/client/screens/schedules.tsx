@@ -122,6 +122,7 @@ const tones: Readonly<Record<ShortRun['status'], Tone>> = {
   queued: 'waiting',
   running: 'busy',
   waiting: 'busy',
+  held: 'warn',
   completed: 'good',
   completed_with_rejects: 'warn',
   unchanged: 'off',

@@ -128,6 +128,7 @@ export function Badge({
 const jobTones: Readonly<Record<string, Tone>> = {
   queued: 'waiting',
   processing: 'busy',
+  held: 'warn',
   completed: 'good',
   failed: 'bad',
   cancelled: 'off',

@@ -182,8 +182,20 @@ function stateOf({ status, dry_run, queue_position: ahead }: JobDetail): VNode {
   );
 }
 
-/** Shows why the job failed, or the error of its last try. */
-function Trouble({ job: { failure, last_error } }: { readonly job: JobDetail }): VNode | null {
+/** Shows why the job is held or failed, or the error of its last try. */
+function Trouble({ job: { status, failure, held, last_error } }: { readonly job: JobDetail }): VNode | null {
+  if (status === 'held') {
+    return (
+      <Notice>
+        <p>The file is unlike what is expected. Nothing was written; load it anyway, or discard it.</p>
+        {held?.reasons.map(({ figure, message }) => (
+          <p key={message}>
+            {figure}: {visibleText(message)}
+          </p>
+        ))}
+      </Notice>
+    );
+  }
   if (failure !== null) {
     return (
       <Notice isBad>
@@ -275,13 +287,15 @@ function factsOf(job: JobDetail): readonly Fact[] {
 
 function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin, amends, amendments = [] } = job;
-  const { undoes = [], undone_by: undoneBy, undo } = job;
+  const { undoes = [], undone_by: undoneBy, undo, held } = job;
   return [
     ['Name', visibleText(job.filename)],
     ['Size', `${formatBytes(job.file_size)}, ${plural(job.total_rows, 'row')}`],
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],
     ['Same bytes as', twin && <JobLink id={twin} />],
+    ['Held', held?.reasons.map(({ figure, message }) => `${figure}: ${visibleText(message)}`).join('; ')],
+    ['Decided by', held?.decided_by && originText(held.decided_by)],
     ['Mends', amends && <JobLink id={amends} />],
     ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
     ['Undone by', undoneBy && <JobLink id={undoneBy} />],
@@ -315,11 +329,15 @@ const origins: Readonly<Record<string, string>> = {
   command_line: 'Command line',
 };
 
+function originText({ kind, name }: NonNullable<JobHistory['origin']>): string {
+  return `${origins[kind] ?? kind} ${name ?? ''}`;
+}
+
 /** Returns who or what asked for the job, and the parameters that were given. */
 function requestFacts(job: JobDetail, { origin, request_id, parameters }: JobHistory): readonly Fact[] {
   const given = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isSaid(value));
   return [
-    ['By', origin === null ? 'not known' : `${origins[origin.kind] ?? origin.kind} ${origin.name ?? ''}`],
+    ['By', origin === null ? 'not known' : originText(origin)],
     ['Request id', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
     ['At', <Time key="at" at={job.start_time} />],
     ...given.map(([name, value]): Fact => {

@@ -92,6 +92,8 @@ const phaseNames: Readonly<Record<string, string>> = {
   merged: 'Rows merged',
   repeats_resolved: 'Repeated keys in order',
   snapshot: 'Snapshot taken',
+  held: 'Held',
+  decided: 'Decided',
   completed: 'Completed',
   failed: 'Failed',
   cancelled: 'Cancelled',
@@ -105,6 +107,8 @@ function isWaiting(phases: PhaseList, at: number): boolean {
   return (
     phase === 'accepted' ||
     phase === 'applied' ||
+    phase === 'held' ||
+    phase === 'decided' ||
     (phase === 'planned' && phases[at + 1]?.phase === 'applied')
   );
 }
@@ -119,6 +123,7 @@ export function waitedMs(phases: PhaseList): number {
 }
 
 const phaseInks: Readonly<Record<string, string>> = {
+  held: '--warn',
   completed: '--good',
   failed: '--bad',
   cancelled: '--off',

@@ -1,0 +1,98 @@
+import { sql } from 'kysely';
+import type { FileFigures, Surprise, VolumeGuard } from '../../domain/guards.ts';
+import { USUAL_AMONG, USUAL_LOADS } from '../../domain/limits.ts';
+import type { Origin } from '../../domain/task.ts';
+import { daysAgo } from '../columns.ts';
+import type { Database } from '../database.ts';
+import { queuedAgain } from './loads.ts';
+
+/* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
+
+export interface Guarded {
+  readonly guard: VolumeGuard;
+  readonly file: FileFigures;
+  readonly past: readonly FileFigures[];
+}
+
+const figures = (load: string) => sql`json_build_object(
+  'rows', ${sql.ref(`${load}.total_rows`)},
+  'rejected', ${sql.ref(`${load}.rows_rejected`)} + ${sql.ref(`${load}.rows_amended`)},
+  'columns', ${sql.ref(`${load}.header`)} -> 'columns'
+)`;
+
+/** A schedule, the folder of an inbox, a key, or the command line; and the name of the file without its digits, which are mostly a date. */
+const sourceOf = (load: string) => {
+  const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
+    sql.ref(`${load}.${each}`),
+  );
+  return sql`(
+    ${origin}, case ${origin} when 'inbox' then regexp_replace(${name}, '[^/]*$', '') else ${name} end,
+    regexp_replace(${filename}, '[0-9]+', '', 'g')
+  )`;
+};
+
+/**
+ * Reads the guard of a load with the figures of its file and of the latest completed loads of the same source, newest first; `null` if it
+ * has none, or a person decided before.
+ */
+export async function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
+  const { rows } = await sql<Guarded>`
+    select
+      l.guard,
+      ${figures('l')} as file,
+      array(
+        select ${figures('p')}
+        from (
+          select * from loads where environment_id = l.environment_id order by job_id desc limit ${USUAL_AMONG}
+        ) p
+        where p.status = 'completed' and not p.dry_run and p.amends is null and p.undone_by is null
+          and p.type = l.type and ${sourceOf('p')} is not distinct from ${sourceOf('l')}
+        order by p.job_id desc
+        limit ${USUAL_LOADS}
+      ) as past
+    from loads l
+    where l.load_id = ${loadId} and l.guard is not null and l.decided_at is null`.execute(db);
+  return rows[0] ?? null;
+}
+
+/** Holds a running load. Call it in the transaction that ends its last task. */
+export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
+  await db
+    .updateTable('loads')
+    .set({ status: 'held', held_at: sql<Date>`now()`, held_for: JSON.stringify(reasons) })
+    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
+    .execute();
+}
+
+/** Queues a held load to be loaded. Returns false if it is not held. Call it in the transaction that holds the lane's lock. */
+export async function releaseHeld(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  by: Origin,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('loads')
+    .set({
+      ...queuedAgain,
+      pass: 'load',
+      begins_anew: true,
+      decided_at: sql<Date>`now()`,
+      decided_by: JSON.stringify(by),
+    })
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId, status: 'held' }))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Finds loads that were held before so many days. */
+export async function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom('loads')
+    .select('load_id')
+    .where('status', '=', 'held')
+    .where('held_at', '<', daysAgo(fileDays))
+    .limit(limit)
+    .execute();
+  return rows.map(({ load_id }) => load_id);
+}

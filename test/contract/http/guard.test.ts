@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import type { BulkResult, JobHistory, JobListItem, JobRecord } from '../../../src/api/job.ts';
+import type { JobDetail } from '../../../src/api/load.ts';
+import type { Overview } from '../../../src/api/overview.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import { readProfiles } from '../../support/load-file.ts';
+import { readSamples } from '../../support/metrics.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const { t, server } = await openServer({ worker: true });
+
+const csv = { 'content-type': 'text/csv' };
+const detail = async (jobId: string) => (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`)).body;
+const act = (action: 'release' | 'cancel', jobId: string, key?: string) =>
+  server.json<JobRecord & ErrorBody>(`/v1/background_jobs/${jobId}/${action}`, {
+    method: 'POST',
+    ...(key !== undefined && { key }),
+  });
+
+/** Sends two users where ten are expected, and gives the job once it is held. */
+async function hold(id: string): Promise<string> {
+  const path = `/v1/imports?guard=${encodeURIComponent('rows=10.. columns=user_id,plan')}`;
+  const { body } = await server.json<JobRecord>(path, {
+    method: 'POST',
+    body: `user_id,price\n${id}-1,3\n${id}-2,4\n`,
+    headers: csv,
+  });
+  await waitFor('the load to be held', async () => (await detail(body.job_id)).status === 'held');
+  return body.job_id;
+}
+
+const reasons = [
+  { figure: 'rows', message: '2 rows; expected: at least 10' },
+  { figure: 'columns', message: 'missing: plan' },
+  { figure: 'columns', message: 'new: price' },
+];
+
+// proves: guard-holds, guard-released
+test('an upload that is unlike its guard is held, shown wherever a person looks, and loaded once it is released', async () => {
+  const jobId = await hold('r');
+  const held = await detail(jobId);
+  expect(held).toMatchObject({
+    status: 'held',
+    end_time: null,
+    queue_position: null,
+    held: { at: expect.any(String), reasons, decided_at: null, decided_by: null },
+  });
+  expect((await readProfiles(t.system, t.environment.environmentId)).users).toEqual({});
+  const { body: listed } = await server.json<JobListItem[]>('/v1/background_jobs?status=held');
+  expect(listed.map(({ job_id }) => job_id)).toEqual([jobId]);
+  const { body: overview } = await server.json<Overview>('/v1/overview');
+  expect(overview.needs).toContainEqual(
+    expect.objectContaining({ kind: 'loads_held', status: 'warning', subject: jobId }),
+  );
+  const page = await (await server.fetch('/metrics', { key: null })).text();
+  expect(readSamples(page).get('sluice_loads{status="held"}')).toBe(1);
+
+  expect(await act('release', jobId)).toMatchObject({ status: 202, body: { job_id: jobId } });
+  expect((await act('release', jobId)).status).toBe(202);
+  await t.ended(jobId);
+  const by = { kind: 'api_key', name: expect.any(String) };
+  expect(await detail(jobId)).toMatchObject({
+    status: 'completed',
+    counts: { read: 2, inserted: 2 },
+    held: { reasons, decided_at: expect.any(String), decided_by: by },
+  });
+  const { body: history } = await server.json<JobHistory>(`/v1/background_jobs/${jobId}/history`);
+  expect(history.parameters['guard']).toEqual({ rows: '10..', columns: ['user_id', 'plan'] });
+  expect(history.phases.map(({ phase }) => phase)).toEqual(
+    expect.arrayContaining(['accepted', 'started', 'held', 'decided', 'completed']),
+  );
+  expect((await act('release', jobId)).status).toBe(202);
+  const refused = await act('cancel', jobId);
+  expect([refused.status, refused.body.errors[0]?.error_code]).toEqual([409, 'job_not_cancellable']);
+});
+
+// proves: guard-released
+test('a held load is discarded once, by itself or with others, and not released afterwards', async () => {
+  const jobId = await hold('d');
+  const first = await act('cancel', jobId);
+  expect(first).toMatchObject({ status: 202, body: { status: 'cancelled' } });
+  expect(await act('cancel', jobId)).toMatchObject({ status: 202, body: first.body });
+  const release = await act('release', jobId);
+  expect([release.status, release.body.errors[0]?.error_code]).toEqual([409, 'job_not_held']);
+  const other = await hold('b');
+  const json = { filter: { status: 'held' }, expected_count: 1 };
+  const { body } = await server.json<BulkResult>('/v1/background_jobs/cancel', { json });
+  expect(body).toMatchObject({ count: 1, done: 1 });
+  expect(await detail(other)).toMatchObject({
+    status: 'cancelled',
+    held: { decided_by: { kind: 'api_key' } },
+  });
+});
+
+// proves: environments-apart
+test('a held load of another environment, and one that is not held, cannot be released', async () => {
+  const jobId = await hold('e');
+  const { key } = await t.addEnvironment('elsewhere');
+  const elsewhere = await act('release', jobId, key);
+  expect([elsewhere.status, elsewhere.body.errors[0]?.error_code]).toEqual([404, 'not_found']);
+  expect((await detail(jobId)).status).toBe('held');
+  await act('cancel', jobId);
+  const { body } = await server.json<JobRecord>('/v1/imports', {
+    method: 'POST',
+    body: 'user_id\nu\n',
+    headers: csv,
+  });
+  await t.ended(body.job_id);
+  const path = `/v1/background_jobs/${body.job_id}/release`;
+  expect(await refusalOf(server, path, { method: 'POST' })).toEqual([409, ['job_not_held']]);
+});
+
+test.each(['often', 'rows=9..1', 'columns='])('guard=%s is refused', async (guard) => {
+  const path = `/v1/imports?guard=${encodeURIComponent(guard)}`;
+  const options = { method: 'POST', body: 'user_id\nu\n', headers: csv };
+  expect(await refusalOf(server, path, options)).toEqual([400, ['invalid_field']]);
+});
