@@ -9,7 +9,11 @@ const at = (description: string) => time(description, exampleRunTime);
 
 const runFields = {
   due_at: at('The due time of the run.'),
-  status: choice(runStatuses, 'Status: queued → running → waiting for its jobs → ended. `held`: one of its loads waits for a person.', 'completed'),
+  status: choice(
+    runStatuses,
+    'Status: queued → running → waiting for its jobs → ended. `held`: one of its loads waits for a person.',
+    'completed',
+  ),
   cause: choice(
     ['due', 'made_up', 'asked'],
     '`due`: the clock. `made_up`: a due time that was missed. `asked`: a person.',
