@@ -35,7 +35,7 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'examples/clients/README.md',
   ],
   Export: ['docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
-  Console: ['docs/console/README.md', 'docs/deletion.md'],
+  Console: ['docs/console/README.md', 'docs/deletion.md', 'docs/personal-data.md'],
   Operate: [
     'docs/operations.md',
     'docs/scaling.md',

@@ -13,6 +13,7 @@ import {
 } from './domain/limits.ts';
 import { isMailAddress } from './domain/notification.ts';
 import { choice, rule } from './operator-file/schema.ts';
+import { type PersonalKeys, readPersonalKeys } from './personal/keys.ts';
 
 /*
  * The kinds of settings say how the text of each becomes a value, and which schema the value must fit. Only the table below uses
@@ -136,6 +137,17 @@ function secretKey(name: string, meaning: string) {
   return { name, fallback: '', meaning, schema, parse: orNull, secret: true };
 }
 
+/** null: what is given is no list of keys. */
+function personalKeys(name: string, meaning: string) {
+  const schema = Type.Refine(
+    Type.Unsafe<PersonalKeys>({}),
+    (keys) => keys instanceof Map,
+    () =>
+      'must be keys such as 2026:…, each with 32 bytes in Base64 (openssl rand -base64 32), with commas between',
+  );
+  return { name, fallback: '', meaning, schema, parse: readPersonalKeys, secret: true };
+}
+
 function mailAddress(name: string, fallback: string, meaning: string) {
   const sentence = 'must be one plain address such as sluice@example.com';
   const schema = Type.Refine(Type.String(), isMailAddress, () => sentence);
@@ -240,6 +252,10 @@ export const settings = {
   adminKey: secretKey(
     'ADMIN_KEY',
     'If set, this key (20 to 200 characters) signs in to /console for every environment; empty: only API keys do.',
+  ),
+  personalKeys: personalKeys(
+    'PERSONAL_KEYS',
+    'Keys for personal data (docs/personal-data.md): id:key, with commas between. The first encrypts, all decrypt, the last makes the hashes; empty: rules cannot hash or encrypt.',
   ),
   logLevel: oneOf('LOG_LEVEL', 'info', 'Lowest level that is logged.', [
     'trace',

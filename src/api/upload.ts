@@ -9,6 +9,7 @@ import {
   SNIFF_BYTES,
 } from '../domain/limits.ts';
 import { presets } from '../domain/load.ts';
+import { personalHints } from '../domain/personal.ts';
 import { readAs, rejectsByCode } from './load.ts';
 import { reject } from './reject.ts';
 import {
@@ -99,6 +100,11 @@ const column = object(
         description: 'The most frequent values, most frequent first.',
         examples: [[{ value: '17', count: 1 }]],
       },
+    ),
+    looks_like: choiceOrNull(
+      personalHints,
+      'Personal data that nearly all values look like. Null for none.',
+      'email',
     ),
   },
   'A column of the file, or a key of its records.',

@@ -9,6 +9,7 @@ import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { withFlags } from '../domain/source-options.ts';
+import { personalRule } from '../domain/personal.ts';
 import { formatBytes, formatCount } from '../domain/wording.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
 import { type Inspection, inspectFile, look, renderInspection } from '../load/inspect/inspect-file.ts';
@@ -158,6 +159,14 @@ function printInspection(
   });
   terminal.print('');
   printTable(terminal, inspectedColumns, columns);
+  const personal = columns.flatMap(({ becomes, looks_like }) => personalRule(becomes, looks_like) ?? []);
+  if (personal.length > 0) {
+    terminal.print('');
+    terminal.print(
+      'Values that look personal. To store them otherwise, write into the rules file, as a property:',
+    );
+    for (const line of personal) terminal.print(`  ${printable(line, 100)}`);
+  }
   if (rows.length > 0) {
     terminal.print('');
     terminal.print('As they would be stored:');

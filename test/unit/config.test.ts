@@ -62,3 +62,11 @@ test('of sslmode every value that asks for TLS verifies the certificate; uselibp
   for (const query of ['sslmode=disable', 'sslmode=no-verify', 'uselibpqcompat=true&sslmode=require'])
     expect(read(query)).toBe(`${url}?${query}`);
 });
+
+test('PERSONAL_KEYS is refused by name and without its value unless it is a list of keys, and never shown', () => {
+  const key = Buffer.alloc(32, 7).toString('base64');
+  const config = readConfig({ PERSONAL_KEYS: `b:${key},a:${key}` });
+  expect([...config.personalKeys.keys()]).toEqual(['b', 'a']);
+  expect(JSON.stringify(config.inForce)).not.toContain(key);
+  expect(() => readConfig({ PERSONAL_KEYS: 'a:hidden' })).toThrow(/^PERSONAL_KEYS: must be (?!.*hidden)/);
+});

@@ -9,6 +9,7 @@ import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { isObject, type JsonObject, unescapeCopy } from '../../mapping/json-text.ts';
 import { REMOVED, UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';
+import { personalHint } from '../../personal/hints.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 import type { ReceivingStore } from '../receive/unpack.ts';
 
@@ -110,7 +111,7 @@ export function parseObject(line: string): JsonObject | null {
 
 type ValueType = InspectedColumn['type'];
 
-export type ValuesSummary = Pick<InspectedColumn, 'type' | 'filled' | 'distinct' | 'samples' | 'frequent'>;
+export type ValuesSummary = Omit<InspectedColumn, 'name' | 'becomes' | 'reason'>;
 
 class ColumnValues {
   readonly #counts = new Map<string, number>();
@@ -136,7 +137,8 @@ class ColumnValues {
       .slice(0, SHOWN_FREQUENT)
       .map(([text, count]) => ({ value: readKey(text), count }));
     const distinct = this.#counts.size;
-    return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent };
+    const looks_like = personalHint(Array.from(this.#counts.keys(), (text) => text.replace(/^"/, '')));
+    return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent, looks_like };
   }
 }
 

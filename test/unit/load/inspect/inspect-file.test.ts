@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
+import { personalRule } from '../../../../src/domain/personal.ts';
 import type { Reject } from '../../../../src/domain/reject.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import {
@@ -51,6 +52,30 @@ describe('the inspection of a file', () => {
       ['plan', 'metadata.plan', property, 3, 2, ['2 × pro', '1 × free']],
       ['visits', 'metadata.visits', property, 2, 2, ['1 × 3', '1 × 1']],
       ['first_seen_at', null, 'it is kept for every profile, and nobody can set it', 2, 1, ['2 × x']],
+    ]);
+  });
+
+  // proves: personal-hints
+  test('names columns of e-mail addresses, phone numbers, card numbers and IP addresses', async () => {
+    const rows = [
+      '4111111111111111',
+      '5500000000000004',
+      '6011000000000004',
+      '4012888888881881',
+      '4222222222222',
+    ];
+    const lines = rows.map(
+      (card, n) => `u${n},u${n}@example.com,+43 660 123456${n},${card},203.0.113.${n},${n}`,
+    );
+    const found = await inspect(`user_id,Mail,phone,card,ip,visits\n${lines.join('\n')}\n`);
+    const rules = found.columns.map(({ becomes, looks_like }) => personalRule(becomes, looks_like));
+    expect(rules).toEqual([
+      null,
+      'Mail: { personal: hash }',
+      'phone: { personal: hash }',
+      'card: { personal: drop }',
+      'ip: { personal: truncate }',
+      null,
     ]);
   });
 

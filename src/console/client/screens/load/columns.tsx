@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Inspection } from '../../../../api/upload.ts';
 import { presetTitles } from '../../../../domain/load.ts';
+import { personalRule } from '../../../../domain/personal.ts';
 import { api, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
@@ -205,7 +206,8 @@ function filledOf(filled: number, records: number): VNode {
   );
 }
 
-function valuesOf({ frequent, distinct }: InspectedColumn): VNode {
+function valuesOf({ becomes, looks_like, frequent, distinct }: InspectedColumn): VNode {
+  const rule = personalRule(becomes, looks_like);
   if (frequent.length === 0) return <span class="faint">–</span>;
   const more = distinct - frequent.length;
   return (
@@ -216,6 +218,11 @@ function valuesOf({ frequent, distinct }: InspectedColumn): VNode {
         </span>
       ))}
       {more > 0 ? <span class="faint nowrap">and {formatCount(more)} more</span> : null}
+      {rule === null ? null : (
+        <span class="faint">
+          Looks personal; in the rules file: <code>{rule}</code>
+        </span>
+      )}
     </span>
   );
 }

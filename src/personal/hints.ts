@@ -1,0 +1,40 @@
+import { isMailAddress } from '../domain/notification.ts';
+import { type PersonalHint, personalHints } from '../domain/personal.ts';
+import { isIpAddress } from './truncate.ts';
+
+const looks: Readonly<Record<PersonalHint, (text: string) => boolean>> = {
+  email: isMailAddress,
+  // As E.164 writes numbers; a number without its country could be anything.
+  phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
+  card: isCardNumber,
+  ip: isIpAddress,
+};
+
+/** One such value in ten may be something else. */
+const leastShare = 0.9;
+/** One digit string in ten passes for a card number. */
+const leastCards = 5;
+
+/** Returns what nearly all of a column's values look like, or null. */
+export function personalHint(values: Iterable<string>): PersonalHint | null {
+  const counts: Record<PersonalHint, number> = { email: 0, phone: 0, card: 0, ip: 0 };
+  let all = 0;
+  for (const text of values) {
+    all++;
+    for (const hint of personalHints) if (looks[hint](text)) counts[hint]++;
+  }
+  const found = personalHints.find((hint) => counts[hint] >= Math.max(1, leastShare * all));
+  return found === undefined || (found === 'card' && counts.card < leastCards) ? null : found;
+}
+
+function isCardNumber(text: string): boolean {
+  const digits = text.replace(/[ -]/g, '');
+  if (!/^[2-6]\d{12,18}$/.test(digits)) return false;
+  let sum = 0;
+  for (let place = 0; place < digits.length; place++) {
+    const digit = Number(digits[digits.length - 1 - place]);
+    const doubled = place % 2 === 0 ? digit : digit * 2;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}

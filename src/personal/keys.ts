@@ -1,0 +1,51 @@
+/*
+ * Personal data at the door: properties that an environment's rules call personal are dropped, hashed, truncated or encrypted
+ * before anything of their record is stored. `keys.ts` reads the keys, `values.ts` changes single values, `properties.ts` whole
+ * records. Promises: the clear value reaches no table; without a key nothing is stored in its place.
+ */
+import { hkdfSync } from 'node:crypto';
+
+/** The keys of the installation, by id. The first encrypts; the last makes the hashes, which must not change when a key is added. */
+export type PersonalKeys = ReadonlyMap<string, Buffer>;
+
+export const KEY_BYTES = 32;
+const oneKey = /^([a-z0-9][a-z0-9_-]{0,31}):([A-Za-z0-9+/_-]{43}=?)$/;
+
+/** Reads `id:key`, each key 32 bytes in Base64, with commas or line ends between them. Returns null if that is not what it is. */
+export function readPersonalKeys(text: string): PersonalKeys | null {
+  const keys = new Map<string, Buffer>();
+  for (const item of text.split(/[,\s]+/).filter((each) => each !== '')) {
+    const [, id, written] = oneKey.exec(item) ?? [];
+    if (id === undefined || written === undefined || keys.has(id)) return null;
+    const key = Buffer.from(written, 'base64');
+    if (key.length !== KEY_BYTES) return null;
+    keys.set(id, key);
+  }
+  return keys;
+}
+
+/** The keys of one environment, derived from those of the installation: what leaks in one environment says nothing of another. */
+export interface EnvironmentKeys {
+  readonly hash: Buffer;
+  /** The id of the key for new values. */
+  readonly newest: string;
+  readonly byId: ReadonlyMap<string, CipherKeys>;
+}
+
+export interface CipherKeys {
+  readonly encrypt: Buffer;
+  readonly nonce: Buffer;
+}
+
+/** Derives an environment's keys; null if the installation has none. `secret` is the environment's own. */
+export function environmentKeys(keys: PersonalKeys, secret: string): EnvironmentKeys | null {
+  const [newest] = keys.keys();
+  const last = [...keys.values()].at(-1);
+  if (newest === undefined || last === undefined) return null;
+  const derive = (key: Buffer, use: string) => Buffer.from(hkdfSync('sha256', key, secret, use, KEY_BYTES));
+  const byId = Array.from(keys, ([id, key]): [string, CipherKeys] => [
+    id,
+    { encrypt: derive(key, 'personal encrypt'), nonce: derive(key, 'personal nonce') },
+  ]);
+  return { hash: derive(last, 'personal hash'), newest, byId: new Map(byId) };
+}
