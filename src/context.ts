@@ -13,6 +13,7 @@ import { RecordTap } from './live/views.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
 import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
 import { openMailTransport } from './notifications/mail.ts';
+import { PersonalData } from './personal/personal-data.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase } from './postgres/database.ts';
 import {
@@ -112,6 +113,7 @@ export function openSystem(options: SystemOptions): System {
     tracing,
     queue,
     writeExport,
+    personal: new PersonalData(db, config.personalKeys),
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../domain/errors.ts';
-import { type Holder, scopes } from '../domain/scope.ts';
+import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   type ConsoleSession,
@@ -109,7 +109,9 @@ export async function verifySession(
   const allowed = row.scopes;
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
-    scopes: allowed === null ? scopes : scopes.filter((scope) => allowed.includes(scope)),
+    scopes: keyScopes.filter(
+      (scope) => scope !== 'browser' && (allowed ?? (scopes as readonly string[])).includes(scope),
+    ),
     keyId,
     session: {
       sessionId: row.session_id,

@@ -88,6 +88,7 @@ const options = {
     compressions,
   ),
   escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
+  decrypt: flag('--decrypt', 'decrypt personal values'),
   everything: flag(
     '--everything',
     'all data, and definitions, saved mappings and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
@@ -170,6 +171,7 @@ function requireAll({
   escapeFormulas,
   includeRemoved,
   distinctIds,
+  decrypt: _,
   ...filters
 }: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
@@ -196,6 +198,7 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
     format: wish.format,
     compression: wish.compression,
     escape_formulas: wish.escapeFormulas,
+    decrypt: wish.decrypt,
   };
 }
 

@@ -42,6 +42,8 @@ export interface ExportRequest {
   readonly format: ExportFormat;
   readonly compression: Compression;
   readonly escapeFormulas: boolean;
+  /** Encrypted personal values are decrypted. */
+  readonly decrypt?: boolean;
 }
 
 /** What decides which columns the rows of a dataset have. */
@@ -127,6 +129,7 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     format,
     compression: exportFormatFacts[format].isPackedInside ? null : compression,
     escape_formulas: request.escapeFormulas ? null : false,
+    decrypt: request.decrypt === true ? true : null,
   };
   const saysNothing = (value: unknown): boolean =>
     value === null || value === '' || (Array.isArray(value) && value.length === 0);

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { FileFolder } from '../files/file-store.ts';
 import type { SealingStore } from '../files/sealed-files.ts';
+import type { PersonalData } from '../personal/personal-data.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
@@ -16,6 +17,7 @@ export interface ExportContext extends TaskContext {
   /** The longest time of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
+  readonly personal: PersonalData;
 }
 
 /** Returns where the files of an export are, whichever attempt wrote them. */

@@ -2,6 +2,8 @@ import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql 
 import { Fault, FinalFailure } from '../domain/errors.ts';
 import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.ts';
 import { createGlob } from '../domain/glob.ts';
+import type { PersonalData } from '../personal/personal-data.ts';
+import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
@@ -19,6 +21,8 @@ export interface Filter {
   /** The segment that is asked for, or null. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
+  /** Decrypts what the request wants in clear. */
+  readonly personal?: PersonalValues | null;
   /** The source of events, with the columns of `sluice.events`, its default. */
   readonly events?: RawBuilder<unknown>;
 }
@@ -258,6 +262,15 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
 /** An array as Postgres reads it. One parameter, however long the list. */
 function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
+}
+
+/** Returns what decrypts the values of an export that wants them in clear; null for all others. */
+export async function decryptorOf(
+  { personal }: { readonly personal: PersonalData },
+  environmentId: number,
+  { decrypt = false }: ExportRequest,
+): Promise<PersonalValues | null> {
+  return decrypt ? personal.valuesOf(environmentId) : null;
 }
 
 /** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `FinalFailure` for one that is gone. */

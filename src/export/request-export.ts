@@ -42,7 +42,7 @@ import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { cursorExpired, findSegments } from './filter.ts';
+import { cursorExpired, decryptorOf, findSegments } from './filter.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
 import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
 
@@ -71,6 +71,7 @@ export async function requestExport(
   extras: ExportExtras | null = null,
 ): Promise<string> {
   const read = readRequest(body, await readExportLayout(context.db, environmentId));
+  if (read.request.decrypt === true) context.personal.requireKeys('decrypt');
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
@@ -189,7 +190,7 @@ export interface ExportPreview {
   readonly files: readonly PreviewedFile[];
 }
 
-interface PreviewContext {
+interface PreviewContext extends Pick<ExportContext, 'personal'> {
   readonly reader: Reader;
   readonly files: FileStore;
   readonly log: Logger;
@@ -203,10 +204,11 @@ const previewMs = 2 * READ_TIMEOUT_MS;
  * @throws InputError with every problem of the body.
  */
 export async function previewExport(
-  { reader, files, log }: PreviewContext,
+  context: PreviewContext,
   environmentId: number,
   body: Readonly<Record<string, unknown>>,
 ): Promise<ExportPreview> {
+  const { reader, files, log } = context;
   const read = readRequest(body, await readExportLayout(reader.db, environmentId));
   const { request, warnings } = read;
   await requireValid(reader.db, environmentId, read);
@@ -214,10 +216,11 @@ export async function previewExport(
     if (!(error instanceof FinalFailure)) throw error;
     throw inputError('unknown_segment', error.message, 'segment_id');
   });
+  const personal = await decryptorOf(context, environmentId, request);
   const signal = AbortSignal.timeout(previewMs);
   const snapshot = { name: 'sluice export preview', signal };
   const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
-    const plans = await planFiles(held.client, files, { environmentId, request, ...segments });
+    const plans = await planFiles(held.client, files, { environmentId, request, ...segments, personal });
     const found: PreviewedFile[] = [];
     for (const plan of plans) found.push(await previewFile(held, plan, request, signal));
     return found;

@@ -21,7 +21,7 @@ import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/s
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { keepAlive } from '../timers.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
-import { cursorExpired, findSegments } from './filter.ts';
+import { cursorExpired, decryptorOf, findSegments } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
@@ -84,6 +84,7 @@ async function writeFiles(
         environmentId,
         request,
         ...segments,
+        personal: await decryptorOf(context, environmentId, request),
         manifest: { jobId, environmentName, appToken },
         sessionName: taskSessionName(claim),
         signal,

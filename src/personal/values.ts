@@ -8,8 +8,9 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 /** `enc:<key>:<nonce>:<ciphertext and tag>`. */
-const encrypted = /\benc:([a-z0-9][a-z0-9_-]{0,31}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22,})/g;
-const onlyEncrypted = new RegExp(`^${encrypted.source.slice(2)}$`);
+const token = 'enc:([a-z0-9][a-z0-9_-]{0,31}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22,})';
+const encrypted = new RegExp(`^${token}$`);
+const encryptedInJson = new RegExp(`"${token}"`, 'g');
 
 /**
  * PersonalValues changes the values of one environment's personal properties. What it has made once it leaves as it is, so that a
@@ -52,7 +53,7 @@ export class PersonalValues {
 
   /** The nonce is a keyed digest of the value, so that a value that comes again is unchanged. */
   #encrypt(value: unknown, marked: boolean, { newest, byId }: EnvironmentKeys): string {
-    if (typeof value === 'string' && onlyEncrypted.test(value) && this.decrypt(value) !== value) return value;
+    if (typeof value === 'string' && this.decrypt(value) !== value) return value;
     const keys = byId.get(newest);
     if (keys === undefined) throw new Error('the newest key is one of the keys');
     const clear = writeJson(value, marked);
@@ -64,18 +65,16 @@ export class PersonalValues {
 
   /** Returns the text of a value: of an encrypted one the clear text, unless its key is gone. */
   decrypt(text: string): string {
-    return text.replace(encrypted, (token: string, ...parts: string[]) => {
-      const json = this.#open(parts);
-      if (json === null) return token;
-      const value: unknown = JSON.parse(json);
-      return typeof value === 'string' ? value : json;
-    });
+    const json = this.#open(encrypted.exec(text)?.slice(1) ?? []);
+    if (json === null) return text;
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'string' ? value : json;
   }
 
   /** Decrypts the texts within JSON; each becomes the value that it was. */
   decryptJson(json: string): string {
     if (!json.includes('"enc:')) return json;
-    return json.replace(quoted, (token: string, ...parts: string[]) => this.#open(parts) ?? token);
+    return json.replace(encryptedInJson, (text: string, ...parts: string[]) => this.#open(parts) ?? text);
   }
 
   #open([id = '', nonce = '', sealed = '']: readonly string[]): string | null {
@@ -92,7 +91,6 @@ export class PersonalValues {
   }
 }
 
-const quoted = new RegExp(`"${encrypted.source.slice(2)}"`, 'g');
 const hidden = (action: PersonalAction) => `(${action})`;
 const isSaid = (value: unknown) => value !== undefined;
 

@@ -34,6 +34,7 @@ import {
 } from '../manifest.ts';
 import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
+import { decryptBlocks } from './decrypt.ts';
 import { formatWriters } from './formats.ts';
 import { ContentHash, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
@@ -213,13 +214,18 @@ export async function planFiles(
   files: FileStore,
   filter: Filter,
 ): Promise<readonly FilePlan[]> {
-  if (filter.request.layout === 'stream') return [await planStream(client, files, filter)];
+  const { request, personal = null } = filter;
   const plans: FilePlan[] = [];
-  for (const dataset of datasets) {
-    if (filter.request.datasets.includes(dataset))
-      plans.push(await planDataset(client, files, dataset, filter));
-  }
-  return plans;
+  if (request.layout === 'stream') plans.push(await planStream(client, files, filter));
+  else
+    for (const dataset of datasets) {
+      if (request.datasets.includes(dataset)) plans.push(await planDataset(client, files, dataset, filter));
+    }
+  if (personal === null) return plans;
+  return plans.map((plan) => {
+    const how = { values: personal, isCsv: plan.toText === null, escapeFormulas: request.escapeFormulas };
+    return { ...plan, blocks: (...reading) => decryptBlocks(plan.blocks(...reading), how) };
+  });
 }
 
 async function planDataset(

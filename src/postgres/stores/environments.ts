@@ -51,6 +51,16 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
   return environment;
 }
 
+/** Reads the secret of an environment, which never changes. */
+export async function readRecordKey(db: Database, environmentId: number): Promise<string> {
+  const { record_key } = await db
+    .selectFrom('environments')
+    .select('record_key')
+    .where('environment_id', '=', environmentId)
+    .executeTakeFirstOrThrow();
+  return record_key;
+}
+
 export function listEnvironments(db: Database): Promise<ListedEnvironment[]> {
   return db.selectFrom('environments').select(listedColumns).orderBy('name').execute();
 }
