@@ -1,6 +1,4 @@
-/** What becomes of a personal property before it is stored. */
-export const personalActions = ['drop', 'hash', 'truncate', 'encrypt'] as const;
-export type PersonalAction = (typeof personalActions)[number];
+import type { PersonalAction } from './rules.ts';
 
 /** What values look like that are probably personal, and what most people do with them. */
 export const hintedActions = {

@@ -1,4 +1,4 @@
-import type { PersonalAction } from '../domain/personal.ts';
+import type { PersonalAction } from '../domain/rules.ts';
 import { isObject, type JsonObject } from '../mapping/json-text.ts';
 import type { PersonalValues } from './values.ts';
 

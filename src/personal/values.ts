@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
-import type { PersonalAction } from '../domain/personal.ts';
+import type { PersonalAction } from '../domain/rules.ts';
 import { isObject, markedNumber, writeJson } from '../mapping/json-text.ts';
 import type { EnvironmentKeys } from './keys.ts';
 import { truncate } from './truncate.ts';

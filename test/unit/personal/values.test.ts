@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { personalActions } from '../../../src/domain/personal.ts';
+import { personalActions } from '../../../src/domain/rules.ts';
 import { environmentKeys, readPersonalKeys } from '../../../src/personal/keys.ts';
 import { PersonalProperties } from '../../../src/personal/properties.ts';
 import { truncate } from '../../../src/personal/truncate.ts';
