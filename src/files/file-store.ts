@@ -1,6 +1,7 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';
+import { READ_BYTES } from '../domain/limits.ts';
 
 /**
  * The file store holds received files and exports. Two implementations: a folder (`file-system.ts`) and a bucket on S3
@@ -92,4 +93,9 @@ export function checkRef(ref: string): FileRef {
 export function checkFolder(folder: string): FileFolder {
   if (!folderPattern.test(folder)) throw new Fault('not the name of a folder of stored files');
   return folder as FileFolder;
+}
+
+/** A stream of the pieces, without reading ahead more than READ_BYTES. */
+export function streamOf(pieces: AsyncIterable<Buffer>): Readable {
+  return Readable.from(pieces, { objectMode: false, highWaterMark: READ_BYTES });
 }

@@ -1,7 +1,5 @@
-import { close, createReadStream, open as openCallback, type PathLike, read } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { FILE_SYNC_BYTES, FILE_TOUCH_MS, READ_BYTES } from '../domain/limits.ts';
@@ -14,6 +12,7 @@ import {
   type FileRef,
   type FileStore,
   type FileWriter,
+  streamOf,
 } from './file-store.ts';
 
 const temporary = 'tmp';
@@ -38,7 +37,7 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
       FileSystemWriter.create({ directory, ref: checkRef(ref), draft: temporaryPath(uuidv7()), touchMs }),
     size: (ref) => sizeOf(pathOf(ref)),
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
-    open: (ref, range) => openStream(pathOf(ref), range),
+    open: (ref, range) => streamOf(readPieces(pathOf(ref), range)),
     remove: (ref) => removeFile(pathOf(ref)),
     removeFolder: async (folder) => removeFolder(path.join(directory, checkFolder(folder))),
     check,
@@ -64,55 +63,34 @@ async function syncUpTo(directory: string, folder: string): Promise<void> {
 }
 
 async function readRange(file: string, start: number, end: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of readPieces(file, { start, end }, end - start)) pieces.push(piece);
+  return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
+}
+
+/** Yields the file, or exactly its bytes [start, end), in pieces of at most `most` bytes. */
+async function* readPieces(
+  file: string,
+  range?: { readonly start: number; readonly end: number },
+  most = READ_BYTES,
+): AsyncGenerator<Buffer> {
   let handle: FileHandle | undefined;
   try {
     handle = await open(file, 'r');
-    return await readExactly(handle, start, end);
+    const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
+    for (let at = start; at < end; ) {
+      const length = Math.min(most, end - at);
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(length), 0, length, at);
+      if (bytesRead === 0 && range === undefined) return;
+      if (bytesRead === 0) throw new Fault(`the stored file ends at byte ${at}, not at ${end}`);
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
   } catch (error) {
     throw error instanceof Fault ? error : ioError('reading a file', error);
   } finally {
     await handle?.close();
   }
-}
-
-async function readExactly(handle: FileHandle, start: number, end: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafeSlow(end - start);
-  let filled = 0;
-  while (filled < bytes.length) {
-    const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, start + filled);
-    if (bytesRead === 0) throw new Fault(`the stored file ends at byte ${start + filled}, not at ${end}`);
-    filled += bytesRead;
-  }
-  return bytes;
-}
-
-/** Opening is wrapped, where a missing file shows, and reading, where one that is too short for its range does. */
-function openStream(file: string, range?: { readonly start: number; readonly end: number }): Readable {
-  const openMapped = (
-    name: PathLike,
-    flags: number,
-    mode: number,
-    done: (e: Error | null, fd: number) => void,
-  ) => openCallback(name, flags, mode, (error, fd) => done(error && ioError('opening a file', error), fd));
-  const readMapped = (
-    fd: number,
-    buffer: Buffer,
-    offset: number,
-    length: number,
-    position: number,
-    done: (e: Error | null, bytesRead: number, buffer: Buffer) => void,
-  ) =>
-    read(fd, buffer, offset, length, position, (error, bytesRead) => {
-      const isShort = error === null && bytesRead === 0 && range !== undefined;
-      done(isShort ? new Fault(`the stored file ends before byte ${range.end}`) : error, bytesRead, buffer);
-    });
-  // Node counts the last byte in.
-  const part = range === undefined ? {} : { start: range.start, end: range.end - 1 };
-  return createReadStream(file, {
-    ...part,
-    highWaterMark: READ_BYTES,
-    fs: { open: openMapped, read: readMapped, close },
-  });
 }
 
 async function sizeOf(file: string): Promise<number | null> {

@@ -1,9 +1,8 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TransientError } from '../domain/errors.ts';
 import {
   MAX_S3_PARTS,
-  READ_BYTES,
   S3_ATTEMPTS,
   S3_PART_BYTES,
   S3_PARTS_IN_FLIGHT,
@@ -18,6 +17,7 @@ import {
   type FileStore,
   type FileWriter,
   MissingFileError,
+  streamOf,
 } from './file-store.ts';
 import type { OpenObject, S3Bucket, S3Location } from './s3-bucket.ts';
 
@@ -74,7 +74,7 @@ function openStream(
   async function* read(): AsyncGenerator<Buffer> {
     yield* readObject(await open(), key, range?.start ?? 0, range?.end ?? null);
   }
-  return Readable.from(read(), { objectMode: false, highWaterMark: READ_BYTES });
+  return streamOf(read());
 }
 
 /** Uploads first: one that is completed meanwhile is found among the objects. */

@@ -1,6 +1,4 @@
 import { type Cipher, createCipheriv, randomBytes } from 'node:crypto';
-import { Readable } from 'node:stream';
-import { READ_BYTES } from '../domain/limits.ts';
 import {
   type FileFolder,
   type FileRef,
@@ -8,6 +6,7 @@ import {
   type FileWriter,
   isSealed,
   MissingFileError,
+  streamOf,
 } from './file-store.ts';
 
 /*
@@ -51,7 +50,7 @@ export function sealingStore(store: FileStore, keys: FileKeys): SealingStore {
         const cipher = cipherAt(await openKey(ref), range?.start ?? 0);
         for await (const bytes of store.open(ref, range)) yield cipher.update(bytes as Buffer);
       }
-      return Readable.from(read(), { objectMode: false, highWaterMark: READ_BYTES });
+      return streamOf(read());
     },
     async remove(ref) {
       if (isSealed(ref)) await keys.destroy(ref);

@@ -19,10 +19,10 @@ import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
-import { hasPersonalData } from '../postgres/stores/file-keys.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
+import { hasPersonalData } from '../postgres/stores/rules.ts';
 import {
   condemnAbandoned,
   condemnReceived,

@@ -4,11 +4,11 @@
  * sent, byte for byte, and nothing of it is left once it has expired.
  */
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { inputError, TransientError } from '../domain/errors.ts';
-import { MAX_LISTED_UPLOADS, READ_BYTES, UPLOAD_KEPT_MS } from '../domain/limits.ts';
-import { type FileStore, MissingFileError } from '../files/file-store.ts';
+import { MAX_LISTED_UPLOADS, UPLOAD_KEPT_MS } from '../domain/limits.ts';
+import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import {
   condemnExpiredUploads,
@@ -153,7 +153,7 @@ export function openUpload(
       }
     }
   }
-  return Readable.from(read(), { objectMode: false, highWaterMark: READ_BYTES });
+  return streamOf(read());
 }
 
 /** Before it expires. @throws InputError `not_found`. */

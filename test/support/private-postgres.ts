@@ -10,6 +10,7 @@ import { waitFor } from './wait-for.ts';
 /** A server of one test's own, or of the soak's, which it may stop the hard way and start again under the same address. */
 export interface PrivatePostgres {
   readonly url: string;
+  readonly dataDir: string;
   /** SIGQUIT to the postmaster, as `pg_ctl stop -m immediate`: no checkpoint, no goodbye. */
   stopImmediately(): Promise<void>;
   /** Recovers and serves again. */
@@ -28,6 +29,7 @@ export async function startPrivatePostgres(folder?: string): Promise<PrivatePost
   const { url } = server;
   return {
     url,
+    dataDir,
     async stopImmediately() {
       await signalPostmaster(dataDir, 'SIGQUIT');
       await server.exited;

@@ -12,6 +12,8 @@ export interface TestS3 {
   /** For STORAGE_URL. */
   readonly url: string;
   readonly endpoint: string;
+  /** Where it keeps the objects. */
+  readonly folder: string;
   /** What STORAGE_URL, and the keys of AWS, have to be to use it. */
   readonly variables: Readonly<Record<string, string>>;
   /** An object that was changed last at `at`; S3 tells seconds only. */
@@ -96,6 +98,7 @@ export async function startS3(): Promise<TestS3> {
   return {
     url,
     endpoint,
+    folder,
     variables: { STORAGE_URL: url, AWS_ACCESS_KEY_ID: key, AWS_SECRET_ACCESS_KEY: key },
     requests,
     async put(name, content, at) {

@@ -29,8 +29,3 @@ export function fileKeys(db: Database): FileKeys {
     },
   };
 }
-
-/** Tells whether files of the environment are to be sealed. */
-export async function hasPersonalData(_db: Database, _environmentId: number): Promise<boolean> {
-  return false;
-}

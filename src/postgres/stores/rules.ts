@@ -54,3 +54,15 @@ export function applyRules(
 /** The version that counts now, as SQL. */
 export const currentVersion = (environmentId: number) =>
   sql<number | null>`(select max(version) from rules where environment_id = ${environmentId})`;
+
+/** Tells whether the rules of an environment called anything personal, ever: loads and mends may keep to an earlier version. */
+export async function hasPersonalData(db: Database, environmentId: number): Promise<boolean> {
+  const found = await db
+    .selectFrom('rules')
+    .select('version')
+    .where('environment_id', '=', environmentId)
+    .where(sql<boolean>`jsonb_path_exists(document, '$.*.properties.*.personal')`)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}

@@ -1,0 +1,114 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pruneFiles } from '../../src/background-jobs/prune.ts';
+import { isSealed, MissingFileError } from '../../src/files/file-store.ts';
+import { openFileStore } from '../../src/files/storage.ts';
+import { receivingStore } from '../../src/load/accept-load.ts';
+import { readDatabase } from '../../src/postgres/database-copy/read-database.ts';
+import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
+import { clearIn, clearUser } from '../support/clear-values.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { acceptFile, startManually } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+const file = (name: string) => `user_id,email\n${name},${clearUser(name).email}\n${name}-2,x\n`;
+
+// proves: sealed-files
+describe.each(['folder', 's3'] as const)(
+  'with files in a %s, in an environment whose rules call something personal',
+  (storage) => {
+    let t: TestSystem;
+    let environmentId: number;
+    beforeAll(async () => {
+      t = await openTestSystem({ storage, settings: { STORAGE_PRESIGN: 'true' } });
+      environmentId = t.environment.environmentId;
+      await applyRules(
+        t.system.db,
+        environmentId,
+        { users: { properties: { email: { personal: 'hash' } } } },
+        null,
+      );
+    });
+    afterAll(() => t.close());
+
+    /** The file of a load as the ledger names it, as it is stored, and whether there is a key for it. */
+    async function look(jobId: string) {
+      const { rows } = await sql<{ ref: never; hasKey: boolean }>`
+      select l.file_ref as ref, k.file_ref is not null as "hasKey"
+      from loads l left join file_keys k using (file_ref) where job_id = ${jobId}`.execute(t.system.db);
+      return rows[0] ?? { ref: '' as never, hasKey: false };
+    }
+    const loaded = async (name: string): Promise<string> => {
+      const load = await startManually(t.system, environmentId, file(name));
+      for (let chunkNo = 0; chunkNo < load.chunkCount; chunkNo++) await load.chunk(chunkNo);
+      expect(await load.finish()).toMatchObject({ status: 'completed' });
+      return load.jobId;
+    };
+    const keys = async () => (await t.system.db.selectFrom('file_keys').select('file_ref').execute()).length;
+
+    test('a received file is stored sealed, and its load reads it chunk by chunk', async () => {
+      const load = await startManually(t.system, environmentId, file('a'), { chunkBytes: 1 });
+      const { ref, hasKey } = await look(load.jobId);
+      const raw = openFileStore(t.config.storage, 1e9);
+      const stored = await raw.readRange(ref, 0, file('a').length);
+      expect([isSealed(ref), hasKey, clearIn('the file', stored)]).toEqual([true, true, []]);
+      for (let chunkNo = 0; chunkNo < load.chunkCount; chunkNo++) await load.chunk(chunkNo);
+      expect(await load.finish()).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
+    });
+
+    test('its key is destroyed with the file: by a deletion, when it expires, and if it becomes no load', async () => {
+      await loaded('b');
+      const deletion = await acceptDeletion(t.system, environmentId, 'users', ['a']);
+      expect(await keys()).toBeGreaterThan(0);
+      await deletion.run();
+      expect(await keys()).toBe(0);
+
+      const { ref } = await look(await loaded('c'));
+      await pruneFiles(t.system, { fileDays: 0, jobDays: 365 });
+      expect(await keys()).toBe(0);
+      await expect(t.system.files.readRange(ref, 0, 1)).rejects.toThrow(MissingFileError);
+
+      await expect(acceptFile(t.system, environmentId, 'a,b\n1,2\n')).rejects.toThrow();
+      expect(await keys()).toBe(0);
+    });
+
+    test('a backup has the file and the key of a load under way, and neither of one that has ended', async () => {
+      const one = await startManually(t.system, environmentId, file('d'));
+      const kept = await look(one.jobId);
+      const copied = async (): Promise<[string[], boolean]> => {
+        const database = await readDatabase(t.databaseUrl);
+        try {
+          const refs: string[] = [];
+          for await (const { ref } of storedFiles(database)) refs.push(ref);
+          const table = database.shape.tables.find(({ name }) => name === 'file_keys');
+          let text = '';
+          for await (const bytes of database.copyOut(table as never)) text += bytes.toString();
+          return [refs, text.includes(kept.ref)];
+        } finally {
+          await database.close();
+        }
+      };
+      expect(await copied()).toEqual([[kept.ref], true]);
+      await one.chunk(0);
+      await one.finish();
+      expect((await look(one.jobId)).hasKey).toBe(true);
+      expect(await copied()).toEqual([[], false]);
+    });
+
+    test('a file that a killed process was writing has no key', async () => {
+      const before = await keys();
+      const writer = await receivingStore(t.system, environmentId).create();
+      await writer.write(Buffer.from(file('e')));
+      expect(await keys()).toBe(before);
+      await writer.discard();
+    });
+
+    test('another environment stores its files as they are', async () => {
+      const other = await t.addEnvironment('other');
+      const jobId = await acceptFile(t.system, other.environment.environmentId, file('f'));
+      const { ref, hasKey } = await look(jobId);
+      expect([isSealed(ref), hasKey]).toEqual([false, false]);
+    });
+  },
+);
