@@ -83,6 +83,8 @@ async function load(
         maxErrors: null,
         yields: null,
         removals: 'unasked',
+        keepsKeys: false,
+        unflags: null,
         namesAliases: false,
         recordKey: '',
         rules: null,

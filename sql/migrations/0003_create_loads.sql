@@ -38,6 +38,7 @@ create table sluice.loads (
   plan_cursor pg_snapshot,
   plan jsonb,
   plan_ended_at timestamptz,
+  mirror jsonb,
   applied_at timestamptz,
   duplicate_of uuid,
   file_of uuid,
@@ -45,6 +46,8 @@ create table sluice.loads (
   origin text,
   origin_name text,
   accepted_at timestamptz not null default now(),
+  file_at timestamptz not null default now(),
+  file_cursor pg_snapshot,
   started_at timestamptz,
   work_started_at timestamptz,
   work_rows_before bigint not null default 0,
@@ -122,6 +125,10 @@ comment on column sluice.loads.event_removals is 'The number in sluice.event_rem
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
 comment on column sluice.loads.plan_cursor is 'What had been committed when the plan began: it may not have seen what came after.';
+comment on column sluice.loads.file_at is 'The time at which its file was accepted; of a stored file that is loaded again, for the first time.';
+comment on column sluice.loads.file_cursor is 'What had been committed at file_at: a mirror leaves alone what was written since.';
+comment on column sluice.loads.mirror is
+  'What the file of a mirror does not hold, and what was decided about it, {"profiles", "missing", "allowed", "done", "kept"}; null until then.';
 comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
@@ -243,6 +250,15 @@ create table sluice.load_replays (
 );
 comment on table sluice.load_replays is
   'Keys that were written out of file order, to be replayed from the file before the load completes.';
+
+create table sluice.load_missing (
+  load_id bigint not null,
+  key text collate "C" not null,
+  constraint load_missing_pkey primary key (load_id, key),
+  constraint load_missing_load_fkey foreign key (load_id) references sluice.loads on delete cascade
+);
+comment on table sluice.load_missing is
+  'Profiles that the file of a mirror does not hold, until they are removed or flagged.';
 
 create table sluice.load_event_replays (
   load_id bigint not null,

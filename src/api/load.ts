@@ -10,6 +10,7 @@ import {
   PLAN_SAMPLE_ROWS,
 } from '../domain/limits.ts';
 import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../domain/load.ts';
+import { type KeptReason, keptReasons } from '../domain/mirror.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import { sourceFormats } from '../domain/source.ts';
 import { worded } from '../validation.ts';
@@ -162,6 +163,26 @@ const planFields = {
   links: url('URL of the complete plan.', `${exampleJobUrl}/plan`),
 };
 
+const mirrorFields = {
+  flag: orNull(text('Property that flags a profile. Null if it is removed.', 'gone')),
+  segment: orNull(text('Key of the segment that the file holds. Null for all profiles.', 'customers')),
+  profiles: orNull(
+    count('Profiles in the scope. Null until the file is loaded, as are the other counts.', 240),
+  ),
+  missing: orNull(
+    count('Profiles that the file does not hold, and that nobody has written since it came.', 3),
+  ),
+  allowed: orNull(count('The most that may be removed or flagged: `max_removed`.', 12)),
+  done: count('Profiles removed or flagged so far.', 3),
+  kept_because: choiceOrNull(
+    Object.keys(keptReasons) as KeptReason[],
+    `Why all profiles stay. ${Object.entries(keptReasons)
+      .map(([code, why]) => `\`${code}\`: ${why}.`)
+      .join(' ')} Null if they do not.`,
+    null,
+  ),
+};
+
 export const jobDetail = component(
   'JobDetail',
   object(
@@ -237,6 +258,13 @@ export const jobDetail = component(
       undo: orNull(undoCounts, null),
       dry_run: flag(
         'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
+      ),
+      mirror: orNull(
+        object(
+          mirrorFields,
+          'What a mirror does with profiles that its file does not hold. Null for other loads.',
+        ),
+        null,
       ),
       plan: orNull(object(planFields, 'The planned changes. Null if there is no plan, or none yet.'), null),
       read_as: orNull(readAs),

@@ -11,13 +11,14 @@ import {
   type LoadOptions,
   type Tally,
 } from '../domain/load.ts';
+import { describeMirror } from '../domain/mirror.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
-import { renderLoadDetail, rowsPerSecond } from '../load/render-load.ts';
+import { renderLoadDetail, renderMirror, rowsPerSecond } from '../load/render-load.ts';
 import { useMapping } from '../load/saved-mappings.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
@@ -190,6 +191,8 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   for (const line of [...notes, ...summarise(load)]) terminal.print(`  ${line}`);
+  const mirror = renderMirror(load);
+  if (mirror !== null) terminal.print(`  mirror: ${printable(describeMirror(mirror), 500)}`);
   if (load.failure !== null) terminal.print(`  Failed: ${withFlags(load.failure.message)}`);
   if (plan !== null) printPlan(terminal, plan);
   if (rejects !== null) printRejects(terminal, load, rejects);

@@ -27,8 +27,12 @@ export interface Notify {
   readonly on: readonly Outcome[];
 }
 
-export function outcomeOf(status: 'completed' | 'held' | 'failed' | 'cancelled', rejected: number): Outcome {
-  return status === 'completed' && rejected > 0 ? 'completed_with_rejects' : status;
+/** `isPartial`: records were refused, or a mirror left all profiles as they are. */
+export function outcomeOf(
+  status: 'completed' | 'held' | 'failed' | 'cancelled',
+  isPartial: boolean,
+): Outcome {
+  return status === 'completed' && isPartial ? 'completed_with_rejects' : status;
 }
 
 export function addressesFor(notify: Notify | null, outcome: Outcome): readonly string[] {

@@ -1,4 +1,5 @@
 import { inputError } from './errors.ts';
+import { guardPattern, guardRule } from './guards.ts';
 import { MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions, sourceFormats } from './source.ts';
 
@@ -13,6 +14,8 @@ const maxNullTokens = 20;
 const maxNullChars = 100;
 const maxRecordsPathChars = 1_000;
 const maxGroupChars = 200;
+const maxFlagChars = 255;
+const maxKeyChars = 200;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
@@ -217,6 +220,48 @@ export const sourceOptions = {
     examples: ['project'],
     read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
   },
+  mirror: {
+    key: 'mirror',
+    type: 'string',
+    argument: 'action',
+    description:
+      'says that the file holds all users (or companies): those it does not hold are removed once it is loaded, or flagged, as in flag:gone, by a property that is true until a file holds them again',
+    rule: 'must be remove, or flag: and the name of a property',
+    examples: ['remove', 'flag:gone'],
+    read: (text) =>
+      text === 'remove' || (isLine(text.replace(/^flag:/, ''), maxFlagChars) && text.startsWith('flag:'))
+        ? text
+        : undefined,
+  },
+  mirror_segment: {
+    key: 'mirrorSegment',
+    type: 'string',
+    argument: 'key',
+    description: 'key of the segment whose users the file of a mirror holds. Others stay as they are',
+    rule: 'must be the key of a segment',
+    examples: ['customers'],
+    read: (text) => (isLine(text, maxKeyChars) ? text : undefined),
+  },
+  max_removed: {
+    key: 'maxRemoved',
+    type: 'string',
+    argument: 'limit',
+    description:
+      'most profiles that a mirror removes or flags: a number, or a share of those it might. If there are more, none is. Default: 5%',
+    rule: guardRule,
+    examples: ['5%', '200'],
+    read: (text) => (new RegExp(guardPattern).test(text) ? text : undefined),
+  },
+  mirror_despite_rejects: {
+    key: 'mirrorDespiteRejects',
+    type: 'boolean',
+    argument: '',
+    description:
+      'lets a mirror remove profiles though records of the file were refused. The profiles that these name count as not held',
+    rule: 'must be true or false',
+    examples: [true],
+    read: readFlag,
+  },
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
 export type SourceOptionName = keyof typeof sourceOptions;
@@ -359,7 +404,7 @@ export interface SourceProblem {
 }
 
 export function findContradictions(source: SourceOptions): SourceProblem[] {
-  const { quote, comment = '', header, headerRows, strictHeader } = source;
+  const { quote, comment = '', header, headerRows, strictHeader, mirror } = source;
   const delimiter = source.delimiter === 'blanks' ? ' ' : (source.delimiter ?? '');
   const isPart = (mark: string) => mark !== '' && delimiter.includes(mark);
   const startsWith = (mark: string) => mark !== '' && comment.startsWith(mark);
@@ -371,6 +416,14 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
     [header === 'none' && headerRows !== undefined, 'header_rows', 'says nothing where header is none'],
     [header === 'none' && strictHeader === true, 'strict_header', 'says nothing where header is none'],
+    ...(['mirror_segment', 'max_removed', 'mirror_despite_rejects'] as const).map(
+      (name) =>
+        [
+          mirror === undefined && source[sourceOptions[name].key] !== undefined,
+          name,
+          'says nothing without mirror',
+        ] as const,
+    ),
   ];
   return checks.filter(([isWrong]) => isWrong).map(([, name, what]) => ({ name, what }));
 }
@@ -402,6 +455,10 @@ const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
   records: ['json'],
   removals: sourceFormats,
   company_from: sourceFormats,
+  mirror: sourceFormats,
+  mirror_segment: sourceFormats,
+  max_removed: sourceFormats,
+  mirror_despite_rejects: sourceFormats,
 };
 
 const formatWords: Readonly<Record<string, string>> = {

@@ -24,6 +24,10 @@ export interface SourceOptions {
   readonly records?: string;
   readonly removals?: boolean;
   readonly companyFrom?: string;
+  readonly mirror?: string;
+  readonly mirrorSegment?: string;
+  readonly maxRemoved?: string;
+  readonly mirrorDespiteRejects?: boolean;
 }
 
 export interface ReadAs {

@@ -34,6 +34,7 @@ import {
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
+import { requireMirrorFits } from './mirror.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import type { ReceivingStore } from './receive/unpack.ts';
 import { convertIn, sniffIn } from './sandbox-tasks.ts';
@@ -99,6 +100,8 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     const named = withColumnNames(request);
     await refuseForeign(context, named);
     const entity = resolveEntity(named);
+    const { environmentId, options, amends } = named;
+    await requireMirrorFits(context.db, environmentId, options, entity, amends !== undefined);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
       if (accepted.created) await keepTrace(db, context.tracing, jobId);

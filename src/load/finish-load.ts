@@ -12,6 +12,7 @@ import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
+import { plannedMissing, readMirror } from '../postgres/stores/mirrors.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
@@ -37,6 +38,7 @@ import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, startLane } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
+import { decideMirror, workOffMirror } from './mirror.ts';
 import { createChunkReader } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
@@ -53,7 +55,11 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   if (done.hasRepeats) await countRepeats(context, claim, done.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
-  if (keepsPlan(done.pass)) await concludePlan(context, claim);
+  if (done.isMirror && done.pass !== 'validate') {
+    await decide(context, claim);
+    if (done.pass === 'load') await workOffMirror(context, claim);
+  }
+  if (keepsPlan(done.pass)) await concludePlan(context, claim, done.isMirror);
   const completed = await complete(context, claim);
   if ('tally' in completed) await afterCompletion(context, claim, completed);
   else if ('held' in completed) await afterHold(context, claim, completed);
@@ -61,13 +67,14 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
 }
 
 /** Checks that all rows of a plan are there, and sums them up once. */
-async function concludePlan(context: LoadContext, claim: TaskClaim): Promise<void> {
+async function concludePlan(context: LoadContext, claim: TaskClaim, isMirror: boolean): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
   const load = await requireLoad(context, environmentId, jobId ?? '');
   if (load.plan !== null) return;
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind });
+    const missing = isMirror ? plannedMissing((await readMirror(db, subjectId)).scope) : null;
+    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, missing);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
 }
@@ -86,26 +93,41 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    const state = await readFinishState(db, claim.subjectId);
-    const { jobId, tally, totalRows, pass, guards, plan } = state;
-    const isGuarding = pass === 'validate' || pass === 'guard';
-    if (pass !== 'validate') requireBalance(state);
-    if (guards.maxErrors !== null && tally.rejected > guards.maxErrors) {
-      throw fails(tooManyRejects(tally.rejected, guards.maxErrors));
-    }
-    const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
-    if (hit !== null) throw fails(hit);
-    if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
-      throw fails(await allRefused(db, claim));
-    if (isGuarding) return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
+    const { jobId, tally, pass, type } = await requireSound(db, claim);
+    if (pass === 'validate' || pass === 'guard')
+      return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
     await endAmendment(db, claim.subjectId);
-    if (state.type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
+    if (type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, due };
+  });
+}
+
+/** Checks all that may fail a load whose chunks are done, and holds the fence. @throws FinalFailure */
+async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState> {
+  if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+  const state = await readFinishState(db, claim.subjectId);
+  const { tally, totalRows, pass, guards, plan } = state;
+  if (pass !== 'validate') requireBalance(state);
+  if (guards.maxErrors !== null && tally.rejected > guards.maxErrors) {
+    throw fails(tooManyRejects(tally.rejected, guards.maxErrors));
+  }
+  const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
+  if (hit !== null) throw fails(hit);
+  if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
+    throw fails(await allRefused(db, claim));
+  return state;
+}
+
+/** Decides what a mirror does, once nothing can fail the load any more. */
+async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    await nameTaskSession(db, claim);
+    const { tally } = await requireSound(db, claim);
+    await decideMirror(db, claim.subjectId, tally);
   });
 }
 

@@ -43,7 +43,7 @@ export async function insertRows(
 ): Promise<MergedKinds> {
   if (source.namesAliases) throw new AliasesMet('users may be aliases');
   const { users, events } = rows;
-  const severalChunks = source.chunkCount > 1;
+  const { keepsKeys } = source;
   const scope = {
     environmentId: source.environmentId,
     loadId: source.loadId,
@@ -54,16 +54,17 @@ export async function insertRows(
     dated: false,
     removes: false,
     removesProfiles: false,
+    unflags: null,
     flat: true,
     counted: 'all',
-    keepKeys: severalChunks,
+    keepKeys: keepsKeys,
   } as const;
   const newUsers = {
     text: users.finishInOrder(),
-    keyHashes: severalChunks ? users.keyHashes(NEW_ROW) : null,
+    keyHashes: keepsKeys ? users.keyHashes(NEW_ROW) : null,
     companies: companiesOf(users),
   };
-  await insertNewUsers(transaction, scope, newUsers, severalChunks && source.entity === 'auto');
+  await insertNewUsers(transaction, scope, newUsers, keepsKeys && source.entity === 'auto');
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

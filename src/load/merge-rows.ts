@@ -153,7 +153,7 @@ async function noteUnchangedRecords(
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
     // A plan needs them once more, when it is applied.
-    if (source.chunkCount === 1 && source.pass !== 'plan') continue;
+    if (!source.keepsKeys && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
   return kinds;
@@ -230,11 +230,12 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     yields: source.yields,
     namesAliases: source.namesAliases,
     dated,
-    removes,
+    removes: removes || source.unflags !== null,
     removesProfiles,
-    flat: !dated && !removes && !rows[entity].nested,
+    unflags: entity === source.entity ? source.unflags : null,
+    flat: !dated && !removes && source.unflags === null && !rows[entity].nested,
     counted: removesProfiles ? 'some' : counted === 0 ? 'none' : counted === all ? 'all' : 'some',
-    keepKeys: source.chunkCount > 1,
+    keepKeys: source.keepsKeys,
   };
 }
 

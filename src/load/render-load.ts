@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { render, renderJobListItem } from '../api/render.ts';
 import type { LoadPlan, ValueChanges } from '../domain/load.ts';
+import { mirrorOf } from '../domain/mirror.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
@@ -49,9 +50,25 @@ export function renderLoadDetail(
     undone_by: load.undoneBy,
     undo: load.undo && renderUndo(load, load.undo, rejectsByCode),
     dry_run: load.dryRun,
+    mirror: renderMirror(load),
     plan: load.plan && renderPlan(load.plan, item.links),
     read_as: load.readAs && renderReadAs(load.readAs),
   };
+}
+
+export function renderMirror({ source, mirrored }: Pick<Load, 'source' | 'mirrored'>) {
+  const mirror = mirrorOf(source);
+  return (
+    mirror && {
+      flag: mirror.flag,
+      segment: mirror.segment,
+      profiles: mirrored?.profiles ?? null,
+      missing: mirrored?.missing ?? null,
+      allowed: mirrored?.allowed ?? null,
+      done: mirrored?.done ?? 0,
+      kept_because: mirrored?.kept ?? null,
+    }
+  );
 }
 
 function renderUndo(

@@ -7,6 +7,7 @@ import type { JobDetail } from '../api/load.ts';
 import type { ScheduleRun } from '../api/source.ts';
 import type { Config } from '../config.ts';
 import { FinalFailure } from '../domain/errors.ts';
+import { describeMirror } from '../domain/mirror.ts';
 import type { EventBody } from './record-end.ts';
 
 /*
@@ -234,6 +235,7 @@ function describeJob(data: JobData): string[] {
   if (data.dry_run === true) facts.push('Dry run: nothing was written.');
   facts.push(`Accepted: ${data.start_time}`, `Ended: ${data.end_time}`);
   if (data.failure != null) facts.push(`Reason: ${data.failure.message} [${data.failure.error_code}]`);
+  if (data.mirror != null) facts.push(`Mirror: ${describeMirror(data.mirror)}`);
   if (data.counts !== undefined) return facts;
   return [
     ...facts,

@@ -70,6 +70,7 @@ const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
 const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> = {
   header: ['string', 'integer'],
   null: ['string', 'array'],
+  max_removed: ['string', 'integer'],
 };
 
 /** Members that say how the files are written, each optional. */

@@ -36,6 +36,7 @@ import type {
   Preset,
   StoredFormat,
 } from '../domain/load.ts';
+import type { Mirrored } from '../domain/mirror.ts';
 import type { Channel, DeliveryState, EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { RejectCode } from '../domain/reject.ts';
 import type { RulesDocument } from '../domain/rules.ts';
@@ -78,6 +79,7 @@ interface Known {
     decided_by: Origin | null;
     held_for: readonly Surprise[] | null;
     header: CsvHeader | null;
+    mirror: Mirrored | null;
     on_drift: OnDrift;
     origin: Origin['kind'];
     pass: LoadPass;

@@ -375,6 +375,10 @@ export interface DB {
     rows_unchanged: Generated<number>;
     rows_updated: Generated<number>;
   };
+  load_missing: {
+    key: string;
+    load_id: number;
+  };
   load_rejects: {
     byte_offset: number;
     cause: number;
@@ -416,6 +420,8 @@ export interface DB {
     event_removals: number | null;
     failure_code: string | null;
     failure_message: string | null;
+    file_at: Generated<Date>;
+    file_cursor: string | null;
     file_format: string;
     file_of: string | null;
     file_ref: string | null;
@@ -432,6 +438,7 @@ export interface DB {
     max_changed: number | null;
     max_errors: number | null;
     max_removed_values: number | null;
+    mirror: Json | null;
     on_drift: string | null;
     origin: string | null;
     origin_name: string | null;

@@ -227,6 +227,8 @@ function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: 
     yields: null,
     removals: source.removals === true ? 'taken' : 'unasked',
     companyFrom: source.companyFrom ?? null,
+    keepsKeys: false,
+    unflags: null,
     namesAliases: false,
     recordKey: '',
     rules: null,

@@ -73,12 +73,33 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
 
 /** Brings the batch into the session's table for its entity; returns how many keys it has. @throws AliasesMet */
 export async function copyBatch(transaction: Transaction, batch: Batch): Promise<number> {
-  const { entity, text, keys, scope } = batch;
-  if (scope.dated) return copyDated(transaction, entity, text, scope);
-  if (scope.namesAliases && entity === 'users') throw new AliasesMet('users of the batch are aliases');
-  const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
-  await copyText(transaction.client, target, text);
-  return keys ?? 0;
+  const { entity, text, scope } = batch;
+  let keys = batch.keys ?? 0;
+  if (scope.dated) keys = await copyDated(transaction, entity, text, scope);
+  else {
+    if (scope.namesAliases && entity === 'users') throw new AliasesMet('users of the batch are aliases');
+    const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
+    await copyText(transaction.client, target, text);
+  }
+  if (scope.unflags !== null) await unflag(transaction.db, entity, scope, scope.unflags);
+  return keys;
+}
+
+/** Lets rows remove the flag of a mirror from the profiles that have it. What the row itself says of the property wins. */
+async function unflag(
+  db: Database,
+  entity: Entity,
+  { environmentId }: MergeScope,
+  flag: string,
+): Promise<void> {
+  await sql`
+    update ${sql.table(incomingTable[entity])} i
+    set properties = jsonb_build_object(${flag}::text, null) || i.properties, flags = i.flags | 1
+    where (
+      select p.metadata ? ${flag}
+      from ${sql.table(entity)} p
+      where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+    )`.execute(db);
 }
 
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */

@@ -109,6 +109,7 @@ export async function finishChunk(
     and not loads.dry_run
     and loads.amends is null
     and loads.type not in ('undo', 'join')
+    and not loads.source_options ? 'mirror'
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count
     and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)

@@ -120,11 +120,23 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       undo_properties: undoes?.properties && [...undoes.properties],
       begins_anew: isPatch(columns.type),
       rules_version: currentVersion(columns.environmentId),
+      ...fileCame(columns.fileOf),
       chunk_count: chunks.length,
     })
     .returning('load_id')
     .executeTakeFirstOrThrow();
   await insertChunks(db, load_id, chunks);
+}
+
+/** A stored file that is loaded again says nothing of what has been written since it came. */
+function fileCame(fileOf: string | null) {
+  if (fileOf === null) return { file_cursor: currentCursor };
+  const ofFile = (column: string) =>
+    sql<never>`(select ${sql.ref(column)} from loads where job_id = ${fileOf})`;
+  return {
+    file_at: sql<Date>`coalesce(${ofFile('file_at')}, now())`,
+    file_cursor: sql<string>`coalesce(${ofFile('file_cursor')}, ${currentCursor})`,
+  };
 }
 
 interface NewPatch

@@ -18,9 +18,10 @@ import { sumsOf } from '../merge/plan-batch.ts';
  * and forgotten. One file, though a long one: all of it reads and writes the same rows.
  */
 
-/** Corrections in `planned_chunks`: what is taken back, which counts as less, and what stands in its place. */
+/** Corrections in `planned_chunks`: what is taken back, which counts as less, what stands in its place, and what comes behind all chunks. */
 const takenBack = -1;
 const putRight = -2;
+const addedBehind = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${takenBack} then -1 else 1 end * ${count})::bigint`;
 
@@ -52,13 +53,14 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 }
 
 /**
- * Completes the rows of a plan once those of all keys are right, and writes its summary. Call it in the transaction that also holds the
+ * Completes the rows of a plan once those of all keys are right, with those that `added` inserts, and writes its summary. Call it in the transaction that also holds the
  * fence; once only.
  */
 export async function summarisePlan(
   db: Database,
   loadId: number,
   counts: Pick<PlanSummary, 'counts' | 'countsByKind'>,
+  added: RawBuilder<unknown> | null = null,
 ): Promise<void> {
   // Records of a key that contradict each other may leave it as it was, or make it and remove it.
   await sql`
@@ -71,6 +73,8 @@ export async function summarisePlan(
       select * from planned_rows where load_id = ${loadId} and is_repeated
     )
     ${addSums(loadId, putRight, 'repeated')}`.execute(db);
+  if (added !== null)
+    await sql`with added as (${added}) ${addSums(loadId, addedBehind, 'added')}`.execute(db);
   await planNamedCompanies(db, loadId);
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
   await db

@@ -137,6 +137,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
     .select(camel('dropped_properties', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
+    .select(['source_options as source', 'mirror as mirrored'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])
     .select([undoneJobs, undoneByJob, undone])
@@ -256,5 +257,7 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
 }
 
 export function readLoadEnd(db: Database, environmentId: number, jobId: string) {
-  return loadOf(db, environmentId, jobId).select(['status', 'rows_rejected']).executeTakeFirstOrThrow();
+  return loadOf(db, environmentId, jobId)
+    .select(['status', 'rows_rejected', 'mirror'])
+    .executeTakeFirstOrThrow();
 }

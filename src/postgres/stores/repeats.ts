@@ -32,13 +32,14 @@ export interface ChunksDone {
   readonly pass: LoadPass;
   /** Keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. */
   readonly hasRepeats: boolean;
+  readonly isMirror: boolean;
 }
 
 /** Returns `null` if the load does not run, or not all of its chunks are done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await db
     .selectFrom('loads')
-    .select('pass')
+    .select(['pass', sql<boolean>`source_options ? 'mirror'`.as('isMirror')])
     .select(
       sql<boolean>`repeats_resolved_at is null
         and chunk_count > 1
@@ -49,7 +50,9 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
     .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .whereRef('chunks_done', '=', 'chunk_count')
     .executeTakeFirst();
-  return row === undefined ? null : { pass: row.pass as LoadPass, hasRepeats: row.has_repeats };
+  return row === undefined
+    ? null
+    : { pass: row.pass as LoadPass, hasRepeats: row.has_repeats, isMirror: row.isMirror };
 }
 
 /**
@@ -228,10 +231,11 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
   await forgetReplays(db, loadIds);
 }
 
-/** Forgets the replays, but not the hashes of keys. */
+/** Forgets the replays and what a mirror misses, but not the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
   await db.deleteFrom('load_event_replays').where('load_id', 'in', loadIds).execute();
+  await db.deleteFrom('load_missing').where('load_id', 'in', loadIds).execute();
 }
 
 /*

@@ -10,6 +10,7 @@ import {
   type Removals,
   type Tally,
 } from '../../domain/load.ts';
+import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
@@ -60,13 +61,22 @@ export async function readLoadSource(db: Database, loadId: number) {
         else 'refused'
       end`.as('removals'),
       sql<string | null>`loads.source_options ->> 'companyFrom'`.as('companyFrom'),
+      'loads.source_options as options',
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  const { parentId, since, isLogged: isComplete, ...load } = row;
+  const { parentId, since, isLogged: isComplete, options, ...load } = row;
   // Each transaction looks for itself (`namesAliases`).
-  const source = { ...load, namesAliases: false as boolean };
+  const mirror = mirrorOf(options);
+  const source = {
+    ...load,
+    namesAliases: false as boolean,
+    /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
+    keepsKeys: load.chunkCount > 1 || mirror !== null,
+    /** The property that a mirror takes off the profiles that its file holds. */
+    unflags: mirror?.flag ?? null,
+  };
   if (parentId === null) return { ...source, yields: null };
   if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);
   return { ...source, yields: { parentId, since } };
@@ -180,6 +190,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       ...rowCounts(0),
       repeats_resolved_at: null,
       has_event_types: false,
+      mirror: null,
       ...(keepsPlan(pass) && {
         plan: null,
         plan_ended_at: null,

@@ -72,6 +72,20 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
     .execute();
 }
 
+/** Returns `null` if the environment has no segment with this key. */
+export async function findSegmentDefinition(
+  db: Database,
+  environmentId: number,
+  key: string,
+): Promise<object | null> {
+  const row = await db
+    .selectFrom('segments')
+    .select('definition')
+    .where((eb) => eb.and({ environment_id: environmentId, key }))
+    .executeTakeFirst();
+  return row?.definition ?? null;
+}
+
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 

@@ -30,6 +30,8 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     chunkCount: 1,
     yields: null,
     removals: 'unasked',
+    keepsKeys: false,
+    unflags: null,
     namesAliases: false,
     recordKey: '',
     rules: null,

@@ -15,10 +15,13 @@ const texts = [
   'mapping',
   'removals',
   'company_from',
+  'mirror',
+  'max_removed',
+  'mirror_segment',
 ] as const;
 const otherTexts = [
   ...['format', 'escape', 'comment', 'ragged', 'stray_quotes', 'apostrophes', 'records'],
-  ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header'],
+  ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header', 'mirror_despite_rejects'],
 ];
 
 /** The change of the address that forgets everything that was chosen for a file. */

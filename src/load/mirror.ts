@@ -1,0 +1,95 @@
+/*
+ * Mirrors: once its file is merged, a load removes or flags the profiles of its scope that the file does not hold. First it decides, with all
+ * of them in view (`decideMirror`); then it works them off in slices, each fenced (`workOffMirror`). Promise: more than was allowed never go,
+ * and none that anybody has written since the file came.
+ */
+import { type Expression, type SqlBool, sql } from 'kysely';
+import type { LoadEntity } from '../domain/entity.ts';
+import { ConflictError, inputError } from '../domain/errors.ts';
+import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
+import type { LoadOptions, Tally } from '../domain/load.ts';
+import { type KeptReason, mirrorOf } from '../domain/mirror.ts';
+import { type TaskClaim, taskFields } from '../domain/task.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import { noteWritten } from '../postgres/stores/chunks.ts';
+import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
+import { findSegmentDefinition } from '../postgres/stores/segments.ts';
+import { renewTask } from '../postgres/stores/tasks.ts';
+import { nameTaskSession } from '../postgres/stores/workers.ts';
+import { compileSegment } from '../segments/compile-segment.ts';
+import { readSegment } from '../segments/read-segment.ts';
+import type { LoadContext } from './context.ts';
+
+/** Checks what a mirror needs before its load is accepted. @throws InputError `invalid_field`. */
+export async function requireMirrorFits(
+  db: Database,
+  environmentId: number,
+  { source, preset }: LoadOptions,
+  entity: LoadEntity,
+  isAmendment: boolean,
+): Promise<void> {
+  const mirror = mirrorOf(source);
+  if (mirror === null) return;
+  const refuse = (message: string, name = 'mirror') => inputError('invalid_field', message, name);
+  if (isAmendment) throw refuse('mended records are not all there is: leave mirror out');
+  if (preset !== null) throw refuse('give mirror or preset, not both');
+  if (entity === 'auto')
+    throw refuse('mirror needs entity=users or entity=companies: all of which the file holds');
+  if (!(await keepsChanges(db)))
+    throw refuse(
+      'mirror needs the log of changes, which alone can bring back what it removes: set CHANGES_DAYS',
+    );
+  if (mirror.segment === null) return;
+  if (entity !== 'users') throw refuse('a segment has users: leave mirror_segment out', 'mirror_segment');
+  if ((await isInSegment(db, environmentId, mirror.segment)) !== null) return;
+  throw refuse(`there is no segment with the key ${mirror.segment}`, 'mirror_segment');
+}
+
+/** Returns the condition that the user `p` is in the segment as it is defined now; `null` if it is not. */
+async function isInSegment(
+  db: Database,
+  environmentId: number,
+  key: string,
+): Promise<Expression<SqlBool> | null> {
+  const definition = await findSegmentDefinition(db, environmentId, key);
+  const segment = definition === null ? null : readSegment(definition).segment;
+  return segment && compileSegment(segment, { environmentId, now: new Date(), user: 'p' });
+}
+
+/** Decides what becomes of the profiles that the file does not hold. Call it in the transaction that holds the fence; a second call does nothing. */
+export async function decideMirror(db: Database, loadId: number, { rejected }: Tally): Promise<void> {
+  const { mirror, decided, isLogged, scope } = await readMirror(db, loadId);
+  if (decided !== null) return;
+  const isIn =
+    mirror.segment === null ? sql<SqlBool>`true` : await isInSegment(db, scope.environmentId, mirror.segment);
+  const reasons: readonly (readonly [boolean, KeptReason])[] = [
+    [isIn === null, 'segment_gone'],
+    [!isLogged, 'changes_not_kept'],
+    [rejected > 0 && !mirror.despiteRejects, 'rejects'],
+  ];
+  const kept = reasons.find(([holds]) => holds)?.[1] ?? null;
+  await listMissing(db, scope, isIn ?? sql<SqlBool>`false`, mirror.maxRemoved, kept);
+}
+
+/** Removes or flags what was decided. May be called again after half of it. */
+export async function workOffMirror(context: LoadContext, claim: TaskClaim): Promise<void> {
+  const { scope, decided } = await readMirror(context.db, claim.subjectId);
+  if (decided === null || decided.kept !== null) return;
+  const { environmentId, entity, flag } = scope;
+  if (flag !== null && decided.missing > 0)
+    await context.knownProperties.learn(context.db, environmentId, entity, new Map([[flag, 'boolean']]));
+  for (let listed = -1; listed !== 0; ) {
+    listed = await inTransaction(context.pool, async ({ db }) => {
+      await nameTaskSession(db, claim);
+      const found = await workOffMissing(db, scope, MIRROR_SLICE_PROFILES);
+      if (found > 0) await noteWritten(db, claim.subjectId, 0);
+      if (!(await renewTask(db, claim)))
+        throw new ConflictError('another worker finishes the load, or it has ended');
+      return found;
+    });
+  }
+  context.log.info(
+    { ...taskFields(claim), missing: decided.missing },
+    'profiles that the file does not hold are worked off',
+  );
+}

@@ -1,0 +1,223 @@
+/*
+ * Mirrors: the profiles that the file of a load does not hold. Its keys are those that its chunks met (`load_chunk_keys`), as hashes: of two
+ * keys with one hash, either is taken to be held. What is missing is listed once, in `load_missing`, and worked off in slices.
+ */
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { Fault } from '../../domain/errors.ts';
+import type { GuardLimit } from '../../domain/guards.ts';
+import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
+import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
+import { instantText } from '../columns.ts';
+import type { Database } from '../database.ts';
+import { keyHash } from '../merge/incoming.ts';
+import { knowsAliases } from './aliases.ts';
+import { isLogged } from './amendments.ts';
+import { isKey } from './change-log.ts';
+
+/** What decides which profiles `p` of the environment a mirror may touch. */
+export interface MirrorScope {
+  readonly environmentId: number;
+  readonly loadId: number;
+  readonly entity: Entity;
+  readonly flag: string | null;
+  /** The file came then; what has been written since is not its business. */
+  readonly fileAt: string;
+  readonly fileCursor: string;
+}
+
+/** Reads a mirror: its options and scope, and what was decided. `isLogged`: all changes since its file came are in the log. */
+export async function readMirror(db: Database, loadId: number) {
+  const {
+    source,
+    decided,
+    isLogged: isComplete,
+    entity,
+    ...file
+  } = await db
+    .selectFrom('loads')
+    .select(['environment_id as environmentId', 'entity', 'source_options as source', 'mirror as decided'])
+    .select(sql<string>`file_cursor::text`.as('fileCursor'))
+    .select([instantText(sql`file_at`).as('fileAt'), isLogged(sql.ref('file_cursor')).as('isLogged')])
+    .where('load_id', '=', loadId)
+    .executeTakeFirstOrThrow();
+  const mirror = mirrorOf(source);
+  if (mirror === null || entity === 'auto') throw new Fault(`load ${loadId} is no mirror`);
+  const scope: MirrorScope = { loadId, entity, flag: mirror.flag, ...file };
+  return { mirror, decided, isLogged: isComplete, scope };
+}
+
+/** Tells whether the log of changes is kept, without which nothing brings back what a mirror removes. */
+export async function keepsChanges(db: Database): Promise<boolean> {
+  const { isKept } = await db
+    .selectFrom('change_log')
+    .select(sql<boolean>`complete_since is not null`.as('isKept'))
+    .executeTakeFirstOrThrow();
+  return isKept;
+}
+
+const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
+
+/**
+ * Tells whether `p` has not been written since the file came, except by loads that were accepted before: these run first, but may have run
+ * since. A single record that changes nothing leaves its time in `last_seen_at`.
+ */
+function isOlder({
+  environmentId,
+  loadId,
+  entity,
+  fileAt,
+  fileCursor,
+  flag,
+}: MirrorScope): RawBuilder<boolean> {
+  const isSince = (position: string) =>
+    sql`sluice.is_since(${sql.ref(position)}, ${fileCursor}::pg_snapshot)`;
+  const isEarlier = (load: string) => sql`coalesce((
+    select l.accepted_at < ${fileAt}::timestamptz from loads l where l.load_id = ${sql.ref(load)}
+  ), false)`;
+  const isFlagged =
+    flag === null ? sql`false` : sql`p.metadata -> ${flag} is not distinct from 'true'::jsonb`;
+  return sql<boolean>`(not (${isFlagged}) and case
+    when not ${isSince('p.position')} and p.last_seen_at < ${fileAt}::timestamptz then true
+    when p.load_id is not distinct from ${loadId} or p.last_seen_at <> p.updated_at or not ${isEarlier('p.load_id')} then false
+    else exists (
+      select 1 from load_chunks k where k.load_id = p.load_id and p.position = any (k.positions)
+    ) and not exists (
+      select 1
+      from changes c
+      where c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', idOf(entity))}
+        and (
+          (${isSince('c.position')} and not ${isEarlier('c.load_id')})
+          or (${isSince('c.position_before')} and not ${isEarlier('c.load_before')})
+        )
+    )
+  end)`;
+}
+
+/**
+ * Lists what is missing, unless it is more than `limit` allows of the profiles that are `isIn` the scope, or is `kept` anyway. Call it once, in
+ * the transaction that holds the fence.
+ */
+export async function listMissing(
+  db: Database,
+  scope: MirrorScope,
+  isIn: Expression<SqlBool>,
+  limit: GuardLimit,
+  kept: KeptReason | null,
+): Promise<void> {
+  const { environmentId, loadId, entity } = scope;
+  const [table, id] = [sql.table(entity), idOf(entity)];
+  const hasAliases = entity === 'users' && (await knowsAliases(db, environmentId));
+  await sql`set local work_mem = '64MB'`.execute(db);
+  await sql`
+    with held as materialized (
+      select hash & -4 as hash
+      from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated || k.removed) hash
+      where k.load_id = ${loadId} and k.entity = ${entity}
+    ),
+    absent as materialized (
+      select p.*
+      from ${table} p
+      where p.environment_id = ${environmentId} and ${isIn} and not exists (select 1 from held where hash = ${keyHash(id)})
+    ),
+    missing as materialized (
+      select ${id} as key from absent p where ${isOlder(scope)} ${hasAliases ? isNobodysAlias(environmentId) : sql``}
+    ),
+    counted as materialized (
+      select
+        profiles,
+        (select count(*) from missing) as missing,
+        ${'count' in limit ? sql`${limit.count}::bigint` : sql`floor(profiles * ${limit.percent}::numeric / 100)::bigint`} as allowed
+      from (select count(*) as profiles from ${table} p where p.environment_id = ${environmentId} and ${isIn}) s
+    ),
+    decided as materialized (
+      select *, coalesce(${kept}::text, case when missing > allowed then 'too_many' end) as kept from counted
+    ),
+    listed as (
+      insert into load_missing (load_id, key) select ${loadId}, key from missing where (select kept is null from decided)
+    )
+    update loads
+    set mirror = (select to_jsonb(d) || '{"done": 0}' from decided d)
+    where load_id = ${loadId}`.execute(db);
+}
+
+/** An id that belongs to another user waits for its join; a user whose alias the file holds is held. */
+const isNobodysAlias = (environmentId: number): RawBuilder<unknown> => sql`
+  and (select true from aliases a where a.environment_id = ${environmentId} and a.alias = p.user_id limit 1) is null
+  and not exists (
+    select 1
+    from aliases a
+    join held on held.hash = ${keyHash(sql.ref('a.alias'))}
+    where a.environment_id = ${environmentId} and a.user_id = p.user_id
+  )`;
+
+/**
+ * Removes or flags up to `limit` of the missing, locked in the order of their keys, but for those that were written meanwhile. Returns how
+ * many were listed; 0: none is left.
+ */
+export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
+  const { environmentId, loadId, entity, flag } = scope;
+  const [table, id] = [sql.table(entity), idOf(entity)];
+  const { rows } = await sql<{ listed: number }>`
+    with some_keys as materialized (
+      select key from load_missing where load_id = ${loadId} order by key limit ${limit}
+    ),
+    doomed as materialized (
+      select ${id} as key
+      from ${table} p
+      where p.environment_id = ${environmentId} and ${id} = any (array(select key from some_keys)) and ${isOlder(scope)}
+      order by ${id}
+      for update of p
+    ),
+    done as (
+      ${
+        flag === null
+          ? sql`delete from ${table} p using doomed d`
+          : sql`update ${table} p set ${flagged(scope, flag)} from doomed d`
+      }
+      where p.environment_id = ${environmentId} and ${id} = d.key
+      returning 1
+    ),
+    gone as (
+      delete from load_missing m using some_keys s where m.load_id = ${loadId} and m.key = s.key
+    )
+    update loads
+    set mirror = mirror || jsonb_build_object('done', (mirror ->> 'done')::bigint + (select count(*) from done))
+    where load_id = ${loadId}
+    returning (select count(*)::int from some_keys) as listed`.execute(db);
+  return rows[0]?.listed ?? 0;
+}
+
+const flagOf = (flag: string): RawBuilder<unknown> => sql`jsonb_build_object(${flag}::text, true)`;
+
+/** The columns of a profile that is flagged. Nobody has seen it. */
+const flagged = ({ loadId, entity }: MirrorScope, flag: string): RawBuilder<unknown> => sql`
+  metadata = p.metadata || ${flagOf(flag)},
+  times = case
+    when p.times is not null then sluice.touch_times(
+      p.times, p.last_seen_at, p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null`}, ${flagOf(flag)}, null, now()
+    )
+  end,
+  digest = null,
+  load_id = ${loadId},
+  load_chunk = 0,
+  load_touches = 1,
+  updated_at = now(),
+  position = sluice.current_position()`;
+
+/** Adds what is missing to the rows of a plan, behind those of its chunks. Returns the rows as a query named `rows`. */
+export const plannedMissing = ({ environmentId, loadId, entity, flag }: MirrorScope): RawBuilder<unknown> => {
+  const company = entity === 'users' ? sql`p.company_id` : sql`null`;
+  return sql`
+    insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
+    select
+      ${loadId},
+      l.chunk_count + (row_number() over (order by m.key) / ${PLANNED_ROWS_AT_A_TIME})::int,
+      false, ${entity}, m.key, p.metadata, ${company},
+      ${flag === null ? sql`null, null` : sql`p.metadata || ${flagOf(flag)}, ${company}`}
+    from load_missing m
+    join loads l using (load_id)
+    join ${sql.table(entity)} p on p.environment_id = ${environmentId} and ${idOf(entity)} = m.key
+    where m.load_id = ${loadId}
+    returning *`;
+};

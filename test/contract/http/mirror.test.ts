@@ -1,0 +1,204 @@
+import { describe, expect, test } from 'vitest';
+import type { JobDetail as Job, Plan } from '../../../src/api/load.ts';
+import { apply, segmentItem } from '../../support/definitions.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
+import { readProfiles } from '../../support/load-file.ts';
+import type { Tenant } from '../../support/system.ts';
+
+const { t, server } = await openServer({ worker: true });
+
+let environments = 0;
+const tenant = (): Promise<Tenant> => t.addEnvironment(`mirror${++environments}`);
+
+function post<T>({ key }: Tenant, path: string, body: string, type = 'text/csv') {
+  return server.json<T>(path, { method: 'POST', key, body, headers: { 'content-type': type } });
+}
+
+async function ended({ key }: Tenant, jobId: string): Promise<Job> {
+  const show = async () => (await server.json<Job>(`/v1/background_jobs/${jobId}`, { key })).body;
+  await expect.poll(async () => (await show()).status, { timeout: 30_000 }).toMatch(/completed|failed/);
+  return show();
+}
+
+async function load(owner: Tenant, body: string, query = '?mirror=remove&max_removed=100%'): Promise<Job> {
+  const { status, body: job } = await post<Job>(owner, `/v1/imports${query.replace('%', '%25')}`, body);
+  expect(status).toBe(200);
+  return ended(owner, job.job_id);
+}
+
+async function refusal(owner: Tenant, body: string, query: string) {
+  const answer = await post<ErrorBody>(owner, `/v1/imports${query}`, body);
+  return [answer.status, answer.body.errors[0]?.message, answer.body.errors[0]?.details];
+}
+
+const users = async ({ environment }: Tenant) =>
+  (await readProfiles(t.system, environment.environmentId)).users;
+const ids = async (owner: Tenant) => Object.keys(await users(owner)).sort();
+
+const csv = (...rows: readonly string[]) => `user_id,plan\n${rows.map((row) => `${row}\n`).join('')}`;
+const stored = csv('u1,pro', 'u2,pro', 'u3,free', 'u4,free');
+
+describe('a load with mirror=remove', () => {
+  test('removes the profiles that its file does not hold, and counts them apart from records', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const job = await load(owner, csv('u1,pro', 'u2,basic', 'u5,pro'));
+    expect(job.counts).toMatchObject({ read: 3, inserted: 1, updated: 1, unchanged: 1, removed: 0 });
+    expect(job.mirror).toEqual({
+      flag: null,
+      segment: null,
+      profiles: 5,
+      missing: 2,
+      allowed: 5,
+      done: 2,
+      kept_because: null,
+    });
+    expect(await ids(owner)).toEqual(['u1', 'u2', 'u5']);
+  });
+
+  test('removes companies of a file of companies, and touches no user', async () => {
+    const owner = await tenant();
+    await load(owner, 'user_id,company_id\nu1,acme\nu2,globex\n', '');
+    const job = await load(owner, 'company_id,tier\nacme,gold\n');
+    expect(job.mirror).toMatchObject({ profiles: 2, missing: 1, done: 1 });
+    const { companies } = await readProfiles(t.system, owner.environment.environmentId);
+    expect(Object.keys(companies)).toEqual(['acme']);
+    expect(await ids(owner)).toEqual(['u1', 'u2']);
+  });
+
+  test('removes nothing at all if more are missing than max_removed allows, 5 % by default, and completes', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const job = await load(owner, csv('u1,pro', 'u2,pro', 'u3,free'), '?mirror=remove');
+    expect(job).toMatchObject({
+      status: 'completed',
+      mirror: { profiles: 4, missing: 1, allowed: 0, done: 0, kept_because: 'too_many' },
+    });
+    const counted = await load(owner, csv('u1,pro'), '?mirror=remove&max_removed=2');
+    expect(counted.mirror).toMatchObject({ missing: 3, allowed: 2, done: 0, kept_because: 'too_many' });
+    expect(await ids(owner)).toEqual(['u1', 'u2', 'u3', 'u4']);
+    expect((await load(owner, csv('u1,pro'), '?mirror=remove&max_removed=3')).mirror).toMatchObject({
+      done: 3,
+    });
+    expect(await ids(owner)).toEqual(['u1']);
+  });
+
+  test('removes nothing if records were refused, unless mirror_despite_rejects says so', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const file = csv('u1,pro', ',pro');
+    expect((await load(owner, file)).mirror).toMatchObject({ missing: 3, done: 0, kept_because: 'rejects' });
+    expect(await ids(owner)).toHaveLength(4);
+    const query = '?mirror=remove&max_removed=100%&mirror_despite_rejects=true';
+    expect((await load(owner, file, query)).mirror).toMatchObject({ done: 3, kept_because: null });
+    expect(await ids(owner)).toEqual(['u1']);
+  });
+
+  test('leaves the users outside its segment alone', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    await apply(t, owner, { segments: [segmentItem('pro')] });
+    const query = '?mirror=remove&max_removed=100%&mirror_segment=pro';
+    expect((await load(owner, csv('u1,pro'), query)).mirror).toMatchObject({
+      segment: 'pro',
+      profiles: 2,
+      missing: 1,
+      done: 1,
+    });
+    expect(await ids(owner)).toEqual(['u1', 'u3', 'u4']);
+    expect(await refusal(owner, csv('u1,pro'), '?mirror=remove&mirror_segment=nobody')).toEqual([
+      400,
+      'there is no segment with the key nobody',
+      'mirror_segment',
+    ]);
+  });
+
+  test('is planned row by row, and the plan removes what it said', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const planned = await load(
+      owner,
+      csv('u1,pro', 'u2,basic', 'u3,free'),
+      '?mirror=remove&max_removed=1&plan=true',
+    );
+    expect(planned.mirror).toMatchObject({ missing: 1, allowed: 1, done: 0 });
+    const { key } = owner;
+    const { body: plan } = await server.json<Plan>(`/v1/background_jobs/${planned.job_id}/plan`, { key });
+    expect(plan.profiles.users).toEqual({ new: 0, changed: 1, removed: 1 });
+    expect(plan.sample.map(({ id, after }) => [id, after])).toEqual([
+      ['u2', { plan: 'basic' }],
+      ['u4', null],
+    ]);
+    expect(await ids(owner)).toHaveLength(4);
+    await server.json(`/v1/background_jobs/${planned.job_id}/apply`, { method: 'POST', key, json: {} });
+    await expect.poll(async () => (await ended(owner, planned.job_id)).mirror?.done).toBe(1);
+    expect(await ids(owner)).toEqual(['u1', 'u2', 'u3']);
+  });
+
+  test('is undone as a whole', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const before = await users(owner);
+    const job = await load(owner, csv('u1,basic', 'u9,pro'));
+    expect(await ids(owner)).toEqual(['u1', 'u9']);
+    const { body } = await server.json<Job>(`/v1/background_jobs/${job.job_id}/undo`, {
+      method: 'POST',
+      key: owner.key,
+      json: {},
+    });
+    expect((await ended(owner, body.job_id)).undo).toMatchObject({
+      restored: 1,
+      brought_back: 3,
+      removed: 1,
+    });
+    expect(await users(owner)).toEqual(before);
+  });
+
+  test('says why it is refused', async () => {
+    const owner = await tenant();
+    const cases: readonly (readonly [string, string, string])[] = [
+      [csv(), '?mirror=remove', 'file'],
+      [csv('u1,pro'), '?mirror=everything', 'mirror'],
+      [csv('u1,pro'), '?mirror=flag:', 'mirror'],
+      [csv('u1,pro'), '?max_removed=5', 'max_removed'],
+      [csv('u1,pro'), '?mirror=remove&max_removed=many', 'max_removed'],
+      ['company_id,tier\nacme,gold\n', '?mirror=remove&mirror_segment=payers', 'mirror_segment'],
+    ];
+    for (const [body, query, details] of cases) {
+      const [status, message, where] = await refusal(owner, body, query);
+      expect([status, message], query).toEqual([
+        expect.toSatisfy((code: number) => code >= 400 && code < 500),
+        expect.any(String),
+      ]);
+      if (details !== 'file') expect(where, query).toBe(details);
+    }
+    const mixed = '{"user_id":"u1","plan":"pro"}\n';
+    const answer = await post<ErrorBody>(owner, '/v1/imports?mirror=remove', mixed, 'application/x-ndjson');
+    expect(answer.body.errors[0]?.message).toMatch(/entity=users/);
+  });
+});
+
+describe('a load with mirror=flag', () => {
+  test('flags the profiles that its file does not hold, and the next file that holds them takes the flag away', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const flags = async () =>
+      Object.entries(await users(owner)).flatMap(([id, { metadata }]) =>
+        'gone' in metadata ? [[id, metadata['gone']]] : [],
+      );
+    const query = '?mirror=flag:gone&max_removed=100%';
+    expect((await load(owner, csv('u1,pro', 'u2,pro'), query)).mirror).toMatchObject({
+      flag: 'gone',
+      missing: 2,
+      done: 2,
+    });
+    expect(await flags()).toEqual([
+      ['u3', true],
+      ['u4', true],
+    ]);
+    const again = await load(owner, csv('u1,pro', 'u2,pro', 'u3,free'), query);
+    expect(again.mirror).toMatchObject({ missing: 0, done: 0 });
+    expect(again.counts).toMatchObject({ updated: 1, unchanged: 2 });
+    expect(await flags()).toEqual([['u4', true]]);
+  });
+});
