@@ -63,8 +63,7 @@ export function describeMirror({
   if (missing === null) return 'what the file does not hold is not known yet';
   const found = `${missing} of ${profiles} profiles are missing from the file`;
   if (kept === null) return `${found}; ${done} ${flag === null ? 'removed' : `flagged as ${flag}`}`;
-  const limit = kept === 'too_many' ? ` (${allowed})` : '';
-  return `${found}, and all stay: ${keptReasons[kept]}${limit}`;
+  return `${found}, and all stay: ${kept === 'too_many' ? `max_removed allows ${allowed}` : keptReasons[kept]}`;
 }
 
 interface ShownMirror {

@@ -162,6 +162,7 @@ describe('one job', () => {
       undone_by: null,
       undo: null,
       dry_run: false,
+      mirror: null,
       plan: null,
       read_as: {
         format: 'csv',

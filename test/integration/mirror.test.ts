@@ -1,0 +1,263 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { MIRROR_SLICE_PROFILES } from '../../src/domain/limits.ts';
+import { startLane } from '../../src/load/end-load.ts';
+import { renderMirror } from '../../src/load/render-load.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import { addAlias } from '../../src/load/undo/add-alias.ts';
+import { writeUsers } from '../../src/postgres/stores/profiles.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import {
+  acceptFile,
+  countLeftovers,
+  type FileOptions,
+  manualLoad,
+  newEnvironment,
+  readProfiles,
+  runAtOnce,
+  shuffled,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
+import type { Profiles } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { loadFile, runJob, undo } from '../support/undo.ts';
+
+let t: TestSystem;
+let environmentId: number;
+
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+beforeEach(async () => {
+  environmentId = await newEnvironment(t.system);
+});
+
+const mirror: FileOptions = { source: { mirror: 'remove', maxRemoved: '100%' } };
+const load = (content: string, options: FileOptions = {}) =>
+  loadFile(t.system, environmentId, content, options);
+const csv = (ids: readonly string[], plan = 'pro') =>
+  `user_id,plan\n${ids.map((id) => `${id},${plan}\n`).join('')}`;
+const usersOf = async (environment: number): Promise<Profiles['users']> =>
+  (await readProfiles(t.system, environment)).users;
+const ids = async () => Object.keys(await usersOf(environmentId));
+const outcome = (done: Load) => renderMirror(done);
+
+async function identify(environment: number, keys: readonly string[], properties: object): Promise<void> {
+  const row = (key: string) => ({
+    environmentId: environment,
+    key,
+    companyId: null,
+    properties: JSON.stringify(properties),
+    removes: false,
+  });
+  for (const key of keys) await writeUsers(t.system.pool, [row(key)], []);
+}
+
+const someKeys = fc.uniqueArray(fc.constantFrom(...Array.from({ length: 12 }, (_, at) => `k${at}`)), {
+  maxLength: 8,
+});
+const fileKeys = fc.array(fc.constantFrom(...Array.from({ length: 12 }, (_, at) => `k${at}`)), {
+  minLength: 1,
+  maxLength: 14,
+});
+
+interface Scene {
+  readonly before: readonly string[];
+  readonly early: readonly string[];
+  readonly file: readonly string[];
+  readonly late: readonly string[];
+  readonly since: readonly (readonly string[])[];
+  readonly chunkBytes: number;
+  readonly ranks: readonly number[];
+}
+
+/** Plays a scene: an earlier load that runs late, the file, single records at every moment, a later load. Returns what is left, and the job. */
+async function play(environment: number, scene: Scene, options: FileOptions | null) {
+  const quiet = withoutQueue(t.system);
+  const accept = (keys: readonly string[], plan: string, more: FileOptions = {}) =>
+    keys.length === 0 ? null : acceptFile(quiet, environment, csv(keys, plan), more);
+  const [first = [], second = [], third = []] = scene.since;
+  await loadFile(t.system, environment, csv(['k0', 'k1', ...scene.before], 'before'));
+  const early = await accept(scene.early, 'early');
+  await identify(environment, scene.before.slice(0, 2), { old: 1 });
+  const { chunkBytes } = scene;
+  const job = options && (await accept(scene.file, 'file', { ...options, chunkBytes }));
+  const late = await accept(scene.late, 'late');
+  await identify(environment, first, { single: 1 });
+  if (early !== null) await run(environment, early, scene);
+  await identify(environment, second, { single: 1 });
+  if (job != null) {
+    const [done] = await Promise.all([
+      run(environment, job, scene),
+      identify(environment, third, { single: 1 }),
+    ]);
+    expect(done).toMatchObject({ status: 'completed', failure: null });
+  } else await identify(environment, third, { single: 1 });
+  if (late !== null) await runJob(t.system, environment, late);
+  return { users: await usersOf(environment), job };
+}
+
+/** Does the steps of a load and of no other. */
+async function run(environment: number, jobId: string, { ranks }: Scene): Promise<Load> {
+  await startLane(withoutQueue(t.system), environment);
+  const running = await manualLoad(t.system, environment, jobId);
+  return runAtOnce(running, shuffled(running, ranks), 2);
+}
+
+const scenes = fc.record({
+  before: someKeys,
+  early: someKeys,
+  file: fileKeys,
+  late: someKeys,
+  since: fc.array(
+    someKeys.map((keys) => keys.slice(0, 2)),
+    { minLength: 3, maxLength: 3 },
+  ),
+  chunkBytes: fc.constantFrom(1, 16, 40, 4_096),
+  ranks: fc.array(fc.nat(), { minLength: 20, maxLength: 20 }),
+});
+
+// proves: mirror
+test('after a mirror the users are those of its file and those written since it came, whatever runs meanwhile', async () => {
+  const property = fc.asyncProperty(scenes, async (scene) => {
+    const [with_, without] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+    const { users } = await play(with_, scene, mirror);
+    const plain = await play(without, scene, {});
+    const [, , concurrent = []] = scene.since;
+    const stay = new Set([...scene.file, ...scene.since.flat()]);
+    expect(new Set(Object.keys(users))).toEqual(new Set([...stay, ...scene.late]));
+    for (const [id, user] of Object.entries(users)) {
+      if (!stay.has(id)) expect(user.metadata).toEqual({ plan: 'late' });
+      else if (!concurrent.includes(id)) expect(user, id).toEqual(plain.users[id]);
+      else expect(user.metadata['single']).toBe(1);
+    }
+  });
+  await fc.assert(property, { numRuns: runs(45) });
+});
+
+// proves: mirror, undo
+test('the undo of a mirror leaves the users as if its file had never come', async () => {
+  const property = fc.asyncProperty(scenes, async (scene) => {
+    const alone = { ...scene, late: [], since: [scene.since[0] ?? [], scene.since[1] ?? [], []] };
+    const [with_, without] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+    const { job } = await play(with_, alone, mirror);
+    const plain = await play(without, alone, null);
+    expect(await undo(t.system, with_, [job ?? ''])).toMatchObject({ status: 'completed', failure: null });
+    expect(await usersOf(with_)).toEqual(plain.users);
+  });
+  await fc.assert(property, { numRuns: runs(20) });
+});
+
+const many = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `u${from + at}`);
+
+test('profiles are worked off in slices, and an attempt that was lost between two of them changes nothing', async () => {
+  const count = 2 * MIRROR_SLICE_PROFILES + 10;
+  await load(csv(many(count)));
+  const running = await startManually(t.system, environmentId, csv(['u0', 'new']), mirror);
+  await running.chunk(0);
+  await sql`
+    create function sluice.stop_second() returns trigger language plpgsql as $$
+    begin
+      if (select count(*) from sluice.users where environment_id = old.environment_id) < ${sql.lit(MIRROR_SLICE_PROFILES + 5)} then
+        raise exception 'stopped' using errcode = '08006';
+      end if;
+      return old;
+    end $$`.execute(t.system.db);
+  await sql`create trigger stop_second before delete on sluice.users for each row when (old.environment_id = ${sql.lit(environmentId)}) execute function sluice.stop_second()`.execute(
+    t.system.db,
+  );
+  expect((await running.finish()).status).toBe('processing');
+  expect(outcome(await running.look())).toMatchObject({ missing: count - 1, done: MIRROR_SLICE_PROFILES });
+  expect(await ids()).toHaveLength(count + 1 - MIRROR_SLICE_PROFILES);
+  await sql`drop trigger stop_second on sluice.users`.execute(t.system.db);
+  await identify(environmentId, [`u${count - 1}`], { single: 1 });
+  const done = await running.finish();
+  expect(done.status).toBe('completed');
+  expect(outcome(done)).toMatchObject({ missing: count - 1, done: count - 2, kept_because: null });
+  expect(await ids()).toEqual(['new', 'u0', `u${count - 1}`]);
+  expect(await countLeftovers(t.system, running.jobId)).toBe(0);
+});
+
+test('records that are skipped as unchanged, superseded or read twice after a retry count as held', async () => {
+  const file = csv(many(300));
+  await load(file);
+  const again = await load(file, mirror);
+  expect(again.tally.unchanged).toBe(300);
+  expect(outcome(again)).toMatchObject({ profiles: 300, missing: 0, done: 0 });
+  const running = await startManually(t.system, environmentId, csv([...many(5), 'u1', 'u0']), {
+    ...mirror,
+    chunkBytes: 16,
+  });
+  await running.chunk(0);
+  await t.system.db
+    .updateTable('loads')
+    .set({ status: 'cancelled', ended_at: sql`now()` })
+    .where('load_id', '=', running.loadId)
+    .execute();
+  await t.system.db.deleteFrom('tasks').where('subject_id', '=', running.loadId).execute();
+  await load(csv(['between']));
+  await retryLoad(withoutQueue(t.system), environmentId, running.jobId);
+  const done = await runJob(t.system, environmentId, running.jobId);
+  expect(outcome(done)).toMatchObject({ missing: 295, done: 295 });
+  expect(await ids()).toEqual(['between', ...many(5)]);
+});
+
+test('the aliases that a file holds are held as their person, and an alias that waits for its join is left to it', async () => {
+  await load(csv(['ada', 'device', 'grace', 'laptop']));
+  const give = (alias: string, userId: string) =>
+    addAlias(withoutQueue(t.system), environmentId, { alias, userId }, false, {
+      jobId: uuidv7(),
+      requestId: null,
+      origin: { kind: 'command_line', name: null },
+    });
+  const joined = await give('device', 'ada');
+  await runJob(t.system, environmentId, joined.job_id ?? '');
+  const job = await acceptFile(withoutQueue(t.system), environmentId, csv(['device']), mirror);
+  const waiting = await give('laptop', 'grace');
+  expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({ missing: 1, done: 1 });
+  await runJob(t.system, environmentId, waiting.job_id ?? '');
+  expect(await ids()).toEqual(['ada', 'grace']);
+});
+
+test('a stored file that is loaded again says nothing of users that were made since it came first', async () => {
+  await load(csv(many(3)));
+  const first = await load(csv(['u0', 'u1']));
+  await load(csv(['since']));
+  const again = await acceptFile(withoutQueue(t.system), environmentId, csv(['u0', 'u1']), mirror);
+  await sql`
+    update loads l set file_at = f.file_at, file_cursor = f.file_cursor
+    from loads f where l.job_id = ${again} and f.job_id = ${first.jobId}`.execute(t.system.db);
+  expect(outcome(await runJob(t.system, environmentId, again))).toMatchObject({ missing: 1, done: 1 });
+  expect(await ids()).toEqual(['since', 'u0', 'u1']);
+});
+
+test('of two mirrors that wait together, the later also removes what the earlier brought', async () => {
+  await load(csv(['u0', 'u1', 'u2']));
+  const accept = (keys: readonly string[]) =>
+    acceptFile(withoutQueue(t.system), environmentId, csv(keys), mirror);
+  await accept(['u0', 'a']);
+  const later = await accept(['u1', 'b']);
+  expect(outcome(await runJob(t.system, environmentId, later))).toMatchObject({ missing: 2, done: 2 });
+  expect(await ids()).toEqual(['b', 'u1']);
+});
+
+test('nothing is removed that no undo could bring back', async () => {
+  await load(csv(['u0', 'u1']));
+  const job = await acceptFile(withoutQueue(t.system), environmentId, csv(['u0']), mirror);
+  await sql`select sluice.switch_change_log(false)`.execute(t.system.db);
+  try {
+    await expect(load(csv(['u0']), mirror)).rejects.toThrow('CHANGES_DAYS');
+    expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({
+      done: 0,
+      kept_because: 'changes_not_kept',
+    });
+  } finally {
+    await sql`select sluice.switch_change_log(true)`.execute(t.system.db);
+  }
+  expect(await ids()).toEqual(['u0', 'u1']);
+});
