@@ -386,11 +386,11 @@ export const settings = {
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
-  eventArchive: oneOf(
-    'EVENT_ARCHIVE',
+  lake: oneOf(
+    'LAKE',
     'off',
-    'What happens to events whose retention is over. parquet: they are archived in the file store, and exports still read them; off: they are removed.',
-    ['off', 'parquet'],
+    'What happens to events whose retention is over. archive: they move into an Iceberg table in the file store, and exports still read them; off: they are removed.',
+    ['off', 'archive'],
   ),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',

@@ -35,41 +35,88 @@ comment on column sluice.event_retirements.table_name is
   'The table of the events, no longer a partition of sluice.events; null if they were deleted in place.';
 comment on column sluice.event_retirements.is_whole is 'The whole month was dropped; otherwise events of some names were taken out of it.';
 comment on column sluice.event_retirements.state is
-  'retired: in the table, which exports read if they are to be archived; archived: in event_archives; removed: the table is gone.';
+  'retired: in the table, which exports read if they are to be archived; archived: in the lake; removed: the table is gone.';
 comment on column sluice.event_retirements.revision is
   'Raised by whoever changes what is in the table: an archive written of an earlier revision is not taken.';
 create index event_retirements_open_idx on sluice.event_retirements (retirement_id) where state <> 'removed';
 
-create table sluice.event_archives (
-  archive_id bigint generated always as identity,
-  folder uuid not null,
+create table sluice.lake_tables (
   environment_id integer not null,
-  month date not null,
+  name text not null default 'events',
+  folder uuid not null,
+  location text,
+  version bigint not null default 0,
+  metadata_ref text,
+  previous_ref text,
+  changed_at timestamptz,
+  constraint lake_tables_pkey primary key (environment_id, name),
+  constraint lake_tables_folder_key unique (folder),
+  constraint lake_tables_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on table sluice.lake_tables is
+  'Iceberg tables of events that have left the database. Whoever commits to one holds its row locked.';
+comment on column sluice.lake_tables.folder is 'Its files are below lake/<folder> of the file store, and it is the table''s UUID.';
+comment on column sluice.lake_tables.location is
+  'The address of the file store that the metadata names files by; if the store has moved, the next commit writes all metadata anew.';
+comment on column sluice.lake_tables.version is 'The sequence number of the snapshot.';
+
+create table sluice.lake_files (
+  file_id bigint generated always as identity,
+  environment_id integer not null,
+  kind text not null,
+  month date,
   state text not null default 'writing',
   retirement_id bigint,
-  file_ref text,
+  file_ref text not null,
+  version bigint,
   row_count bigint,
+  file_count integer,
   byte_count bigint,
   sha256 bytea,
   first_at timestamptz,
   last_at timestamptz,
+  statistics jsonb,
   created_at timestamptz not null default now(),
-  constraint event_archives_pkey primary key (archive_id),
-  constraint event_archives_folder_key unique (folder),
-  constraint event_archives_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint event_archives_retirement_fkey foreign key (retirement_id) references sluice.event_retirements,
-  constraint event_archives_state_check check (state in ('writing', 'stored', 'replaced')),
-  constraint event_archives_sha256_check check (octet_length(sha256) = 32),
-  constraint event_archives_stored_is_whole check (
-    state = 'writing' or num_nonnulls(file_ref, row_count, byte_count, sha256, first_at, last_at) = 6
+  constraint lake_files_pkey primary key (file_id),
+  constraint lake_files_ref_key unique (file_ref),
+  constraint lake_files_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint lake_files_retirement_fkey foreign key (retirement_id) references sluice.event_retirements,
+  constraint lake_files_kind_check check (kind in ('data', 'manifest', 'list', 'metadata')),
+  constraint lake_files_state_check check (state in ('writing', 'stored', 'replaced')),
+  constraint lake_files_sha256_check check (octet_length(sha256) = 32),
+  constraint lake_files_stored_is_whole check (
+    state = 'writing' or kind <> 'data' or num_nonnulls(month, row_count, byte_count, sha256, first_at, last_at, statistics) = 7
   )
 );
-comment on table sluice.event_archives is
-  'Parquet files of archived events, each in a folder of its own in the file store, known before there is anything in it.';
-comment on column sluice.event_archives.state is
-  'stored: exports read it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.';
-create index event_archives_stored_idx on sluice.event_archives (environment_id, first_at) where state = 'stored';
-create index event_archives_leftover_idx on sluice.event_archives (archive_id) where state <> 'stored';
+comment on table sluice.lake_files is
+  'Files of the lake: Parquet files of events, and the manifests, lists and metadata that name them. Each is known before there is anything in it.';
+comment on column sluice.lake_files.state is
+  'stored: the snapshot names it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.';
+comment on column sluice.lake_files.version is 'Of manifests: the version of the table that has first named it.';
+comment on column sluice.lake_files.statistics is 'By column: bytes, nulls, and the least and greatest value (base64, as Iceberg has them).';
+create index lake_files_stored_idx on sluice.lake_files (environment_id, kind, first_at) where state = 'stored';
+create index lake_files_leftover_idx on sluice.lake_files (file_id) where state <> 'stored';
+
+-- What a JDBC catalog of Iceberg reads. No engine can commit through views: sluice alone writes the tables.
+create view sluice.iceberg_tables as
+select
+  'sluice'::varchar(255) as catalog_name,
+  e.name::varchar(255) as table_namespace,
+  t.name::varchar(255) as table_name,
+  (t.location || '/' || t.metadata_ref)::varchar(1000) as metadata_location,
+  (t.location || '/' || t.previous_ref)::varchar(1000) as previous_metadata_location,
+  'TABLE'::varchar(5) as iceberg_type
+from sluice.lake_tables t
+join sluice.environments e using (environment_id)
+where t.metadata_ref is not null;
+
+create view sluice.iceberg_namespace_properties as
+select
+  'sluice'::varchar(255) as catalog_name,
+  table_namespace as namespace,
+  'exists'::varchar(255) as property_key,
+  'true'::varchar(1000) as property_value
+from sluice.iceberg_tables;
 
 create table sluice.event_prunings (
   singleton boolean not null default true,

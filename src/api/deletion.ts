@@ -93,7 +93,7 @@ export const deletionPreview = component(
       is_complete: flag('False if a number reached its maximum and the true one may be larger.'),
       archived_until: orNull(
         time(
-          'Events before this time may have moved to archives. A deletion removes them there too, but they are not counted here. Null if none have moved.',
+          'Events before this time may have moved to the lake. A deletion removes them there too, but they are not counted here. Null if none have moved.',
         ),
         null,
       ),

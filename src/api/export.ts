@@ -118,7 +118,7 @@ export const exportJobDetail = component(
 const rows = count('Number of rows at this moment.', 2);
 
 const isExact = flag(
-  'True if the rows were counted. False if they are estimated, because counting takes too long, or if some are in archives.',
+  'True if the rows were counted. False if they are estimated, because counting takes too long, or if some are in the lake.',
 );
 
 const bytes = count(`Estimated size of the stored files, from the first ${MEASURED_ROWS} rows.`, 312);
@@ -133,7 +133,7 @@ const previewedFile = object(
     first_rows: Type.Array(Type.String(), {
       maxItems: PREVIEWED_ROWS,
       description:
-        'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Archived events are left out.',
+        'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Events in the lake are left out.',
       examples: [['u1,acme,pro', 'u2,,free']],
     }),
   },

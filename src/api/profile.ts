@@ -202,7 +202,7 @@ export type StoredEvent = Static<typeof storedEvent.schema>;
 export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.', {
   archived_until: orNull(
     time(
-      'Events before this time may have moved to archives, which exports read and this list does not. Null if none have moved.',
+      'Events before this time may have moved to the lake, which exports read and this list does not. Null if none have moved.',
     ),
   ),
 });
@@ -236,7 +236,7 @@ export const activity = component(
       ),
       archived_until: orNull(
         time(
-          'Events before this time may have moved to archives and are not counted. Null if none have moved.',
+          'Events before this time may have moved to the lake and are not counted. Null if none have moved.',
           exampleEventTime,
         ),
       ),

@@ -34,7 +34,7 @@ export const report = component(
       companies: count('Number of profiles of companies.', 200),
       archived_until: orNull(
         time(
-          'Events before this time may have moved to archives and are not counted. Null if none have moved.',
+          'Events before this time may have moved to the lake and are not counted. Null if none have moved.',
         ),
       ),
     },

@@ -20,7 +20,7 @@ export const undoCounts = object(
     ),
     failed: count('Records that were refused for another reason.', 0),
     events_gone: count(
-      'Events of the undone jobs that were gone before: archived, deleted or undone. Archives are left as they are.',
+      'Events of the undone jobs that were gone before: moved to the lake, deleted or undone. The lake is left as it is.',
       0,
     ),
     later_loads: Type.Array(uuid('A job.'), {

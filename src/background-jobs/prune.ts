@@ -34,7 +34,7 @@ export interface PruneContext extends EndContext {
     | 'changesDays'
     | 'jobRetentionDays'
     | 'eventRetentionDays'
-    | 'eventArchive'
+    | 'lake'
   >;
 }
 

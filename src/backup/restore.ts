@@ -10,6 +10,7 @@ import { DamagedFile, Fault, FinalFailure, TransientError } from '../domain/erro
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isFull, readDisk } from '../files/disk.ts';
 import { checkRef, type FileRef, type FileStore } from '../files/file-store.ts';
+import { refreshLake } from '../lake/commit.ts';
 import { readPackage } from '../package-root.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { type CopiedTable, connectForCopy } from '../postgres/database-copy/read-database.ts';
@@ -57,13 +58,14 @@ export async function restoreBackup(
   show: Show = () => undefined,
 ): Promise<Restored> {
   const client = await connectForCopy(databaseUrl);
-  const pool = createPool({ url: databaseUrl, max: 1, applicationName: 'sluice restore' });
+  const pool = createPool({ url: databaseUrl, max: 2, applicationName: 'sluice restore' });
+  const db = createDatabase(pool);
   try {
     await assertEmpty(client);
     const { about, manifest } = await restoreRows(client, path, files, show);
     const isMissing = async (ref: FileRef): Promise<boolean> => (await files.size(ref)) === null;
-    const forgotten =
-      about.files === 'included' ? await forgetMissing(client, createDatabase(pool), isMissing) : 0;
+    const forgotten = about.files === 'included' ? await forgetMissing(client, db, isMissing) : 0;
+    if (about.files === 'included') await refreshLake({ pool, db, files });
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
     return { rows, files: manifest.files.count, forgotten };
   } finally {

@@ -1,8 +1,8 @@
-import { uuidv7 } from 'uuidv7';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
-import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
+import { commitLake, createDataFile } from '../lake/commit.ts';
+import { type LakeEvent, readEvents } from '../lake/read-events.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeParts } from '../load/uploads.ts';
 import type { Database } from '../postgres/database.ts';
@@ -17,16 +17,15 @@ import {
   restartExports,
 } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
+import {
+  type DataFile,
+  findData,
+  replaceData,
+  storeData,
+  type WrittenData,
+} from '../postgres/stores/lake.ts';
 import { forgetFiles } from '../postgres/stores/loads.ts';
 import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
-import {
-  type Archive,
-  archiveFolder,
-  findArchives,
-  forgetArchive,
-  recordArchive,
-  replaceArchive,
-} from '../postgres/stores/retention.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';
@@ -116,68 +115,74 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
 }
 
 /**
- * Removes the events of the users, or takes the companies from theirs, in the archives of the environment that were stored
- * after one: each that holds any is written anew. Reads all of them, whoever's events they hold. What was done is not found
- * again by whoever takes over. Returns the last that there was.
+ * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were stored after one: each that
+ * holds any is written anew, and all are exchanged in one commit. Reads all of them, whoever's events they hold. What was done is not
+ * found again by whoever takes over. Returns the last file that there was.
  */
 export async function eraseArchived(attempt: Attempt, after = 0): Promise<number> {
-  const { context, deletion } = attempt;
-  const archives = await findArchives(context.db, deletion.environmentId, { after });
-  if (archives.length === 0) return after;
-  const ids = new Set(await readIds(context.db, deletion.deletionId));
-  const idIn = ({ user_id, company_id }: ArchivedEvent): string | null => {
-    const id = deletion.entity === 'users' ? user_id : company_id;
+  const { context, deletion, step } = attempt;
+  const { deletionId, environmentId, entity } = deletion;
+  const data = await findData(context.db, environmentId, { after });
+  if (data.length === 0) return after;
+  const ids = new Set(await readIds(context.db, deletionId));
+  const idIn = ({ user_id, company_id }: LakeEvent): string | null => {
+    const id = entity === 'users' ? user_id : company_id;
     return id !== null && ids.has(id) ? id : null;
   };
-  for (const archive of archives) {
-    const found = await countMatches(attempt, archive, idIn);
-    if (found.size > 0) await erase(attempt, archive, found, idIn);
+  const erased: { readonly file: DataFile; readonly by: WrittenData | null }[] = [];
+  const found = new Map<string, number>();
+  for (const file of data) {
+    if (await addMatches(attempt, file, idIn, found))
+      erased.push({ file, by: await rewrite(attempt, file, idIn) });
   }
-  return Math.max(...archives.map(({ archiveId }) => archiveId));
+  if (erased.length > 0) {
+    await step(async (db) => {
+      for (const { file, by } of erased) {
+        await replaceData(db, file);
+        if (by !== null) await storeData(db, by);
+      }
+      const months = erased.map(({ file }) => file.month);
+      await commitLake(context, db, environmentId, months);
+      return { events: await countErased(db, deletionId, found) };
+    });
+  }
+  return Math.max(...data.map(({ fileId }) => fileId));
 }
 
-async function countMatches(
+/** Counts the events of a file by id. Returns true if there are any. */
+async function addMatches(
   { context, goOn }: Attempt,
-  archive: Archive,
-  idIn: (event: ArchivedEvent) => string | null,
-): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
-  for await (const events of readArchive(context.files, archive)) {
+  file: DataFile,
+  idIn: (event: LakeEvent) => string | null,
+  found: Map<string, number>,
+): Promise<boolean> {
+  let holds = false;
+  for await (const events of readEvents(context.files, file)) {
     goOn();
     for (const event of events) {
       const id = idIn(event);
-      if (id !== null) found.set(id, (found.get(id) ?? 0) + 1);
+      if (id === null) continue;
+      found.set(id, (found.get(id) ?? 0) + 1);
+      holds = true;
     }
   }
-  return found;
+  return holds;
 }
 
-async function erase(
-  { context, deletion, step, goOn }: Attempt,
-  archive: Archive,
-  found: ReadonlyMap<string, number>,
-  idIn: (event: ArchivedEvent) => string | null,
-): Promise<void> {
-  const { db, files } = context;
-  const { deletionId, environmentId, entity } = deletion;
-  const folder = archiveFolder(uuidv7());
-  await recordArchive(db, folder, { environmentId, month: archive.month, retirementId: null });
-  const written = await rewriteArchive(
-    files,
-    archive,
-    () => files.create(folder),
-    (event) => {
-      goOn();
-      if (idIn(event) === null) return event;
-      return entity === 'users' ? null : { ...event, company_id: null };
-    },
-  );
-  const by = written === null ? null : await checkArchive(files, written);
-  await step(async (transaction) => {
-    await replaceArchive(transaction, archive, by);
-    return { events: await countErased(transaction, deletionId, found) };
+/** Returns `null` if nothing is left. */
+async function rewrite(
+  { context, deletion, goOn }: Attempt,
+  file: DataFile,
+  idIn: (event: LakeEvent) => string | null,
+): Promise<WrittenData | null> {
+  const { environmentId, entity } = deletion;
+  const create = () => createDataFile(context, { environmentId, month: file.month, retirementId: null });
+  const written = await rewriteArchive(context.files, file, create, (event) => {
+    goOn();
+    if (idIn(event) === null) return event;
+    return entity === 'users' ? null : { ...event, company_id: null };
   });
-  if (by === null) await forgetArchive(db, folder);
+  return written === null ? null : checkArchive(context.files, written);
 }
 
 const delimiters = /[,;|\t\r\n"{}[\]:]/;

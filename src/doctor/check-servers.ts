@@ -215,7 +215,7 @@ export async function checkEventRetention(
   const check = 'event retention';
   const found = await readEventRetention(client).catch(nullIfMissing);
   if (found === null) return [];
-  const { prunedAt, error, failingSince, eventsRemoved, archiveFiles } = found;
+  const { prunedAt, error, failingSince, eventsRemoved, lakeFiles } = found;
   if (prunedAt === null) return [ok(check, 'events have not been pruned yet')];
   if (error !== null) {
     const since = (failingSince ?? prunedAt).toISOString();
@@ -226,7 +226,9 @@ export async function checkEventRetention(
   if (now() - prunedAt.getTime() > lateMs) {
     return [warning(check, `events were last pruned at ${prunedAt.toISOString()}`, 'Is a worker running?')];
   }
-  return [ok(check, `${plural(eventsRemoved, 'event')} removed so far, ${plural(archiveFiles, 'archive')}`)];
+  return [
+    ok(check, `${plural(eventsRemoved, 'event')} removed so far, ${plural(lakeFiles, 'file')} in the lake`),
+  ];
 }
 
 /** `migrations` tells that a table is missing. */

@@ -9,6 +9,8 @@ import { READ_BYTES } from '../domain/limits.ts';
  * all, and nothing user-supplied becomes part of a path.
  */
 export interface FileStore {
+  /** The address that other programs know it by: file:///folder or s3://bucket/prefix, without a slash at the end. */
+  readonly location: string;
   /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. `sealed` is part of its name. */
   create(folder?: FileFolder, kind?: 'sealed'): Promise<FileWriter>;
   /** Like `create`, under a name that a file has in another store, or in a backup. */
@@ -65,8 +67,10 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
+/** Other engines know metadata by the ends of these names. */
+const lakeRef = `lake/${uuid}/(?:data/${uuid}\\.parquet|metadata/(?:${uuid}\\.avro|\\d{5,16}-${uuid}\\.metadata\\.json))`;
 const refPattern = new RegExp(
-  `^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}(?:\\.sealed)?$`,
+  `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}(?:\\.sealed)?|${lakeRef})$`,
 );
 
 /** A name that no file has: `<day>/<uuid v7>`, or one in the folder. */
@@ -78,6 +82,21 @@ export function createRef(folder?: FileFolder, kind?: 'sealed'): FileRef {
 /** Tells whether the store holds the file encrypted (`sealed-files.ts`). */
 export function isSealed(ref: FileRef): boolean {
   return ref.endsWith('.sealed');
+}
+
+export const lakeFileKinds = ['data', 'manifest', 'list', 'metadata'] as const;
+export type LakeFileKind = (typeof lakeFileKinds)[number];
+
+/** A name that no file has, of a table of the lake; `version`: of the metadata. */
+export function createLakeRef(table: string, kind: LakeFileKind, version: number): FileRef {
+  const number = String(version).padStart(5, '0');
+  const name = {
+    data: `data/${uuidv7()}.parquet`,
+    manifest: `metadata/${uuidv7()}.avro`,
+    list: `metadata/${uuidv7()}.avro`,
+    metadata: `metadata/${number}-${uuidv7()}.metadata.json`,
+  }[kind];
+  return checkRef(`lake/${table}/${name}`);
 }
 
 export function isRef(text: string): text is FileRef {

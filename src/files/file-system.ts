@@ -1,5 +1,6 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { uuidv7 } from 'uuidv7';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { FILE_SYNC_BYTES, FILE_TOUCH_MS, READ_BYTES } from '../domain/limits.ts';
@@ -27,6 +28,7 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
   const temporaryPath = (name: string) => path.join(directory, temporary, name);
   const check = createFolderCheck(path.join(directory, temporary));
   return {
+    location: pathToFileURL(directory).href,
     async create(folder, kind) {
       const ref = createRef(folder, kind);
       const draft =

@@ -49,6 +49,7 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
   const uploadLifeMs = options.uploadLifeMs ?? S3_UPLOAD_LIFE_MS;
   const createAs = async (ref: FileRef) => new S3Writer(await open(), { ref, key: keyOf(ref), partBytes });
   return {
+    location: `s3://${[location.bucket, location.prefix].filter(Boolean).join('/')}`,
     create: (folder, kind) => createAs(createRef(folder, kind)),
     createAs,
     size: async (ref) => (await open()).size(keyOf(ref)),

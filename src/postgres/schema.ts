@@ -195,21 +195,6 @@ export interface DB {
     name: string;
     record_key: Generated<string>;
   };
-  event_archives: {
-    archive_id: Generated<number>;
-    byte_count: number | null;
-    created_at: Generated<Date>;
-    environment_id: number;
-    file_ref: string | null;
-    first_at: Date | null;
-    folder: string;
-    last_at: Date | null;
-    month: Timestamp;
-    retirement_id: number | null;
-    row_count: number | null;
-    sha256: Buffer | null;
-    state: Generated<string>;
-  };
   event_retirements: {
     archives: boolean;
     attempt: Generated<number>;
@@ -275,6 +260,20 @@ export interface DB {
     file_ref: string;
     secret: Buffer;
   };
+  iceberg_namespace_properties: {
+    catalog_name: string | null;
+    namespace: string | null;
+    property_key: string | null;
+    property_value: string | null;
+  };
+  iceberg_tables: {
+    catalog_name: string | null;
+    iceberg_type: string | null;
+    metadata_location: string | null;
+    previous_metadata_location: string | null;
+    table_name: string | null;
+    table_namespace: string | null;
+  };
   idempotency_keys: {
     answer: Json | null;
     created_at: Generated<Date>;
@@ -317,6 +316,34 @@ export interface DB {
     key: string;
     kind: string;
     updated_at: Generated<Date>;
+  };
+  lake_files: {
+    byte_count: number | null;
+    created_at: Generated<Date>;
+    environment_id: number;
+    file_count: number | null;
+    file_id: Generated<number>;
+    file_ref: string;
+    first_at: Date | null;
+    kind: string;
+    last_at: Date | null;
+    month: Timestamp | null;
+    retirement_id: number | null;
+    row_count: number | null;
+    sha256: Buffer | null;
+    state: Generated<string>;
+    statistics: Json | null;
+    version: number | null;
+  };
+  lake_tables: {
+    changed_at: Date | null;
+    environment_id: number;
+    folder: string;
+    location: string | null;
+    metadata_ref: string | null;
+    name: Generated<string>;
+    previous_ref: string | null;
+    version: Generated<number>;
   };
   load_amendments: {
     amended_at: Date | null;

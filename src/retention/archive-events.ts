@@ -1,30 +1,24 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { uuidv7 } from 'uuidv7';
 import type { Config } from '../config.ts';
 import { Fault } from '../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
-import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { separator } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { planRows, writeFiles } from '../export/write/write-export.ts';
-import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
+import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
+import { commitLake, createDataFile } from '../lake/commit.ts';
+import { type LakeEvent, readEvents, readStatistics } from '../lake/read-events.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import {
-  type ArchivePlace,
-  archiveFolder,
-  eventTable,
-  recordArchive,
-  storeArchive,
-  type WrittenArchive,
-} from '../postgres/stores/retention.ts';
+import { storeData, type WrittenData } from '../postgres/stores/lake.ts';
+import { eventTable } from '../postgres/stores/retention.ts';
 import {
   beginArchiving,
   listEnvironments,
@@ -38,10 +32,10 @@ export interface RetentionContext {
   readonly db: Database;
   readonly files: FileStore;
   readonly log: Logger;
-  readonly config: Pick<Config, 'eventRetentionDays' | 'eventArchive'>;
+  readonly config: Pick<Config, 'eventRetentionDays' | 'lake'>;
 }
 
-/** All columns of all events: an archive is the Parquet file of an export that leaves nothing out. */
+/** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
 const everything: ExportRequest = {
   from: null,
   to: null,
@@ -62,21 +56,23 @@ const everything: ExportRequest = {
 };
 
 /**
- * Writes what a retired table holds into files, reads them again, and lets exports read them instead of the table: all in
- * one transaction, and only if nobody has changed the table meanwhile. Returns how many events that were.
+ * Writes what a retired table holds into data files of the lake, reads them again, and lets exports read them instead of the table: in
+ * one transaction with the commit of the lake, and only if nobody has changed the table meanwhile. Returns how many events that were.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<number> {
   for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
     const attempt = await beginArchiving(context.db, retirement);
     const { revision, written } = await writeAll(context, retirement);
-    const archives: WrittenArchive[] = [];
-    for (const file of written) archives.push(await checkArchive(context.files, file));
+    const checked: WrittenData[] = [];
+    for (const file of written) checked.push(await checkArchive(context.files, file));
     const isTaken = await inTransaction(context.pool, async ({ db }) => {
       if (!(await markArchived(db, retirement, { attempt, revision }))) return false;
-      for (const archive of archives) await storeArchive(db, archive);
+      const environments = new Set<number>();
+      for (const file of checked) environments.add((await storeData(db, file)).environmentId);
+      for (const id of environments) await commitLake(context, db, id, [retirement.month]);
       return true;
     });
-    if (isTaken) return archives.reduce((sum, { rows }) => sum + rows, 0);
+    if (isTaken) return checked.reduce((sum, { rows }) => sum + rows, 0);
     // The sweep removes the unfinished files.
   }
   throw new Error('the events were changed whenever they had been archived');
@@ -100,11 +96,13 @@ async function writeAll(
   });
 }
 
+type Place = Parameters<typeof createDataFile>[1];
+
 async function writeEnvironment(
   context: RetentionContext,
   snapshot: Snapshot,
   table: string,
-  place: ArchivePlace,
+  place: Place,
 ): Promise<readonly ExportFile[]> {
   const files = new AttemptFiles(archiveStore(context, place));
   try {
@@ -133,16 +131,9 @@ async function writeEnvironment(
   }
 }
 
-/** Each file into a folder of its own, that is written down first. */
-function archiveStore({ db, files }: Pick<RetentionContext, 'db' | 'files'>, place: ArchivePlace): FileStore {
-  return {
-    ...files,
-    create: async () => {
-      const folder = archiveFolder(uuidv7());
-      await recordArchive(db, folder, place);
-      return files.create(folder);
-    },
-  };
+/** Each file is known before there is anything in it. */
+function archiveStore(context: Pick<RetentionContext, 'db' | 'files'>, place: Place): FileStore {
+  return { ...context.files, create: () => createDataFile(context, place) };
 }
 
 /**
@@ -152,23 +143,24 @@ function archiveStore({ db, files }: Pick<RetentionContext, 'db' | 'files'>, pla
 export async function checkArchive(
   files: FileStore,
   { ref, rows, bytes, sha256 }: ExportFile,
-): Promise<WrittenArchive> {
+): Promise<WrittenData> {
+  const file = { ref: ref as FileRef, bytes, rows };
   const hash = createHash('sha256');
-  for await (const part of files.open(ref as FileRef)) hash.update(part as Buffer);
-  if (hash.digest('hex') !== sha256) throw new Fault('an archive is not stored as it was written');
+  for await (const part of files.open(file.ref)) hash.update(part as Buffer);
+  if (hash.digest('hex') !== sha256) throw new Fault('a file of the lake is not stored as it was written');
   let first: number | null = null;
   let last = 0;
-  for await (const events of readArchive(files, { ref: ref as FileRef, bytes, rows })) {
+  for await (const events of readEvents(files, file)) {
     first ??= events[0]?.micros ?? null;
     last = events.at(-1)?.micros ?? last;
   }
-  if (first === null) throw new Fault('an archive without events');
-  const folder = ref.slice(0, ref.lastIndexOf('/')) as FileFolder;
-  return { folder, ref, rows, bytes, sha256, firstMicros: first, lastMicros: last };
+  if (first === null) throw new Fault('a file of the lake without events');
+  const statistics = await readStatistics(files, file);
+  return { ...file, sha256, firstMicros: first, lastMicros: last, statistics };
 }
 
 /** Changes an event; null leaves it out. */
-export type ChangeEvent = (event: ArchivedEvent) => ArchivedEvent | null;
+export type ChangeEvent = (event: LakeEvent) => LakeEvent | null;
 
 /**
  * Writes a file again with its events changed, a row group at a time; null if none is left. If it fails, nothing is left of
@@ -185,7 +177,7 @@ export async function rewriteArchive(
   try {
     const parquet = new ParquetFile({ dataset: 'events', request: everything }, stored, groupRows);
     let rows = 0;
-    for await (const group of readArchive(files, archive)) {
+    for await (const group of readEvents(files, archive)) {
       const kept = group.map(change).filter((event) => event !== null);
       if (kept.length === 0) continue;
       for (const event of kept) {
@@ -207,10 +199,10 @@ export async function rewriteArchive(
   }
 }
 
-function rowOf(event: ArchivedEvent, columns: readonly Column[]): Buffer {
+function rowOf(event: LakeEvent, columns: readonly Column[]): Buffer {
   const values = columns.map(({ name, kind }) => {
     if (kind === 'instant') return String(event.micros);
-    const value = event[name as keyof ArchivedEvent];
+    const value = event[name as keyof LakeEvent];
     if (value === null) return '';
     return kind === 'json' ? value : JSON.stringify(value);
   });

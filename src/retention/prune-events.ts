@@ -1,16 +1,16 @@
 /**
- * Retention: removes the events that have outlived it, into archives if they are to be kept as files. `pruneEvents` is where
+ * Retention: removes the events that have outlived it, into the lake if they are to be kept as files. `pruneEvents` is where
  * it begins; a month goes in the steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a
- * killed process. Exports read archives (src/export/read-archives.ts); a deletion rewrites them.
+ * killed process. Exports read the lake (src/lake/read-events.ts); a deletion rewrites its files.
  */
 
+import type { FileRef } from '../files/file-store.ts';
+import { refreshLake } from '../lake/commit.ts';
 import { withLockTries } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
+import { awaitReaders, findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake.ts';
 import {
-  awaitReaders,
-  findLeftArchives,
   findOldMonths,
-  forgetArchive,
   type HeldNames,
   type Month,
   readHeldNames,
@@ -59,8 +59,9 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
       problem ??= `${month}: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
-  await attempt('unfinished archives', async () => {
+  await attempt('the lake', async () => {
     await removeUnfinished(context);
+    await refreshLake(context);
     await removeReplaced(context);
     return none;
   });
@@ -78,18 +79,15 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   const { eventRetentionDays: defaultDays } = context.config;
   const held = await readHeldNames(context.db, month, defaultDays);
   if (isWhollyPast(held)) {
-    const { eventArchive } = context.config;
     const retirement = await withLockTries(() =>
-      retireMonth(context.pool, month, { defaultDays, archives: eventArchive !== 'off' }),
+      retireMonth(context.pool, month, { defaultDays, archives: context.config.lake !== 'off' }),
     );
     if (retirement !== null) return finish(context, retirement);
     // Meanwhile something came that is to stay.
   }
   const past = held.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;
-  return context.config.eventArchive === 'off'
-    ? deletePast(context, month, past)
-    : movePast(context, month, past);
+  return context.config.lake === 'off' ? deletePast(context, month, past) : movePast(context, month, past);
 }
 
 function isWhollyPast(held: readonly HeldNames[]): boolean {
@@ -136,13 +134,19 @@ async function deletePast(
   return { ...none, events };
 }
 
-/** Removes archives that killed processes left unfinished. We hold the lock, so nobody else archives now. */
-async function removeUnfinished({ db, files }: RetentionContext): Promise<void> {
-  for (const folder of await findLeftArchives(db, 'unfinished')) {
-    await files.removeFolder(folder);
-    await forgetArchive(db, folder);
+/** Removes what killed processes left unfinished. We hold the lock, so nobody else moves events now. */
+async function removeUnfinished(context: RetentionContext): Promise<void> {
+  await removeFiles(context, await findUnfinished(context.pool));
+}
+
+async function removeFiles({ db, files }: LeftOver, refs: readonly FileRef[]): Promise<void> {
+  for (const ref of refs) {
+    await files.remove(ref);
+    await forgetFile(db, ref);
   }
 }
+
+type LeftOver = Pick<RetentionContext, 'pool' | 'db' | 'files'>;
 
 const none: PrunedEvents = { events: 0, months: 0, archived: 0, problem: null };
 
@@ -150,22 +154,17 @@ function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
   const [events, months] = [a.events + b.events, a.months + b.months];
   return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
 }
-/** Removes archives that were replaced, if no export reads them any more; else the next sweep does. Returns how many. */
-export async function removeReplaced(
-  system: Pick<RetentionContext, 'pool' | 'db' | 'files'>,
-): Promise<number> {
-  const { pool, db, files } = system;
-  const replaced = await findLeftArchives(db, 'replaced');
+
+/** Removes files that no snapshot names any more, if no export reads them; else the next sweep does. Returns how many. */
+export async function removeReplaced(system: LeftOver): Promise<number> {
+  const replaced = await findReplaced(system.db);
   if (replaced.length === 0) return 0;
   try {
-    await awaitReaders(pool);
+    await awaitReaders(system.pool);
   } catch (error) {
     if (isLockTimeout(error)) return 0;
     throw error;
   }
-  for (const folder of replaced) {
-    await files.removeFolder(folder);
-    await forgetArchive(db, folder);
-  }
+  await removeFiles(system, replaced);
   return replaced.length;
 }

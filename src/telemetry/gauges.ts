@@ -151,8 +151,8 @@ export const ofRetention: Gauges<EventRetention> = {
     'Events that were removed when their retention was over.',
     (of) => of.eventsRemoved,
   ],
-  sluice_event_archive_rows: ['Events in archives.', (of) => of.eventsArchived],
-  sluice_event_archive_bytes: ['Bytes of the archives of events.', (of) => of.archiveBytes],
+  sluice_lake_events: ['Events in the lake.', (of) => of.eventsArchived],
+  sluice_lake_bytes: ['Bytes of the data files of the lake.', (of) => of.lakeBytes],
   sluice_event_pruning_failing: [
     '1 if the latest pruning of events did not complete.',
     (of) => (of.error === null ? 0 : 1),

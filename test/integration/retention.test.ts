@@ -211,7 +211,7 @@ describe('retention of events', () => {
     expect(await told()).toMatch(/^warning: pruning fails since .*lock timeout.*\(.*lock timeout/);
     expect((await t.system.metrics.render()).text).toContain('sluice_event_pruning_failing 1');
     expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
-    expect(await told()).toBe('ok: 1 events removed so far, 0 archives (null)');
+    expect(await told()).toBe('ok: 1 events removed so far, 0 files in the lake (null)');
   });
 
   test('a pruning that dies between any two steps is gone on with by the next', async () => {

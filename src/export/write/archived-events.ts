@@ -8,12 +8,13 @@ import {
   ARCHIVE_SEGMENT_BATCH_ROWS,
 } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { type LakeEvent, mergeFiles } from '../../lake/read-events.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import { findAllIds } from '../../postgres/stores/aliases.ts';
-import { type Archive, eventTable, findArchives } from '../../postgres/stores/retention.ts';
+import { type DataFile, findData } from '../../postgres/stores/lake.ts';
+import { eventTable } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
 import { type Filter, instant, integer, microsOf, text } from '../filter.ts';
-import { type ArchivedEvent, mergeArchives } from '../read-archives.ts';
 
 /*
  * Events that left `sluice.events` are exported by the same select as the others, so that filters, columns and values are
@@ -24,17 +25,17 @@ import { type ArchivedEvent, mergeArchives } from '../read-archives.ts';
 
 /** The events that an export reads beside `sluice.events`, within its snapshot. */
 interface LeftEvents {
-  readonly archives: readonly Archive[];
-  /** Events on their way into archives. */
+  readonly data: readonly DataFile[];
+  /** Events on their way into the lake. */
   readonly tables: readonly string[];
-  /** The users that are asked for, by all ids under which archives have them. */
+  /** The users that are asked for, by all ids under which the lake has them. */
   readonly userIds: readonly string[];
 }
 
 type EventSource = RawBuilder<unknown>;
 
 /** A place in the order of exports. */
-type Place = Pick<ArchivedEvent, 'micros' | 'event_id' | 'user_id'>;
+type Place = Pick<LakeEvent, 'micros' | 'event_id' | 'user_id'>;
 
 const columns = sql`event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata`;
 
@@ -46,13 +47,13 @@ export async function findLeftEvents(
   const db = databaseOn(client);
   return {
     // Events whose retention ended before the increment are not in it.
-    archives: request.since === null ? await findArchives(db, environmentId, request) : [],
+    data: request.since === null ? await findData(db, environmentId, request) : [],
     tables: await findRetiredTables(db),
     userIds: request.userIds.length === 0 ? [] : await findAllIds(db, environmentId, request.userIds),
   };
 }
 
-/** Returns the source of events in the database, without archives. */
+/** Returns the source of events in the database, without the lake. */
 export function storedEvents(filter: Filter, { tables }: Pick<LeftEvents, 'tables'>): EventSource {
   return storedBetween(filter, tables, null, null, null);
 }
@@ -60,10 +61,10 @@ export function storedEvents(filter: Filter, { tables }: Pick<LeftEvents, 'table
 export async function* allEvents(
   files: FileStore,
   filter: Filter,
-  { archives, tables, userIds }: LeftEvents,
+  { data, tables, userIds }: LeftEvents,
 ): AsyncGenerator<EventSource> {
   let after: Place | null = null;
-  for await (const batch of batches(files, filter, archives, userIds)) {
+  for await (const batch of batches(files, filter, data, userIds)) {
     const upTo: Place | undefined = batch.at(-1);
     if (upTo === undefined) continue;
     yield storedBetween(filter, tables, after, upTo, batch);
@@ -77,7 +78,7 @@ function storedBetween(
   tables: readonly string[],
   after: Place | null,
   upTo: Place | null,
-  batch: readonly ArchivedEvent[] | null,
+  batch: readonly LakeEvent[] | null,
 ): EventSource {
   const conditions = [
     sql`e.environment_id = ${integer(environmentId)}`,
@@ -113,7 +114,7 @@ function storedBetween(
   )`;
 }
 
-/** Archives keep the ids that events had. With a limit it is always an index look-up per row. */
+/** The lake keeps the ids that events had. With a limit it is always an index look-up per row. */
 const personOf = (environmentId: number) => sql`(
   select a.user_id from aliases a where a.environment_id = ${integer(environmentId)} and a.alias = given.user_id limit 1
 )`;
@@ -130,7 +131,7 @@ function bound(
 }
 
 /** The text of their metadata is JSON already, and stays as it is. */
-function asJson(batch: readonly ArchivedEvent[]): RawBuilder<unknown> {
+function asJson(batch: readonly LakeEvent[]): RawBuilder<unknown> {
   const rows = batch.map(({ micros, metadata, ...others }) => {
     const fields = JSON.stringify({ ...others, inserted_at: instantOfMicros(micros) });
     return `${fields.slice(0, -1)},"metadata":${metadata}}`;
@@ -142,17 +143,17 @@ function asJson(batch: readonly ArchivedEvent[]): RawBuilder<unknown> {
 async function* batches(
   files: FileStore,
   filter: Filter,
-  archives: readonly Archive[],
+  data: readonly DataFile[],
   userIds: readonly string[],
-): AsyncGenerator<readonly ArchivedEvent[]> {
+): AsyncGenerator<readonly LakeEvent[]> {
   const isWanted = createTest(filter, userIds);
   const hasSegments = filter.segment !== null || filter.excludedSegments.length > 0;
   // A segment is worked out anew for each batch.
   const maxRows = hasSegments ? ARCHIVE_SEGMENT_BATCH_ROWS : ARCHIVE_BATCH_ROWS;
   const maxBytes = hasSegments ? ARCHIVE_SEGMENT_BATCH_BYTES : ARCHIVE_BATCH_BYTES;
-  let batch: ArchivedEvent[] = [];
+  let batch: LakeEvent[] = [];
   let bytes = 0;
-  for await (const event of mergeArchives(files, archives)) {
+  for await (const event of mergeFiles(files, data)) {
     if (!isWanted(event)) continue;
     batch.push(event);
     bytes += event.metadata.length + event.event_id.length + event.user_id.length;
@@ -164,7 +165,7 @@ async function* batches(
   yield batch;
 }
 
-function createTest({ request }: Filter, userIds: readonly string[]): (event: ArchivedEvent) => boolean {
+function createTest({ request }: Filter, userIds: readonly string[]): (event: LakeEvent) => boolean {
   const { from, to, companyIds, eventKinds, eventNames } = request;
   const first = from === null ? Number.NEGATIVE_INFINITY : microsOf(from);
   const end = to === null ? Number.POSITIVE_INFINITY : microsOf(to);
@@ -175,7 +176,7 @@ function createTest({ request }: Filter, userIds: readonly string[]): (event: Ar
   };
   const [isUser, isCompany] = [isIn(userIds), isIn(companyIds)];
   const [kinds, names] = [new Set(eventKinds), new Set(eventNames)];
-  const isKind = ({ event_type, event_name }: ArchivedEvent): boolean =>
+  const isKind = ({ event_type, event_name }: LakeEvent): boolean =>
     kinds.size + names.size === 0 || kinds.has(event_type) || names.has(event_name);
   return (event) =>
     event.micros >= first &&

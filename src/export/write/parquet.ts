@@ -25,8 +25,11 @@ export class ParquetFile {
   constructor({ dataset, request }: FileRows, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
     const columns = columnsOf(dataset, request);
-    this.#schema = [{ name: 'root', num_children: columns.length }, ...columns.map(elementOf)];
-    this.#columns = columns.map((column) => new ParquetColumn(column, elementOf(column), maxRows));
+    const elements = columns.map(elementOf);
+    this.#schema = [{ name: 'root', num_children: columns.length }, ...elements];
+    this.#columns = columns.map(
+      (column, index) => new ParquetColumn(column, elements[index] as SchemaElement, maxRows),
+    );
     this.#ends = new Int32Array(columns.length);
     this.#bytes.appendUint32(magic);
   }
@@ -79,11 +82,12 @@ export class ParquetFile {
   }
 }
 
-function elementOf({ name, kind, isOptional }: Column): SchemaElement {
-  const repetition_type = isOptional ? 'OPTIONAL' : 'REQUIRED';
-  if (kind !== 'instant') return { name, repetition_type, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
+/** Iceberg finds columns by the ids of their fields. */
+function elementOf({ name, kind, isOptional }: Column, index: number): SchemaElement {
+  const field = { name, field_id: index + 1, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
+  if (kind !== 'instant') return { ...field, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
   return {
-    ...{ name, repetition_type, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
+    ...{ ...field, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
     logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
   };
 }

@@ -298,13 +298,13 @@ async function planReading(
 ): Promise<Reading> {
   if (dataset !== 'events') return { select: select(filter), pieces: null };
   const left = await findLeftEvents(client, filter);
-  if (left.archives.length === 0 && left.tables.length === 0) return { select: select(filter), pieces: null };
+  if (left.data.length === 0 && left.tables.length === 0) return { select: select(filter), pieces: null };
   async function* selects(): AsyncGenerator<CopySelect> {
     for await (const events of allEvents(files, filter, left)) yield select({ ...filter, events });
   }
   return {
     select: select({ ...filter, events: storedEvents(filter, left) }),
-    pieces: { selects, rows: left.archives.reduce((sum, { rows }) => sum + rows, 0) },
+    pieces: { selects, rows: left.data.reduce((sum, { rows }) => sum + rows, 0) },
   };
 }
 

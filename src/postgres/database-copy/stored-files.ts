@@ -17,7 +17,7 @@ export interface StoredFile {
 const references: Readonly<Record<string, string>> = {
   loads: `select file_ref, ended_at is null from sluice.loads where file_ref is not null`,
   upload_parts: `select file_ref, false from sluice.upload_parts join sluice.uploads using (upload_id) where expires_at > now()`,
-  event_archives: `select file_ref, true from sluice.event_archives where state = 'stored'`,
+  lake_files: `select file_ref, true from sluice.lake_files where state = 'stored'`,
   export_files:
     'select file_ref, false from sluice.export_files join sluice.exports using (export_id) where files_expired_at is null',
 };
@@ -59,7 +59,7 @@ interface EndedWork {
 
 /**
  * Makes ended work whose files are missing look as if they had expired, and returns how many jobs that were. Work under way and
- * archives of events cannot do without theirs, and report it themselves.
+ * the lake cannot do without theirs, and report it themselves.
  */
 export async function forgetMissing(
   client: pg.Client,

@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { EVENT_STORE_LOCK_MS } from '../../domain/limits.ts';
-import type { FileFolder, FileRef } from '../../files/file-store.ts';
-import { type Database, inTransaction, onConnection } from '../database.ts';
+import { type Database, onConnection } from '../database.ts';
 import { readFigure } from '../pool.ts';
 
 /** Spells RETN. */
@@ -140,8 +139,8 @@ export interface EventRetention {
   readonly eventsRemoved: number;
   readonly monthsDropped: number;
   readonly eventsArchived: number;
-  readonly archiveFiles: number;
-  readonly archiveBytes: number;
+  readonly lakeFiles: number;
+  readonly lakeBytes: number;
   readonly prunedAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
@@ -157,10 +156,10 @@ const overview = `
   archived as (
     select
       coalesce(sum(row_count), 0)::bigint as "eventsArchived",
-      count(*) as "archiveFiles",
-      coalesce(sum(byte_count), 0)::bigint as "archiveBytes"
-    from sluice.event_archives
-    where state = 'stored'
+      count(*) as "lakeFiles",
+      coalesce(sum(byte_count), 0)::bigint as "lakeBytes"
+    from sluice.lake_files
+    where state = 'stored' and kind = 'data'
   )
   select r.*, a.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince"
   from removed r
@@ -179,142 +178,4 @@ export async function lockEventStore(db: Database): Promise<void> {
 
 export async function setLockTimeout(db: Database, ms: number): Promise<void> {
   await sql`select set_config('lock_timeout', ${`${ms}ms`}, true)`.execute(db);
-}
-
-export interface Archive {
-  readonly archiveId: number;
-  readonly folder: FileFolder;
-  readonly month: string;
-  readonly ref: FileRef;
-  readonly bytes: number;
-  readonly rows: number;
-  /** The times of its first and last event, in microseconds since 1970. */
-  readonly firstMicros: number;
-  readonly lastMicros: number;
-}
-
-export interface WrittenArchive {
-  readonly folder: FileFolder;
-  readonly ref: string;
-  readonly rows: number;
-  readonly bytes: number;
-  /** Hex. */
-  readonly sha256: string;
-  readonly firstMicros: number;
-  readonly lastMicros: number;
-}
-
-export interface ArchivePlace {
-  readonly environmentId: number;
-  readonly month: string;
-  readonly retirementId: number | null;
-}
-
-export function archiveFolder(uuid: string): FileFolder {
-  return `archives/${uuid}` as FileFolder;
-}
-
-const uuidOf = (folder: FileFolder): string => folder.slice('archives/'.length);
-
-/** Records an archive before anything is written, so that what a killed process leaves is known. */
-export async function recordArchive(
-  db: Database,
-  folder: FileFolder,
-  { environmentId, month, retirementId }: ArchivePlace,
-): Promise<void> {
-  await sql`
-    insert into event_archives (folder, environment_id, month, retirement_id)
-    values (${uuidOf(folder)}, ${environmentId}, ${month}::date, ${retirementId}::bigint)`.execute(db);
-}
-
-/** Makes a written archive visible to exports. Throws if another process has removed it as abandoned. */
-export async function storeArchive(db: Database, file: WrittenArchive): Promise<void> {
-  const { numAffectedRows } = await sql`
-    update event_archives
-    set
-      state = 'stored',
-      file_ref = ${file.ref},
-      row_count = ${file.rows},
-      byte_count = ${file.bytes},
-      sha256 = decode(${file.sha256}, 'hex'),
-      first_at = ${instantOf(file.firstMicros)},
-      last_at = ${instantOf(file.lastMicros)}
-    where folder = ${uuidOf(file.folder)} and state = 'writing'`.execute(db);
-  if (numAffectedRows !== 1n) throw new Error('an archive was taken for one that nobody writes');
-}
-
-/** Archives of an environment with events in a range (`from` included, `to` not), in the order of their first. */
-export async function findArchives(
-  db: Database,
-  environmentId: number,
-  {
-    from,
-    to,
-    after = 0,
-  }: { readonly from?: string | null; readonly to?: string | null; readonly after?: number } = {},
-): Promise<Archive[]> {
-  const { rows } = await sql<Archive>`
-    select
-      archive_id as "archiveId",
-      'archives/' || folder as folder,
-      month::text,
-      file_ref as ref,
-      byte_count as bytes,
-      row_count as rows,
-      ${microsOf('first_at')} as "firstMicros",
-      ${microsOf('last_at')} as "lastMicros"
-    from event_archives
-    where environment_id = ${environmentId}
-      and state = 'stored'
-      and archive_id > ${after}
-      and last_at >= coalesce(${from ?? null}::timestamptz, '-infinity')
-      and first_at < coalesce(${to ?? null}::timestamptz, 'infinity')
-    order by first_at, archive_id`.execute(db);
-  return rows;
-}
-
-/** Makes later exports read `by` in place of the archive, or nothing. */
-export async function replaceArchive(
-  db: Database,
-  archive: Archive,
-  by: WrittenArchive | null,
-): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('event_archives')
-    .set({ state: 'replaced' })
-    .where((eb) => eb.and({ archive_id: archive.archiveId, state: 'stored' }))
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new Error('an archive was replaced by somebody else');
-  if (by !== null) await storeArchive(db, by);
-}
-
-const isLeftOver = {
-  replaced: sql`state = 'replaced'`,
-  /** By killed processes, if nobody archives events now. */
-  unfinished: sql`state = 'writing' and (retirement_id is not null or created_at < now() - interval '1 day')`,
-} as const;
-
-export async function findLeftArchives(db: Database, which: keyof typeof isLeftOver): Promise<FileFolder[]> {
-  const { rows } = await sql<{ folder: string }>`
-    select folder from event_archives where ${isLeftOver[which]} order by archive_id`.execute(db);
-  return rows.map(({ folder }) => archiveFolder(folder));
-}
-
-/** Waits for everybody who read an archive before it was replaced. Throws 55P03 if that takes long. */
-export async function awaitReaders(pool: pg.Pool): Promise<void> {
-  await inTransaction(pool, ({ db }) => lockEventStore(db));
-}
-
-export async function forgetArchive(db: Database, folder: FileFolder): Promise<void> {
-  await sql`
-    delete from event_archives
-    where folder = ${uuidOf(folder)} and state <> 'stored'`.execute(db);
-}
-
-function microsOf(column: string): RawBuilder<number> {
-  return sql`(extract(epoch from ${sql.ref(column)}) * 1000000)::bigint`;
-}
-
-function instantOf(micros: number): RawBuilder<Date> {
-  return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }

@@ -77,7 +77,7 @@ function Sums({
         last <Time at={of.last_event_at} ago />.{' '}
         {of.archived_until === null ? null : (
           <>
-            Events before <Time at={of.archived_until} /> may be in archives, which are not counted.
+            Events before <Time at={of.archived_until} /> may be in the lake, which is not counted.
           </>
         )}
       </p>

@@ -303,7 +303,7 @@ function consequence(entity: Entity, of: DeletionPreview): string {
   if (of.requested === of.not_found) return 'Nothing of it is stored any more.';
   const atLeast = of.is_complete ? '' : 'at least ';
   const archived =
-    of.archived_until === null ? '' : ' Archived events are removed too; they are not in this number.';
+    of.archived_until === null ? '' : ' Events in the lake are removed too; they are not in this number.';
   const what =
     entity === 'users'
       ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`

@@ -1,11 +1,12 @@
 /**
- * npm run bench:retention [-- --events N]
+ * npm run bench:lake [-- --events N] [--chdb PATH]
  *
- * Drops a month of events, with an archive and without; exports it before and after, in each format. Memory is that of
- * this process, which does what a worker does.
+ * Drops a month of events, or moves it into the lake; exports it before and after, in each format. Memory is that of this process, which
+ * does what a worker does. With `--chdb`, a folder into which `npm install chdb` has put ClickHouse, that reads the table too.
  */
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,11 +22,14 @@ import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
 
-const { values: flags } = parseArgs({ options: { events: { type: 'string', default: '500000' } } });
+const { values: flags } = parseArgs({
+  options: { events: { type: 'string', default: '500000' }, chdb: { type: 'string' } },
+});
 const events = Number(flags.events);
+const counts = 'event_name as name, count(*) as events, count(distinct user_id) as users';
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
-const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-retention-'));
+const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-lake-'));
 const log = pino({ level: 'silent' });
 const config = readConfig({ ...process.env, DATA_DIR: dataDir, EVENT_RETENTION_DAYS: '100' });
 const database = await provideDatabase(config, log, { share: false });
@@ -35,7 +39,9 @@ try {
   const { environment } = await ensureDefaultEnvironment(system.db);
   await prune('off', environment.environmentId);
   const before = await exportAll(environment.environmentId, 'live');
-  await prune('parquet', environment.environmentId);
+  const stored = flags.chdb === undefined ? null : await countByName('select * from sluice.events');
+  await prune('archive', environment.environmentId);
+  if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
   const after = await exportAll(environment.environmentId, 'archived');
   if (before.join() !== after.join()) throw new Error('the exports differ');
   print('the exports before and after are equal, byte for byte');
@@ -45,16 +51,46 @@ try {
   await rm(dataDir, { recursive: true, force: true });
 }
 
-/** With an archive it is left to the exports; without one it is filled again. */
-async function prune(eventArchive: 'off' | 'parquet', environmentId: number): Promise<void> {
-  if (eventArchive === 'off') await fill(environmentId);
-  const context = { ...system, config: { eventRetentionDays: 100, eventArchive } };
+/** With a lake it is left to the exports; without one it is filled again. */
+async function prune(lake: 'off' | 'archive', environmentId: number): Promise<void> {
+  if (lake === 'off') await fill(environmentId);
+  const context = { ...system, config: { eventRetentionDays: 100, lake } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
-  print(`${done.events} events dropped, archive ${eventArchive}: ${seconds} s, peak ${peak} MB`);
-  if (eventArchive === 'off') return fill(environmentId);
+  print(`${done.events} events dropped, lake ${lake}: ${seconds} s, peak ${peak} MB`);
+  if (lake === 'off') return fill(environmentId);
   const { rows } = await sql<{ bytes: number }>`
-    select sum(byte_count)::bigint as bytes from event_archives`.execute(system.db);
-  print(`archive: ${((rows[0]?.bytes ?? 0) / 1e6).toFixed(1)} MB`);
+    select sum(byte_count)::bigint as bytes from lake_files where kind = 'data'`.execute(system.db);
+  print(`lake: ${((rows[0]?.bytes ?? 0) / events).toFixed(1)} bytes an event`);
+}
+
+async function countByName(events: string): Promise<string> {
+  const { rows } = await system.pool.query(`select ${counts} from (${events}) e group by 1 order by 1`);
+  return JSON.stringify(rows);
+}
+
+async function readWithClickHouse(folder: string, expected: string | null): Promise<void> {
+  const { query } = createRequire(join(folder, 'package.json'))('chdb') as {
+    query: (sql: string, as: string) => string;
+  };
+  const { rows } = await system.pool.query<{ at: string }>(
+    `select regexp_replace(metadata_location, '^file://(.*)/metadata/.*', '\\1') as at from sluice.iceberg_tables`,
+  );
+  // It reads only below the folder in which it is.
+  process.chdir(rows[0]?.at ?? '');
+  const { seconds, done } = await measure(async () =>
+    query(
+      `select ${counts} from icebergLocal('${process.cwd()}') group by 1 order by 1 settings output_format_json_quote_64bit_integers = 0`,
+      'JSONEachRow',
+    ),
+  );
+  const found = JSON.stringify(
+    done
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown),
+  );
+  if (found !== expected) throw new Error(`ClickHouse reads something else: ${found}`);
+  print(`ClickHouse reads the same counts: ${seconds} s`);
 }
 
 async function fill(environmentId: number): Promise<void> {

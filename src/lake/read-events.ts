@@ -1,14 +1,15 @@
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import type { Archive } from '../postgres/stores/retention.ts';
+import type { DataFile } from '../postgres/stores/lake.ts';
+import type { ColumnStatistics } from './iceberg.ts';
 
 /*
- * Events that left the database are Parquet files as exports have them, each in order of time. Whoever reads one holds a
- * row group at a time (2 500 events or 512 KiB before they were packed) and the footer (some 2 KiB for each of them).
+ * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a
+ * time (2 500 events or 512 KiB before they were packed) and the footer (some 2 KiB for each of them).
  */
 
-export interface ArchivedEvent {
+export interface LakeEvent {
   readonly event_id: string;
   readonly event_type: string;
   readonly event_name: string;
@@ -21,7 +22,7 @@ export interface ArchivedEvent {
   readonly metadata: string;
 }
 
-interface ParquetEvent extends Omit<ArchivedEvent, 'micros' | 'company_id'> {
+interface ParquetEvent extends Omit<LakeEvent, 'micros' | 'company_id'> {
   readonly company_id?: string | null;
   readonly inserted_at: bigint;
 }
@@ -34,10 +35,10 @@ const parsers = {
 };
 
 /** All events of a file, a row group at a time. @throws Fault if they are not as many as they should be. */
-export async function* readArchive(
+export async function* readEvents(
   files: FileStore,
   file: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
-): AsyncGenerator<ArchivedEvent[]> {
+): AsyncGenerator<LakeEvent[]> {
   const stored = storedBuffer(files, file);
   const metadata = await parquetMetadataAsync(stored);
   let rows = 0;
@@ -53,10 +54,76 @@ export async function* readArchive(
     rows += count;
     yield events.map(toEvent);
   }
-  if (rows !== file.rows) throw new Fault(`an archive holds ${rows} events, not ${file.rows}`);
+  if (rows !== file.rows) throw new Fault(`a file of the lake holds ${rows} events, not ${file.rows}`);
 }
 
-function toEvent({ inserted_at, company_id, ...event }: ParquetEvent): ArchivedEvent {
+/** The longest text that metadata has whole; of a longer one the beginning is a lower bound, and no upper one is given. */
+const maxBoundBytes = 64;
+
+/** What the footer tells of each column. */
+export async function readStatistics(
+  files: FileStore,
+  file: { readonly ref: FileRef; readonly bytes: number },
+): Promise<Record<string, ColumnStatistics>> {
+  const { row_groups: groups } = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
+  const found: Record<string, { bytes: number; nulls: number; bounds: Buffer[] }> = {};
+  for (const { meta_data: column } of groups.flatMap(({ columns }) => columns)) {
+    if (column === undefined) continue;
+    const name = column.path_in_schema[0] as string;
+    const of = found[name] ?? { bytes: 0, nulls: 0, bounds: [] };
+    found[name] = of;
+    of.bytes += Number(column.total_compressed_size);
+    const { null_count = 0n, min_value, max_value } = column.statistics ?? {};
+    of.nulls += Number(null_count);
+    const both = [min_value, max_value].map(boundOf).filter((bound) => bound !== null);
+    // Numbers are compared as numbers, texts byte by byte.
+    if (both.length > 0) of.bounds = leastAndGreatest([...of.bounds, ...both], typeof min_value === 'bigint');
+  }
+  return Object.fromEntries(
+    Object.entries(found).map(
+      ([
+        name,
+        {
+          bytes,
+          nulls,
+          bounds: [least, greatest],
+        },
+      ]) => [
+        name,
+        {
+          ...{ bytes, nulls },
+          ...(least !== undefined && { lower: least.subarray(0, wholeChars(least)).toString('base64') }),
+          ...(greatest !== undefined &&
+            greatest.length <= maxBoundBytes && { upper: greatest.toString('base64') }),
+        },
+      ],
+    ),
+  );
+}
+
+function boundOf(value: unknown): Buffer | null {
+  if (typeof value === 'string') return Buffer.from(value);
+  if (typeof value !== 'bigint') return null;
+  const bound = Buffer.alloc(8);
+  bound.writeBigInt64LE(value);
+  return bound;
+}
+
+/** As many bytes as a bound may have, and no character is cut. */
+function wholeChars(bytes: Buffer): number {
+  let end = Math.min(bytes.length, maxBoundBytes);
+  while (end < bytes.length && ((bytes[end] as number) & 0xc0) === 0x80) end--;
+  return end;
+}
+
+function leastAndGreatest(bounds: readonly Buffer[], areNumbers: boolean): Buffer[] {
+  const sorted = [...bounds].sort((a, b) =>
+    areNumbers ? Number(a.readBigInt64LE() - b.readBigInt64LE()) : Buffer.compare(a, b),
+  );
+  return [sorted[0], sorted.at(-1)].filter((bound) => bound !== undefined);
+}
+
+function toEvent({ inserted_at, company_id, ...event }: ParquetEvent): LakeEvent {
   return { ...event, company_id: company_id ?? null, micros: Number(inserted_at) };
 }
 
@@ -77,7 +144,7 @@ async function holdGroup(
 ): Promise<AsyncBuffer> {
   let [start, end] = [Number.POSITIVE_INFINITY, 0];
   for (const { meta_data: column } of group.columns) {
-    if (column === undefined) throw new Fault('an archive does not say where its columns are');
+    if (column === undefined) throw new Fault('a file of the lake does not say where its columns are');
     const first = Number(column.dictionary_page_offset ?? column.data_page_offset);
     start = Math.min(start, first);
     end = Math.max(end, first + Number(column.total_compressed_size));
@@ -96,26 +163,23 @@ function arrayBufferOf({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer 
 
 /** A file that is being read, and its next event. */
 interface Cursor {
-  readonly events: AsyncGenerator<ArchivedEvent>;
-  head: ArchivedEvent;
+  readonly events: AsyncGenerator<LakeEvent>;
+  head: LakeEvent;
 }
 
-async function* eventsOf(files: FileStore, archive: Archive): AsyncGenerator<ArchivedEvent> {
-  for await (const group of readArchive(files, archive)) yield* group;
+async function* eventsOf(files: FileStore, file: DataFile): AsyncGenerator<LakeEvent> {
+  for await (const group of readEvents(files, file)) yield* group;
 }
 
 /**
  * The events of several files in the order of exports: by time, then by id, then by user. Of an event that is in two of them (it came
- * again after the first had been archived) the first. A file is opened when its first event is due: those of different
- * months are read one after another, whatever their number. `archives` are in the order of their first events.
+ * again after the first had left) the first. A file is opened when its first event is due: those of different
+ * months are read one after another, whatever their number. `data` is in the order of their first events.
  */
-export async function* mergeArchives(
-  files: FileStore,
-  archives: readonly Archive[],
-): AsyncGenerator<ArchivedEvent> {
-  const waiting = [...archives];
+export async function* mergeFiles(files: FileStore, data: readonly DataFile[]): AsyncGenerator<LakeEvent> {
+  const waiting = [...data];
   let open: Cursor[] = [];
-  let last: ArchivedEvent | null = null;
+  let last: LakeEvent | null = null;
   try {
     for (;;) {
       let first = leastOf(open);
@@ -150,7 +214,7 @@ function leastOf(open: readonly Cursor[]): Cursor | undefined {
   return least;
 }
 
-function compareEvents(a: ArchivedEvent, b: ArchivedEvent): number {
+function compareEvents(a: LakeEvent, b: LakeEvent): number {
   return a.micros - b.micros || compareIds(a.event_id, b.event_id) || compareIds(a.user_id, b.user_id);
 }
 

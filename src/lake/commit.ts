@@ -1,0 +1,101 @@
+/**
+ * Commits to the lake. What a table holds is decided in the database, by the rows of `lake_files`; a commit writes the metadata that
+ * says so to other engines, in the transaction that changes those rows. So nothing is in two snapshots or in none, whatever is killed.
+ */
+import type pg from 'pg';
+import { createLakeRef, type FileRef, type FileStore, type LakeFileKind } from '../files/file-store.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import {
+  findMovedTables,
+  listData,
+  listManifests,
+  listMonths,
+  lockTable,
+  openTable,
+  recordFile,
+  replaceMetadata,
+  setSnapshot,
+  storeMetadata,
+} from '../postgres/stores/lake.ts';
+import { tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
+
+export interface LakeContext {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly files: FileStore;
+}
+
+/**
+ * Makes what the transaction has stored and replaced the snapshot of the table; `months` (YYYY-MM-DD) are those that it changed. Whoever
+ * commits next waits for the end of the transaction.
+ */
+export async function commitLake(
+  { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
+  db: Database,
+  environmentId: number,
+  months: Iterable<string>,
+): Promise<void> {
+  const table = await lockTable(db, environmentId);
+  const version = table.version + 1;
+  const address = (ref: FileRef): string => `${files.location}/${ref}`;
+  const write = async (kind: Exclude<LakeFileKind, 'data'>, bytes: Buffer, month: string | null = null) => {
+    const ref = createLakeRef(table.folder, kind, version);
+    await recordFile(outside, { environmentId, kind, ref, month, retirementId: null });
+    await store(files, ref, bytes);
+    return { ref, bytes: bytes.length };
+  };
+  const changed = table.location === files.location ? months : await listMonths(db, environmentId);
+  for (const month of new Set(changed)) {
+    const data = await listData(db, environmentId, month);
+    await replaceMetadata(db, environmentId, ['manifest'], month);
+    if (data.length === 0) continue;
+    const entries = data.map(({ ref, ...file }) => ({ ...file, path: address(ref) }));
+    const manifest = await write('manifest', writeManifest(version, month, entries), month);
+    const rows = data.reduce((sum, file) => sum + file.rows, 0);
+    await storeMetadata(db, { ...manifest, version, files: data.length, rows });
+  }
+  const manifests = (await listManifests(db, environmentId)).map(({ ref, ...manifest }) => ({
+    ...manifest,
+    path: address(ref),
+  }));
+  await replaceMetadata(db, environmentId, ['list', 'metadata'], null);
+  const list = await write('list', writeManifestList(version, manifests));
+  const state = {
+    ...{ uuid: table.folder, location: `${files.location}/lake/${table.folder}`, version },
+    ...{ at: new Date(), manifestList: address(list.ref), manifests },
+  };
+  const metadata = await write('metadata', Buffer.from(JSON.stringify(tableMetadata(state))));
+  for (const file of [list, metadata]) await storeMetadata(db, { ...file, version, files: null, rows: null });
+  await setSnapshot(db, { ...table, location: files.location, version, metadataRef: metadata.ref });
+}
+
+/** The metadata names files by their whole address: writes it anew where the file store has moved. Returns how many tables that were. */
+export async function refreshLake(context: LakeContext): Promise<number> {
+  const moved = await findMovedTables(context.db, context.files.location);
+  for (const environmentId of moved) {
+    await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
+  }
+  return moved.length;
+}
+
+/** A new data file that is known before there is anything in it. */
+export async function createDataFile(
+  { db, files }: Pick<LakeContext, 'db' | 'files'>,
+  place: { readonly environmentId: number; readonly month: string; readonly retirementId: number | null },
+) {
+  const { folder } = await openTable(db, place.environmentId);
+  const ref = createLakeRef(folder, 'data', 0);
+  await recordFile(db, { ...place, kind: 'data', ref });
+  return files.createAs(ref);
+}
+
+async function store(files: FileStore, ref: FileRef, bytes: Buffer): Promise<void> {
+  const writer = await files.createAs(ref);
+  try {
+    await writer.write(bytes);
+    await writer.commit();
+  } catch (error) {
+    await writer.discard();
+    throw error;
+  }
+}

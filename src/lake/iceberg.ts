@@ -1,0 +1,277 @@
+/*
+ * An Iceberg table, version 2 of the format: one JSON file of metadata with one snapshot, a list of manifests, and a manifest for each
+ * month, which names the Parquet files of that month's events. https://iceberg.apache.org/spec/
+ */
+import { createHash } from 'node:crypto';
+import avro, { type Schema } from 'avsc';
+import { type Column, columnsOf } from '../export/write/page.ts';
+
+/** Of a column in one file: as Iceberg encodes them, in base64. */
+export interface ColumnStatistics {
+  readonly bytes: number;
+  readonly nulls: number;
+  readonly lower?: string;
+  readonly upper?: string;
+}
+
+export interface DataEntry {
+  /** The address. */
+  readonly path: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly statistics: Readonly<Record<string, ColumnStatistics>>;
+}
+
+export interface ManifestEntry {
+  readonly path: string;
+  readonly bytes: number;
+  /** The version of the table that has first named it. */
+  readonly version: number;
+  /** YYYY-MM-DD */
+  readonly month: string;
+  readonly files: number;
+  readonly rows: number;
+}
+
+/** The columns of the events' Parquet files; the id of a field is its place, from 1. */
+export const lakeColumns: readonly Column[] = columnsOf('events', {
+  includeRemoved: false,
+  distinctIds: false,
+});
+
+const idOf = (name: string): number => lakeColumns.findIndex((column) => column.name === name) + 1;
+
+const schema = {
+  type: 'struct',
+  'schema-id': 0,
+  fields: lakeColumns.map(({ name, kind, isOptional }, index) => ({
+    ...{ id: index + 1, name, required: !isOptional },
+    type: kind === 'instant' ? 'timestamptz' : 'string',
+    ...(kind === 'json' && { doc: 'The properties: a JSON object.' }),
+  })),
+};
+const partitionName = 'inserted_at_month';
+const partitionFields = [
+  { 'source-id': idOf('inserted_at'), 'field-id': 1000, name: partitionName, transform: 'month' },
+];
+/** The order of rows in each file. */
+const sortOrder = {
+  'order-id': 1,
+  fields: ['inserted_at', 'event_id', 'user_id'].map((name) => ({
+    ...{ transform: 'identity', 'source-id': idOf(name), direction: 'asc', 'null-order': 'nulls-first' },
+  })),
+};
+
+const ids = (id: number) => ({ 'field-id': id });
+const field = (id: number, name: string, type: unknown) => ({ name, type, ...ids(id) });
+const optional = (id: number, name: string, type: unknown) => ({
+  ...field(id, name, ['null', type]),
+  default: null,
+});
+/** Keys that are no texts: Avro has no such maps. */
+const mapOf = (key: number, value: number, type: string) => ({
+  type: 'array',
+  logicalType: 'map',
+  items: {
+    type: 'record',
+    name: `k${key}_v${value}`,
+    fields: [field(key, 'key', 'int'), field(value, 'value', type)],
+  },
+});
+
+const dataFile = {
+  type: 'record',
+  name: 'r2',
+  fields: [
+    field(134, 'content', 'int'),
+    field(100, 'file_path', 'string'),
+    field(101, 'file_format', 'string'),
+    field(102, 'partition', {
+      type: 'record',
+      name: 'r102',
+      fields: [optional(1000, partitionName, 'int')],
+    }),
+    field(103, 'record_count', 'long'),
+    field(104, 'file_size_in_bytes', 'long'),
+    optional(108, 'column_sizes', mapOf(117, 118, 'long')),
+    optional(109, 'value_counts', mapOf(119, 120, 'long')),
+    optional(110, 'null_value_counts', mapOf(121, 122, 'long')),
+    optional(125, 'lower_bounds', mapOf(126, 127, 'bytes')),
+    optional(128, 'upper_bounds', mapOf(129, 130, 'bytes')),
+    optional(140, 'sort_order_id', 'int'),
+  ],
+};
+const manifestSchema = {
+  type: 'record',
+  name: 'manifest_entry',
+  fields: [
+    field(0, 'status', 'int'),
+    optional(1, 'snapshot_id', 'long'),
+    optional(3, 'sequence_number', 'long'),
+    optional(4, 'file_sequence_number', 'long'),
+    field(2, 'data_file', dataFile),
+  ],
+};
+const listSchema = {
+  type: 'record',
+  name: 'manifest_file',
+  fields: [
+    field(500, 'manifest_path', 'string'),
+    field(501, 'manifest_length', 'long'),
+    field(502, 'partition_spec_id', 'int'),
+    field(517, 'content', 'int'),
+    field(515, 'sequence_number', 'long'),
+    field(516, 'min_sequence_number', 'long'),
+    field(503, 'added_snapshot_id', 'long'),
+    field(504, 'added_files_count', 'int'),
+    field(505, 'existing_files_count', 'int'),
+    field(506, 'deleted_files_count', 'int'),
+    field(512, 'added_rows_count', 'long'),
+    field(513, 'existing_rows_count', 'long'),
+    field(514, 'deleted_rows_count', 'long'),
+    optional(507, 'partitions', {
+      type: 'array',
+      'element-id': 508,
+      items: {
+        type: 'record',
+        name: 'r508',
+        fields: [
+          field(509, 'contains_null', 'boolean'),
+          optional(518, 'contains_nan', 'boolean'),
+          optional(510, 'lower_bound', 'bytes'),
+          optional(511, 'upper_bound', 'bytes'),
+        ],
+      },
+    }),
+  ],
+};
+
+const added = 1;
+
+/** The manifest of a month. Its entries take the sequence number of the snapshot that names it first. */
+export function writeManifest(version: number, month: string, files: readonly DataEntry[]): Buffer {
+  return avroFile(
+    manifestSchema,
+    {
+      schema: JSON.stringify(schema),
+      'schema-id': '0',
+      'partition-spec': JSON.stringify(partitionFields),
+      'partition-spec-id': '0',
+      'format-version': '2',
+      content: 'data',
+    },
+    files.map((file) => ({
+      ...{ status: added, snapshot_id: version, sequence_number: null, file_sequence_number: null },
+      data_file: {
+        ...{ content: 0, file_path: file.path, file_format: 'PARQUET', sort_order_id: sortOrder['order-id'] },
+        ...{ partition: { [partitionName]: monthsOf(month) } },
+        ...{ record_count: file.rows, file_size_in_bytes: file.bytes },
+        column_sizes: ofColumns(file, ({ bytes }) => bytes),
+        value_counts: ofColumns(file, () => file.rows),
+        null_value_counts: ofColumns(file, ({ nulls }) => nulls),
+        lower_bounds: ofColumns(file, ({ lower }) => lower && Buffer.from(lower, 'base64')),
+        upper_bounds: ofColumns(file, ({ upper }) => upper && Buffer.from(upper, 'base64')),
+      },
+    })),
+  );
+}
+
+function ofColumns<T>(
+  { statistics }: DataEntry,
+  value: (of: ColumnStatistics) => T | undefined,
+): { readonly key: number; readonly value: T }[] {
+  return lakeColumns.flatMap(({ name }, index) => {
+    const found = statistics[name] && value(statistics[name]);
+    return found === undefined ? [] : [{ key: index + 1, value: found }];
+  });
+}
+
+export function writeManifestList(version: number, manifests: readonly ManifestEntry[]): Buffer {
+  return avroFile(
+    listSchema,
+    { 'snapshot-id': String(version), 'sequence-number': String(version), 'format-version': '2' },
+    manifests.map(({ path, bytes, version: since, month, files, rows }) => {
+      const bound = Buffer.alloc(4);
+      bound.writeInt32LE(monthsOf(month));
+      return {
+        ...{ manifest_path: path, manifest_length: bytes, partition_spec_id: 0, content: 0 },
+        ...{ sequence_number: since, min_sequence_number: since, added_snapshot_id: since },
+        ...{ added_files_count: files, existing_files_count: 0, deleted_files_count: 0 },
+        ...{ added_rows_count: rows, existing_rows_count: 0, deleted_rows_count: 0 },
+        partitions: [{ contains_null: false, contains_nan: false, lower_bound: bound, upper_bound: bound }],
+      };
+    }),
+  );
+}
+
+export interface TableState {
+  readonly uuid: string;
+  /** The address of the table's folder. */
+  readonly location: string;
+  readonly version: number;
+  readonly at: Date;
+  /** The address. */
+  readonly manifestList: string;
+  readonly manifests: readonly ManifestEntry[];
+}
+
+/** Older snapshots are not named: none must outlive the person who was deleted from it. */
+export function tableMetadata({ uuid, location, version, at, manifestList, manifests }: TableState): object {
+  const sum = (of: (entry: ManifestEntry) => number) =>
+    String(manifests.reduce((total, entry) => total + of(entry), 0));
+  return {
+    'format-version': 2,
+    'table-uuid': uuid,
+    location,
+    'last-sequence-number': version,
+    'last-updated-ms': at.getTime(),
+    'last-column-id': lakeColumns.length,
+    'current-schema-id': 0,
+    schemas: [schema],
+    'default-spec-id': 0,
+    'partition-specs': [{ 'spec-id': 0, fields: partitionFields }],
+    'last-partition-id': 1000,
+    'default-sort-order-id': sortOrder['order-id'],
+    'sort-orders': [sortOrder],
+    properties: { 'write.format.default': 'parquet', owner: 'sluice' },
+    'current-snapshot-id': version,
+    refs: { main: { 'snapshot-id': version, type: 'branch' } },
+    snapshots: [
+      {
+        'snapshot-id': version,
+        'sequence-number': version,
+        'timestamp-ms': at.getTime(),
+        'manifest-list': manifestList,
+        'schema-id': 0,
+        summary: {
+          operation: 'overwrite',
+          'total-data-files': sum(({ files }) => files),
+          'total-records': sum(({ rows }) => rows),
+        },
+      },
+    ],
+    'snapshot-log': [{ 'snapshot-id': version, 'timestamp-ms': at.getTime() }],
+    'metadata-log': [],
+    statistics: [],
+  };
+}
+
+/** Months since January 1970. */
+function monthsOf(month: string): number {
+  const date = new Date(`${month}T00:00:00Z`);
+  return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+}
+
+/** An object container file of one block. The schema is written as it is: avsc would leave the ids of fields out. */
+function avroFile(of: object, about: Readonly<Record<string, string>>, rows: readonly object[]): Buffer {
+  const type = avro.Type.forSchema(of as Schema);
+  const body = Buffer.concat(rows.map((row) => type.toBuffer(row)));
+  const text = { 'avro.schema': JSON.stringify(of), 'avro.codec': 'null', ...about };
+  const meta = Object.fromEntries(Object.entries(text).map(([key, value]) => [key, Buffer.from(value)]));
+  const marker = createHash('sha256').update(JSON.stringify(text)).update(body).digest().subarray(0, 16);
+  const long = avro.Type.forSchema('long');
+  const header = avro.Type.forSchema({ type: 'map', values: 'bytes' }).toBuffer(meta);
+  const block =
+    rows.length === 0 ? [] : [long.toBuffer(rows.length), long.toBuffer(body.length), body, marker];
+  return Buffer.concat([Buffer.from('Obj\x01', 'latin1'), header, marker, ...block]);
+}

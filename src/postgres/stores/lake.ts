@@ -1,0 +1,279 @@
+import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
+import type { ColumnStatistics, ManifestEntry } from '../../lake/iceberg.ts';
+import { type Database, inTransaction } from '../database.ts';
+import { lockEventStore } from './retention.ts';
+
+/** The table of an environment in the lake. */
+export interface LakeTable {
+  readonly environmentId: number;
+  /** UUID */
+  readonly folder: string;
+  /** Of the file store, as the metadata has it; null: there is none yet. */
+  readonly location: string | null;
+  /** Of the snapshot; 0: there is none yet. */
+  readonly version: number;
+}
+
+const tableColumns = sql`environment_id as "environmentId", folder, location, version`;
+
+/** Makes it if it is missing. */
+export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
+  const { rows } = await sql<LakeTable>`
+    with made as (
+      insert into lake_tables (environment_id, folder)
+      values (${environmentId}, ${uuidv7()})
+      on conflict do nothing
+      returning ${tableColumns}
+    )
+    select * from made
+    union all
+    select ${tableColumns} from lake_tables where environment_id = ${environmentId}`.execute(db);
+  return rows[0] ?? openTable(db, environmentId);
+}
+
+/** Keeps others from committing to the table until the transaction ends. */
+export async function lockTable(db: Database, environmentId: number): Promise<LakeTable> {
+  await openTable(db, environmentId);
+  const { rows } = await sql<LakeTable>`
+    select ${tableColumns} from lake_tables where environment_id = ${environmentId} for update`.execute(db);
+  return rows[0] as LakeTable;
+}
+
+export async function setSnapshot(
+  db: Database,
+  table: LakeTable & { readonly metadataRef: FileRef },
+): Promise<void> {
+  const { environmentId, location, version, metadataRef } = table;
+  await db
+    .updateTable('lake_tables')
+    .set({ location, version, metadata_ref: metadataRef, changed_at: sql`now()` })
+    .where('environment_id', '=', environmentId)
+    .execute();
+}
+
+/** Tables whose metadata names another place than that of the file store. */
+export async function findMovedTables(db: Database, location: string): Promise<number[]> {
+  const rows = await db
+    .selectFrom('lake_tables')
+    .select('environment_id')
+    .where('version', '>', 0)
+    .where('location', '<>', location)
+    .execute();
+  return rows.map((row) => row.environment_id);
+}
+
+interface NewFile {
+  readonly environmentId: number;
+  readonly kind: LakeFileKind;
+  readonly ref: FileRef;
+  /** YYYY-MM-DD; null for what belongs to all months. */
+  readonly month: string | null;
+  readonly retirementId: number | null;
+}
+
+/** Records a file before anything is written, so that what a killed process leaves is known. */
+export async function recordFile(
+  db: Database,
+  { environmentId, kind, ref, month, retirementId }: NewFile,
+): Promise<void> {
+  await sql`
+    insert into lake_files (environment_id, kind, month, retirement_id, file_ref)
+    values (${environmentId}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
+}
+
+/** Parquet file of events. */
+export interface DataFile {
+  readonly fileId: number;
+  readonly month: string;
+  readonly ref: FileRef;
+  readonly bytes: number;
+  readonly rows: number;
+  /** The times of its first and last event, in microseconds since 1970. */
+  readonly firstMicros: number;
+  readonly lastMicros: number;
+  readonly statistics: Readonly<Record<string, ColumnStatistics>>;
+}
+
+export interface WrittenData extends Omit<DataFile, 'fileId' | 'month'> {
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** Makes exports read the file, and the next commit name it. Throws if another process has removed it as abandoned. */
+export async function storeData(
+  db: Database,
+  file: WrittenData,
+): Promise<{ readonly environmentId: number }> {
+  const { rows } = await sql<{ environmentId: number }>`
+    update lake_files
+    set
+      state = 'stored',
+      row_count = ${file.rows},
+      byte_count = ${file.bytes},
+      sha256 = decode(${file.sha256}, 'hex'),
+      first_at = ${instantOf(file.firstMicros)},
+      last_at = ${instantOf(file.lastMicros)},
+      statistics = ${JSON.stringify(file.statistics)}::jsonb
+    where file_ref = ${file.ref} and state = 'writing'
+    returning environment_id as "environmentId"`.execute(db);
+  return rows[0] ?? throwAbandoned();
+}
+
+function throwAbandoned(): never {
+  throw new Error('a file of the lake was taken for one that nobody writes');
+}
+
+const dataColumns = sql`
+  file_id as "fileId",
+  month::text,
+  file_ref as ref,
+  byte_count as bytes,
+  row_count as rows,
+  ${microsOf('first_at')} as "firstMicros",
+  ${microsOf('last_at')} as "lastMicros",
+  statistics`;
+
+/** Files of an environment with events in a range (`from` included, `to` not), in the order of their first. */
+export async function findData(
+  db: Database,
+  environmentId: number,
+  {
+    from,
+    to,
+    after = 0,
+  }: { readonly from?: string | null; readonly to?: string | null; readonly after?: number } = {},
+): Promise<DataFile[]> {
+  const { rows } = await sql<DataFile>`
+    select ${dataColumns}
+    from lake_files
+    where environment_id = ${environmentId}
+      and kind = 'data'
+      and state = 'stored'
+      and file_id > ${after}
+      and last_at >= coalesce(${from ?? null}::timestamptz, '-infinity')
+      and first_at < coalesce(${to ?? null}::timestamptz, 'infinity')
+    order by first_at, file_id`.execute(db);
+  return rows;
+}
+
+export async function listData(db: Database, environmentId: number, month: string): Promise<DataFile[]> {
+  const { rows } = await sql<DataFile>`
+    select ${dataColumns}
+    from lake_files
+    where environment_id = ${environmentId} and kind = 'data' and state = 'stored' and month = ${month}::date
+    order by first_at, file_id`.execute(db);
+  return rows;
+}
+
+/** Makes later exports, and the next commit, leave the file out. */
+export async function replaceData(db: Database, { fileId }: DataFile): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('lake_files')
+    .set({ state: 'replaced' })
+    .where((eb) => eb.and({ file_id: fileId, state: 'stored' }))
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throw new Error('a file of the lake was replaced by somebody else');
+}
+
+type MetadataKind = Exclude<LakeFileKind, 'data'>;
+
+export async function storeMetadata(
+  db: Database,
+  file: {
+    readonly ref: FileRef;
+    readonly bytes: number;
+    readonly version: number;
+    readonly files: number | null;
+    readonly rows: number | null;
+  },
+): Promise<void> {
+  const { ref, bytes, version, files, rows } = file;
+  const { numUpdatedRows } = await db
+    .updateTable('lake_files')
+    .set({ state: 'stored', byte_count: bytes, version, file_count: files, row_count: rows })
+    .where((eb) => eb.and({ file_ref: ref, state: 'writing' }))
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throwAbandoned();
+}
+
+/** `month`: of manifests. */
+export async function replaceMetadata(
+  db: Database,
+  environmentId: number,
+  kinds: readonly MetadataKind[],
+  month: string | null,
+): Promise<void> {
+  await sql`
+    update lake_files
+    set state = 'replaced'
+    where environment_id = ${environmentId} and kind = any(${[...kinds]}::text[]) and state = 'stored'
+      and month is not distinct from ${month}::date`.execute(db);
+}
+
+export async function listMonths(db: Database, environmentId: number): Promise<string[]> {
+  const { rows } = await sql<{ month: string }>`
+    select distinct month::text
+    from lake_files
+    where environment_id = ${environmentId} and state = 'stored' and month is not null`.execute(db);
+  return rows.map(({ month }) => month);
+}
+
+export async function listManifests(
+  db: Database,
+  environmentId: number,
+): Promise<(Omit<ManifestEntry, 'path'> & { readonly ref: FileRef })[]> {
+  const { rows } = await sql<Omit<ManifestEntry, 'path'> & { readonly ref: FileRef }>`
+    select file_ref as ref, byte_count as bytes, version, month::text, file_count as files, row_count as rows
+    from lake_files
+    where environment_id = ${environmentId} and kind = 'manifest' and state = 'stored'
+    order by month`.execute(db);
+  return rows;
+}
+
+export function findReplaced(db: Database): Promise<FileRef[]> {
+  return refsWhere(db, sql`state = 'replaced'`);
+}
+
+/**
+ * Files that killed processes left unfinished, if nobody moves events into the lake now. A deletion has a day to rewrite one; whoever
+ * writes metadata holds the table locked.
+ */
+export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
+  return inTransaction(pool, async ({ db }) => {
+    const { rows } = await sql<{ id: number }>`
+      select environment_id as id from lake_tables for update skip locked`.execute(db);
+    return refsWhere(
+      db,
+      sql`state = 'writing' and case
+        when kind <> 'data' then environment_id = any(${rows.map(({ id }) => id)}::int[])
+        else retirement_id is not null or created_at < now() - interval '1 day'
+      end`,
+    );
+  });
+}
+
+async function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRef[]> {
+  const { rows } = await sql<{ ref: FileRef }>`
+    select file_ref as ref from lake_files where ${condition} order by file_id`.execute(db);
+  return rows.map(({ ref }) => ref);
+}
+
+/** Waits for everybody who read a file before it was replaced. Throws 55P03 if that takes long. */
+export async function awaitReaders(pool: pg.Pool): Promise<void> {
+  await inTransaction(pool, ({ db }) => lockEventStore(db));
+}
+
+export async function forgetFile(db: Database, ref: FileRef): Promise<void> {
+  await sql`delete from lake_files where file_ref = ${ref} and state <> 'stored'`.execute(db);
+}
+
+function microsOf(column: string): RawBuilder<number> {
+  return sql`(extract(epoch from ${sql.ref(column)}) * 1000000)::bigint`;
+}
+
+function instantOf(micros: number): RawBuilder<Date> {
+  return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
+}
