@@ -40,23 +40,17 @@ interface Sent {
   readonly key: string;
 }
 
-const lenient = { isStrict: false, isWhole: false };
-
 export const products: Readonly<Record<SdkProduct, Product>> = {
-  segment: { sentAt: 'sentAt', ...lenient, answer: answerSegment },
-  posthog: { sentAt: 'sent_at', ...lenient, answer: answerPosthog },
-  mixpanel: {
-    sentAt: 'sent_at',
-    isStrict: true,
-    isWhole: false,
-    answer: answerMixpanel,
+  segment: {
+    ...{ sentAt: 'sentAt', isStrict: false, isWhole: false },
+    answer: (_, { format }, found) => ({ success: true, ...(format !== 'record' && found) }),
   },
-  amplitude: {
-    sentAt: 'client_upload_time',
-    isStrict: true,
-    isWhole: true,
-    answer: answerAmplitude,
+  posthog: {
+    ...{ sentAt: 'sent_at', isStrict: false, isWhole: false },
+    answer: (_, __, found) => ({ status: 1, ...found }),
   },
+  mixpanel: { sentAt: 'sent_at', isStrict: true, isWhole: false, answer: answerMixpanel },
+  amplitude: { sentAt: 'client_upload_time', isStrict: true, isWhole: true, answer: answerAmplitude },
 };
 
 /** Stores the records of a request. `adds` are members that every record has by its path. */
@@ -137,14 +131,6 @@ function keyOf({ writeKey, api_key, token, $token, properties }: Members): unkno
 /** Returns the first key that the records of an array have. */
 function firstToken(body: Buffer): string | undefined {
   return /"(?:\$?token|api_key)"\s*:\s*"([^"\\]{1,256})"/.exec(body.toString('latin1'))?.[1];
-}
-
-function answerSegment(_request: FastifyRequest, { format }: Sent, found: BatchAnswer): object {
-  return { success: true, ...(format !== 'record' && found) };
-}
-
-function answerPosthog(_request: FastifyRequest, _sent: Sent, found: BatchAnswer): object {
-  return { status: 1, ...found };
 }
 
 function answerMixpanel(

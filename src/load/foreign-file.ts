@@ -48,11 +48,11 @@ export function findForeign(
   return found.find((each) => each !== null && (preset === null || each.preset !== null)) ?? null;
 }
 
-export function foreignProblem({ advice }: ForeignRecords, names: readonly string[]): InputError {
+export function foreignProblem({ advice, preset }: ForeignRecords, names: readonly string[]): InputError {
   const message = `${advice.charAt(0).toUpperCase()}${advice.slice(1)}`;
   return inputError(
     'unrecognised_columns',
     message,
-    `names seen: ${names.slice(0, MAX_SHOWN_COLUMNS).join(', ')}`,
+    preset === null ? `names seen: ${names.slice(0, MAX_SHOWN_COLUMNS).join(', ')}` : '',
   );
 }

@@ -180,6 +180,9 @@ describe('a file that is dropped', () => {
 
   test('is read as that of another product if a mapping says so', async () => {
     const { environment, folder } = await tenant();
+    await drop(join(folder, 'first.ndjson'), '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
+    const [refused] = await concluded(folder, 'first.ndjson');
+    expect(refused?.receipt.reasons[0]?.message).toContain('in mapping.yaml with `preset: segment`');
     await drop(join(folder, 'mapping.yaml'), 'preset: segment\n');
     await drop(join(folder, 'calls.ndjson'), '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
     await drop(join(folder, 'calls.csv'), 'type,userId,traits.plan\nidentify,eve,free\n');

@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
 import { readEvents } from '../support/events.ts';
-import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { newEnvironment, readProfiles } from '../support/load-file.ts';
 import { dealt, exporters, type Fact, makeFacts } from '../support/moving-world.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { loadFile } from '../support/undo.ts';
 
 let t: TestSystem;
 beforeAll(async () => {
@@ -69,8 +70,8 @@ function expectSame(found: Content, expected: Content): void {
 async function load(environmentId: number, preset: Preset, file: readonly Fact[]) {
   const { record, file: write, filename, companyFrom } = exporters[preset];
   const options = { preset, filename, chunkBytes: 1_000_000, source: companyFrom ? { companyFrom } : {} };
-  const started = await startManually(t.system, environmentId, write(file.map(record)), options);
-  const { status, tally } = await runManually(started);
+  // With the joins that loads before have asked for.
+  const { status, tally } = await loadFile(t.system, environmentId, write(file.map(record)), options);
   expect([status, tally.read, tally.rejected]).toEqual(['completed', file.length, 0]);
   return tally;
 }

@@ -33,7 +33,7 @@ export async function undo(
 export async function loadFile(
   context: LoadContext,
   environmentId: number,
-  content: string,
+  content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<Load> {
   return runJob(

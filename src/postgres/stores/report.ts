@@ -12,10 +12,16 @@ const inRange = `environment_id = $1
   and inserted_at >= coalesce($2::timestamptz, '-infinity')
   and inserted_at < coalesce($3::timestamptz, 'infinity')`;
 
-/** One scan, in parallel; what comes of it is small. */
+/**
+ * Lets PostgreSQL scan in parallel. It takes each event for a group of its own, as it has no statistics of days, and so expects all of them
+ * to pass from process to process.
+ */
+const inParallel = 'set local parallel_tuple_cost = 0; set local parallel_setup_cost = 0';
+
+/** One scan, in parallel; what comes of it is small. The day is rounded as a time, in half the time that a date takes. */
 const eventCounts = `
   with counted as materialized (
-    select event_name, (inserted_at at time zone 'UTC')::date as day, count(*) as events
+    select event_name, date_bin('1 day', inserted_at, '2000-01-01 00:00Z') as bin, count(*) as events
     from sluice.events
     where ${inRange}
     group by 1, 2
@@ -29,8 +35,8 @@ const eventCounts = `
       from named order by named.events desc, event_name limit $4
     ) as event_names,
     array(
-      select json_build_object('day', day, 'event_name', event_name, 'events', events)
-      from counted order by day, event_name limit $4
+      select json_build_object('day', (bin at time zone 'UTC')::date, 'event_name', event_name, 'events', events)
+      from counted order by bin, event_name limit $4
     ) as days`;
 
 /** Users of events come from the index of events by user. Events whose alias is still being joined count as those of the person. */
@@ -67,6 +73,7 @@ export async function readReport(
   { from, to }: ReportRange,
 ): Promise<Omit<Report, 'archived_until'>> {
   const range = [environmentId, from, to];
+  await client.query(inParallel);
   const [events] = (await client.query(eventCounts, [...range, MAX_REPORT_ROWS])).rows;
   const [users] = (await client.query(userCounts, range)).rows;
   const [{ companies, ...profiles }] = (await client.query(profileCounts, [environmentId])).rows;

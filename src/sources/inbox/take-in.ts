@@ -116,7 +116,7 @@ function reasonsOf(error: InputError): InboxReason[] {
   return error.problems.map(({ code, message, details }) => ({
     error_code: code,
     // The message names the option of the HTTP interface; here it is a key of mapping.yaml.
-    message: withKeys(message).replace('with `map:', 'in mapping.yaml with `map:'),
+    message: withKeys(message).replace(/with `(map|preset):/, 'in mapping.yaml with `$1:'),
     details,
   }));
 }
