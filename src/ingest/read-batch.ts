@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type ErrorCode, InputError, inputError } from '../domain/errors.ts';
 import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
-import { datedCompany, datedUser, type ForeignContext, isSegmentCall, readForeign } from './read-foreign.ts';
+import { datedProfile, type ForeignContext, isSegmentCall, readForeign } from './read-foreign.ts';
 import { openRecord, readEvent } from './read-record.ts';
 import type { BatchItem, ReadRecord } from './records.ts';
 
@@ -108,8 +108,8 @@ export function readBatchItem(line: Buffer, context: ForeignContext): readonly R
   fields.object = record;
   const { environmentId } = context;
   if (type === 'track') return [{ entity: 'events', record: readEvent(fields, environmentId) }];
-  if (type === 'identify') return [datedUser(fields, environmentId)];
-  if (type === 'company') return [datedCompany(fields, environmentId)];
+  if (type === 'identify') return [datedProfile('users', fields, environmentId)];
+  if (type === 'company') return [datedProfile('companies', fields, environmentId)];
   const missing = type === undefined || type === null;
   throw inputError(
     missing ? 'missing_field' : 'invalid_field',

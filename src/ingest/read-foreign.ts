@@ -1,4 +1,4 @@
-import { PAGE_VIEW_NAME } from '../domain/entity.ts';
+import { type Entity, entities, kindOfEntity, PAGE_VIEW_NAME } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
@@ -96,8 +96,8 @@ export function foreignReader(preset: Preset, adds: object, context: ForeignCont
 }
 
 function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {
-  if (kind === 'identify_user') return datedUser(fields, environmentId);
-  if (kind === 'identify_company') return datedCompany(fields, environmentId);
+  const entity = entities.find((each) => kindOfEntity[each] === kind);
+  if (entity !== undefined) return datedProfile(entity, fields, environmentId);
   const { url, ...event } = fields.object;
   fields.object = event;
   if (kind !== 'page_view') return { entity: 'events', record: readEvent(fields, environmentId) };
@@ -107,24 +107,15 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/** Reads a user that may have a time. */
-export function datedUser(fields: Fields, environmentId: number): ItemRecord {
-  const dated = takeMoment(fields);
-  return { entity: 'users', record: { ...readUser(fields, environmentId), ...dated } };
-}
+const readProfile = { users: readUser, companies: readCompany } as const;
 
-/** Reads a company that may have a time. */
-export function datedCompany(fields: Fields, environmentId: number): ItemRecord {
-  const dated = takeMoment(fields);
-  return { entity: 'companies', record: { ...readCompany(fields, environmentId), ...dated } };
-}
-
-/** Takes out of a profile what is not a property: its time, and the item's id, which is not used. */
-function takeMoment(fields: Fields): { readonly at?: Instant } {
+/** Reads a profile that may have a time. Neither that nor the item's id, which is not used, is a property. */
+export function datedProfile(entity: Entity, fields: Fields, environmentId: number): ItemRecord {
   const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
   fields.object = profile;
   const at = readMoment(fields, inserted_at, timestamp);
-  return at === null ? {} : { at };
+  const record = { ...readProfile[entity](fields, environmentId), ...(at !== null && { at }) };
+  return { entity, record } as ItemRecord;
 }
 
 /** Returns how far the sender's clock is behind ours; 0 if they differ by no more than a request may take. */

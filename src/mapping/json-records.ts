@@ -196,12 +196,10 @@ export class JsonRecords {
   }
 
   #fillProfile({ record, fillsIn }: PresetProfile, source: Source): Reason | null {
-    const cells = this.#cells[this.#used] ?? new RecordCells();
-    this.#cells[this.#used] = cells;
-    const since = fillsIn ? this.#timeOf(record) : null;
+    const at = this.#used;
+    const since = fillsIn ? fillingTime(this.#timeOf(record)).text : null;
     const reason = this.#fill(record, source);
-    cells.flags = UNCOUNTED;
-    if (fillsIn) cells.since = fillingTime(since).text;
+    Object.assign(this.#cells[at] ?? this.#first, { flags: UNCOUNTED, since });
     return reason;
   }
 
