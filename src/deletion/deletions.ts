@@ -4,7 +4,7 @@ import { uuidv7 } from 'uuidv7';
 import { renderJobListItem } from '../api/render.ts';
 import type { IdOutcome } from '../domain/deletion.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
-import { idempotencyConflict, inputError } from '../domain/errors.ts';
+import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
@@ -38,9 +38,8 @@ export async function requestDeletion(
   const answer = await inTransaction(context.pool, async ({ db }) => {
     if (idempotency !== null) {
       const { key, digest } = idempotency;
-      const claim = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
-      if (claim.outcome === 'known' && claim.jobId !== null) return claim.jobId;
-      if (claim.outcome !== 'claimed') throw idempotencyConflict();
+      const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
+      if (earlier !== null) return earlier.jobId;
     }
     // Nobody retries an earlier load from now on: see `retryLoad`.
     await lockLane(db, environmentId);

@@ -37,14 +37,14 @@ export interface Linked {
  * Follows links one after another. An id belongs to at most one person, who is no alias: a person who becomes an alias takes their
  * aliases along, so there are neither chains nor cycles.
  */
-export function link(links: readonly Link[], linking: Linking, { persons, owners }: KnownIdentities): Linked {
+export function link(links: readonly ShownLink[], { persons, owners }: KnownIdentities): Linked {
   const given = new Map<string, string>();
   const own = new Set(owners);
   const personOf = (id: string): string => {
     const next = given.get(id) ?? persons.get(id);
     return next === undefined ? id : personOf(next);
   };
-  const outcomes = links.map(({ alias, userId }): LinkOutcome => {
+  const outcomes = links.map(({ alias, userId, linking }): LinkOutcome => {
     const [from, to] = [personOf(alias), personOf(userId)];
     if (from === to) return 'known';
     const isTaken = from !== alias || (linking === 'observe' && own.has(alias));

@@ -2,14 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
-import {
-  FinalFailure,
-  InputError,
-  idempotencyConflict,
-  inputError,
-  type Problem,
-  TransientError,
-} from '../domain/errors.ts';
+import { FinalFailure, InputError, inputError, type Problem, TransientError } from '../domain/errors.ts';
 import {
   type ExportRequest,
   type ExportWarning,
@@ -97,9 +90,9 @@ async function accept(
 ): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
   // First, so that a repetition is answered as before even if what it names is gone since.
   if (idempotency !== null) {
-    const claim = await claimIdempotencyKey(db, environmentId, idempotency.key, idempotency.digest, jobId);
-    if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, tasks: [] };
-    if (claim.outcome !== 'claimed') throw idempotencyConflict();
+    const { key, digest } = idempotency;
+    const earlier = await claimIdempotencyKey(db, environmentId, key, digest, jobId);
+    if (earlier !== null) return { jobId: earlier.jobId, tasks: [] };
   }
   await requireValid(db, environmentId, read);
   const { requestId = null, origin = null, retentionDays = null, warnings = [] } = extras ?? {};

@@ -3,7 +3,6 @@
  * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
  * write it. Promise: a request is acknowledged after its commit.
  */
-import { idempotencyConflict } from '../domain/errors.ts';
 import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
@@ -199,9 +198,8 @@ async function once<Item extends ItemRecord, Rows>(
     await persons.writing([record], async (own) => {
       const rows = await writer.prepare(own);
       await inTransaction(pool, async ({ client, db }) => {
-        const { outcome } = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
-        if (outcome === 'conflict') throw idempotencyConflict();
-        if (outcome === 'claimed') await writer.write(client, rows);
+        const earlier = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
+        if (earlier === null) await writer.write(client, rows);
       });
     });
   } catch (error) {

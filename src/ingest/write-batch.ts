@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { idempotencyConflict } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
@@ -199,12 +198,11 @@ export class BatchWriter {
 
 /** Claims the batch's key; whether it is the first of its key. Another has its answer. @throws InputError `idempotency_conflict`. */
 async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
-  const claim = await claimIdempotencyKey(db, batch.environmentId, key, digest, null);
-  if (claim.outcome === 'known') {
-    batch.answerAsBefore(claim.answer as BatchAnswer);
+  const earlier = await claimIdempotencyKey(db, batch.environmentId, key, digest, null);
+  if (earlier !== null) {
+    batch.answerAsBefore(earlier.answer as BatchAnswer);
     return false;
   }
-  if (claim.outcome === 'conflict') throw idempotencyConflict();
   await keepAnswer(db, batch.environmentId, key, { answer: batch.answer });
   return true;
 }

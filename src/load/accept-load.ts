@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
-import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
+import { inputError, TransientError } from '../domain/errors.ts';
 import { allowed } from '../domain/guards.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
@@ -194,9 +194,8 @@ async function writeLoad(
 ): Promise<Accepted> {
   const { environmentId, received, options, idempotencyKey } = request;
   if (idempotencyKey !== null) {
-    const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
-    if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, created: false };
-    if (claim.outcome !== 'claimed') throw idempotencyConflict();
+    const earlier = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
+    if (earlier !== null) return { jobId: earlier.jobId, created: false };
   }
   const duplicateOf = await findSame(db, request, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
-import { idempotencyConflict, inputError } from '../../domain/errors.ts';
+import { inputError } from '../../domain/errors.ts';
 import { allowed } from '../../domain/guards.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
@@ -38,8 +38,12 @@ interface Asked {
 export async function acceptUndo(context: LoadContext, request: UndoRequest, asked: Asked): Promise<string> {
   const jobId = uuidv7();
   const accepted = await inTransaction(context.pool, async ({ db }) => {
-    const known = await claimKey(db, request, asked, jobId);
-    if (known !== null) return known;
+    const { environmentId, idempotencyKey: key } = asked;
+    const digest = createHash('sha256')
+      .update(JSON.stringify(['undo', request]))
+      .digest();
+    const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
+    if (earlier !== null) return earlier.jobId;
     await insertUndo(db, request, asked, jobId);
     await keepTrace(db, context.tracing, jobId);
     return jobId;
@@ -51,23 +55,6 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
   );
   startLaneSoon(context, asked.environmentId);
   return jobId;
-}
-
-/** Returns the job of an earlier request with the same key. */
-async function claimKey(
-  db: Database,
-  request: UndoRequest,
-  { environmentId, idempotencyKey }: Asked,
-  jobId: string,
-): Promise<string | null> {
-  if (idempotencyKey === null) return null;
-  const digest = createHash('sha256')
-    .update(JSON.stringify(['undo', request]))
-    .digest();
-  const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest, jobId);
-  if (claim.outcome === 'claimed') return null;
-  if (claim.outcome === 'known' && claim.jobId !== null) return claim.jobId;
-  throw idempotencyConflict();
 }
 
 async function insertUndo(
@@ -102,28 +89,14 @@ async function insertUndo(
 }
 
 function requireUndoable({ jobId, status, dryRun, isLogged, laterAlias, undoneJoin }: Undoable): void {
+  const isOpen = status === 'queued' || status === 'processing' || status === 'held';
+  const problem =
+    (undoneJoin && 'the job took aliases away: give them to their users again') ||
+    (laterAlias !== null && `${laterAlias} has become an alias since: undo that job first`) ||
+    (isOpen && `the job is ${status}: cancel it, or wait until it has ended`) ||
+    (dryRun && 'the job wrote nothing, so there is nothing to undo');
   const details = `job_id: ${jobId}`;
-  if (undoneJoin)
-    throw inputError(
-      'job_not_undoable',
-      'the job took aliases away: give them to their users again',
-      details,
-    );
-  if (laterAlias !== null)
-    throw inputError(
-      'job_not_undoable',
-      `${laterAlias} has become an alias since: undo that job first`,
-      details,
-    );
-  if (status === 'queued' || status === 'processing' || status === 'held') {
-    throw inputError(
-      'job_not_undoable',
-      `the job is ${status}: cancel it, or wait until it has ended`,
-      details,
-    );
-  }
-  if (dryRun)
-    throw inputError('job_not_undoable', 'the job wrote nothing, so there is nothing to undo', details);
+  if (problem) throw inputError('job_not_undoable', problem, details);
   if (!isLogged)
     throw inputError('job_expired', 'what this job changed is no longer kept: see CHANGES_DAYS', details);
 }

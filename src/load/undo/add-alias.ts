@@ -17,8 +17,9 @@ export async function addAlias(
   merges: boolean,
   job: JoinRequest,
 ): Promise<MadeAlias> {
+  const shown = { ...link, linking: merges ? 'merge' : 'add' } as const;
   const added = await inTransaction(context.pool, async ({ db }) => {
-    const { outcomes, jobId } = await writeLinks(db, environmentId, [link], merges ? 'merge' : 'add', job);
+    const { outcomes, jobId } = await writeLinks(db, environmentId, [shown], job);
     if (outcomes[0] === 'taken') {
       const message = 'The alias belongs to another person; merge both persons with merge=true';
       throw inputError('alias_taken', message, `alias: ${link.alias}`);

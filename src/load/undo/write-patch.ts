@@ -96,22 +96,22 @@ const bracket = 0x5b;
 const eventPrefix = '{"entity":"events",';
 /** An event that is removed, with the position at which it was added, or that a join moves to another user. */
 const removedEvent =
-  /^{"entity":"events","removed":true,"from":(\d+),(?:"to":("(?:[^"\\]|\\.)*"),"user":("(?:[^"\\]|\\.)*"),)?/;
+  /^{"entity":"events","removed":true,"from":(\d+),(?:"to":("(?:[^"\\]|\\.)*"),)?"user":("(?:[^"\\]|\\.)*"),/;
 /** No prefix is longer: each byte of an id may be escaped. */
 const longestPrefix = 100 + 2 * 6 * MAX_ID_BYTES;
 
 interface Removal {
   readonly from: string;
-  /** JSON texts, as `latin1` reads bytes; both are undefined of an event that is not moved. */
+  /** JSON texts, as `latin1` reads bytes; `to` is undefined of an event that is not moved. */
   readonly to: string | undefined;
-  readonly user: string | undefined;
+  readonly user: string;
   /** The members behind these. */
   readonly rest: Buffer;
 }
 
 function readRemoval(line: Buffer): Removal | null {
   const [found, from, to, user] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
-  if (found === undefined || from === undefined) return null;
+  if (found === undefined || from === undefined || user === undefined) return null;
   return { from, to, user, rest: line.subarray(found.length) };
 }
 
@@ -125,7 +125,7 @@ function turnedEvent(line: Buffer, on: ReadonlySet<string>, off: ReadonlySet<str
   const removal = readRemoval(line);
   if (removal === null || removal.to !== undefined) return [];
   if (off.has(removal.from)) return [line];
-  return on.has(removal.from) ? eventLine('', removal) : [];
+  return on.has(removal.from) ? eventLine(`"user":${removal.user},`, removal) : [];
 }
 
 /** Gives an event back to the alias from which a join moved it. */

@@ -57,3 +57,19 @@ export const linesOf = (
 ): RawBuilder<unknown> => sql`(
   select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
 ) l`;
+
+/** Selects lines that remove events `e`; `to` is the text of a member that moves each. The ids come first: `removedEvent` reads them. */
+export const removedEvents = (
+  events: RawBuilder<unknown>,
+  to: RawBuilder<unknown> = sql`''`,
+): RawBuilder<unknown> => sql`
+  select
+    '{"entity":"events","removed":true,"from":' || e.position || ',' || ${to} || '"user":' || to_json(e.user_id)::text || ','
+      || substr(json_build_object(
+        'id', e.event_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name, 'company', e.company_id,
+        'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata
+      )::text, 2)
+  from ${events}
+  left join event_ids i
+    on i.environment_id = e.environment_id and i.event_id = e.event_id and i.user_id = e.user_id
+      and i.inserted_at = e.inserted_at`;

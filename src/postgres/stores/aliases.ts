@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { UserAlias } from '../../api/alias.ts';
-import { type Link, type Linked, type Linking, link, type ShownLink } from '../../domain/identities.ts';
+import { type Link, type Linked, link, type ShownLink } from '../../domain/identities.ts';
 import { MAX_DISTINCT_IDS } from '../../domain/limits.ts';
 import { type JobIdentity, type Origin, originColumns } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
@@ -37,8 +37,7 @@ export async function findPersons(
 export async function writeLinks(
   db: Database,
   environmentId: number,
-  links: readonly Link[],
-  linking: Linking,
+  links: readonly ShownLink[],
   job: JoinRequest,
 ): Promise<{ readonly outcomes: Linked['outcomes']; readonly jobId: string | null }> {
   await lockAliases(db, environmentId);
@@ -51,7 +50,7 @@ export async function writeLinks(
     db,
   );
   const owners = new Set(rows.map(({ id }) => id));
-  const { outcomes, aliases } = link(links, linking, { persons, owners });
+  const { outcomes, aliases } = link(links, { persons, owners });
   if (aliases.length === 0) return { outcomes, jobId: null };
   const join = await queueJoin(db, environmentId, job);
   await sql`
@@ -204,11 +203,8 @@ export async function writeShownLinks(
   const persons = await findPersons(db, environmentId, [...ids]);
   const personOf = (id: string): string => persons.get(id) ?? id;
   const unknown = links.filter(({ alias, userId }) => personOf(alias) !== personOf(userId));
-  for (const linking of ['add', 'observe', 'merge'] as const) {
-    const asked = unknown.filter((each) => each.linking === linking);
-    if (asked.length === 0) continue;
-    await writeLinks(db, environmentId, asked, linking, { jobId: uuidv7(), requestId: null, origin: null });
-  }
+  if (unknown.length === 0) return;
+  await writeLinks(db, environmentId, unknown, { jobId: uuidv7(), requestId: null, origin: null });
 }
 
 /** Makes the aliases that the records of a load showed. Call it in the transaction that completes it. */

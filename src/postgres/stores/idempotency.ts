@@ -6,28 +6,27 @@ import type { Database } from '../database.ts';
 
 const keptHours = 24;
 
-export type IdempotencyClaim =
-  | { readonly outcome: 'claimed' | 'conflict' }
-  | {
-      readonly outcome: 'known';
-      readonly jobId: string | null;
-      readonly answer: unknown;
-      /** `now()` of the transaction that did what was asked for. */
-      readonly claimedAt: Date;
-    };
+/** What an earlier request with the same key was answered. */
+export interface EarlierAnswer<JobId> {
+  readonly jobId: JobId;
+  readonly answer: unknown;
+  /** `now()` of the transaction that did what was asked for. */
+  readonly claimedAt: Date;
+}
 
 /**
  * Claims an idempotency key for a request; call it inside the transaction that does what was asked for. `jobId` is the
- * job that the answer is about; null where the answer is about none.
+ * job that the answer is about; null where the answer is about none. Returns the answer to an earlier request, or `null`.
  * Two callers at once: the second waits here until the first has committed, and then gets its answer.
+ * @throws InputError `idempotency_conflict`
  */
-export async function claimIdempotencyKey(
+export async function claimIdempotencyKey<JobId extends string | null>(
   db: Database,
   environmentId: number,
   key: string,
   requestDigest: Buffer,
-  jobId: string | null,
-): Promise<IdempotencyClaim> {
+  jobId: JobId,
+): Promise<EarlierAnswer<JobId> | null> {
   const claimed = await db
     .insertInto('idempotency_keys')
     .values({
@@ -53,15 +52,15 @@ export async function claimIdempotencyKey(
     )
     .returning('idempotency_key')
     .executeTakeFirst();
-  if (claimed !== undefined) return { outcome: 'claimed' };
+  if (claimed !== undefined) return null;
   const known = await db
     .selectFrom('idempotency_keys')
     .select(['request_digest', 'job_id', 'answer', 'created_at'])
     .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .executeTakeFirstOrThrow();
-  return known.request_digest.equals(requestDigest)
-    ? { outcome: 'known', jobId: known.job_id, answer: known.answer, claimedAt: known.created_at }
-    : { outcome: 'conflict' };
+  const isSame = known.request_digest.equals(requestDigest) && (known.job_id === null) === (jobId === null);
+  if (!isSame) throw idempotencyConflict();
+  return { jobId: known.job_id as JobId, answer: known.answer, claimedAt: known.created_at };
 }
 
 /** Keeps what a key that was claimed in this transaction answers with: `answer`, or a job that was there before. */
@@ -93,9 +92,8 @@ export async function claimJobAction(
   const digest = createHash('sha256')
     .update(JSON.stringify([action, jobId]))
     .digest();
-  const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest, jobId);
-  if (claim.outcome === 'conflict') throw idempotencyConflict();
-  return claim.outcome === 'known' ? claim.claimedAt : null;
+  const earlier = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest, jobId);
+  return earlier?.claimedAt ?? null;
 }
 
 export async function isKeyKnown(

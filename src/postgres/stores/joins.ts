@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../database.ts';
+import { removedEvents } from '../merge/patch-lines.ts';
 
 /*
  * A join moves what is stored under aliases to their persons, as a patch (`../merge/put-back.ts`): the profile of an alias is removed and
@@ -140,18 +141,8 @@ export function joinedProfiles(loadId: number): RawBuilder<unknown> {
 
 /** Lines that move the events of aliases. */
 export function joinedEvents(loadId: number): RawBuilder<unknown> {
-  return sql`
-    select
-      '{"entity":"events","removed":true,"from":' || e.position || ',"to":' || to_json(a.person)::text || ',"user":'
-        || to_json(e.user_id)::text || ',' || substr(json_build_object(
-        'id', e.event_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name,
-        'company', e.company_id, 'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata
-      )::text, 2)
-    from ${joined(loadId)} a
-    join events e on e.environment_id = a.environment_id and e.user_id = a.alias
-    left join event_ids i
-      on i.environment_id = e.environment_id and i.event_id = e.event_id and i.user_id = e.user_id
-        and i.inserted_at = e.inserted_at`;
+  const events = sql`${joined(loadId)} a join events e on e.environment_id = a.environment_id and e.user_id = a.alias`;
+  return removedEvents(events, sql`'"to":' || to_json(a.person)::text || ','`);
 }
 
 /** Takes away the aliases of the joins that an undo undoes; aliases that had come along go back to them. */

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
+import { removedEvents } from '../merge/patch-lines.ts';
 import { isKey } from './change-log.ts';
 import type { UndoSource } from './undo.ts';
 
@@ -183,17 +184,7 @@ export function addedEvents(source: UndoSource): RawBuilder<unknown> {
   const isJoin = (load: number): boolean => source.joinFiles.some(({ loadId }) => loadId === load);
   const loads = source.counting.turned.off.filter((load) => !isJoin(load));
   const { environment, positions } = parameters({ ...source, loads });
-  return sql`
-    select
-      '{"entity":"events","removed":true,"from":' || e.position || ',' || substr(json_build_object(
-        'id', e.event_id, 'user', e.user_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name,
-        'company', e.company_id, 'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata
-      )::text, 2)
-    from events e
-    left join event_ids i
-      on i.environment_id = e.environment_id and i.event_id = e.event_id and i.user_id = e.user_id
-        and i.inserted_at = e.inserted_at
-    where e.environment_id = ${environment} and e.position = any(${positions})`;
+  return sql`${removedEvents(sql`events e`)} where e.environment_id = ${environment} and e.position = any(${positions})`;
 }
 
 const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuilder<unknown> =>
