@@ -77,9 +77,10 @@ async function writeFiles(
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
   const beat = keepAlive(HEARTBEAT_MS, () => recordProgress(db, claim, progress));
   const fields = jobFields({ jobId, requestId: claim.requestId });
+  const create = () => (request.decrypt === true ? files.createSealed(folder) : files.create(folder));
   try {
     return await context.writeExport(
-      { pool, log: log.child(fields), files: { ...files, create: () => files.create(folder) } },
+      { pool, log: log.child(fields), files: { ...files, create } },
       {
         environmentId,
         request,
