@@ -57,7 +57,6 @@ export interface DB {
     returned_from: number | null;
     returned_row: number | null;
     row_number: number;
-    sealed_in: string | null;
     shape: string;
   };
   api_keys: {
@@ -420,7 +419,6 @@ export interface DB {
     returned_from: number | null;
     returned_row: number | null;
     row_number: number;
-    sealed_in: string | null;
     shape: string;
   };
   load_replays: {
