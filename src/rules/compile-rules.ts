@@ -11,6 +11,7 @@ import {
   parseJsonText,
   toByteString,
 } from '../mapping/json-text.ts';
+import { Pattern } from './pattern.ts';
 
 /**
  * Replaces a personal value, which has passed the rules; undefined leaves it out. Values are as `parseJsonText` gives them; the result must be
@@ -140,14 +141,14 @@ export class RuledProperty {
   readonly otherwise: Remedy;
   /** The value judged last, converted. */
   value: unknown;
-  readonly #pattern: { test(text: string): boolean } | null;
+  readonly #pattern: Pattern | null;
   readonly #allowed: ReadonlySet<unknown> | null;
 
   constructor(name: string, rule: PropertyRule) {
     this.name = name;
     this.rule = rule;
     this.otherwise = rule.otherwise ?? 'report';
-    this.#pattern = rule.pattern === undefined ? null : new RegExp(rule.pattern, 'u');
+    this.#pattern = rule.pattern === undefined ? null : new Pattern(rule.pattern);
     this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
   }
 
