@@ -1,5 +1,5 @@
 /**
- * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--aliases N]
+ * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--aliases N] [--rules 20]
  * npm run bench:load -- --events N [--turns N] [--aliases N]
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
@@ -15,6 +15,7 @@
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
  * --plans: a plan of each file, and then its load. --aliases: so many ids of other users are aliases.
+ * --rules: the rules of `benchRules` count, which are twenty; every record keeps to them.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -28,7 +29,7 @@ import { type LargeLoad, measureLarge } from './large.ts';
 import { comparePlans, measureLatency } from './plans.ts';
 import { type Service, startService } from './service.ts';
 import { compareUsers, stepKeys, wayKeys } from './users.ts';
-import { writeUsersFile } from './users-file.ts';
+import { benchRules, writeUsersFile } from './users-file.ts';
 import { compareWorkers } from './workers.ts';
 
 const { values: flags } = parseArgs({
@@ -43,6 +44,7 @@ const { values: flags } = parseArgs({
     plans: { type: 'boolean', default: false },
     events: { type: 'string' },
     aliases: { type: 'string', default: '0' },
+    rules: { type: 'string', default: '0' },
   },
 });
 
@@ -82,6 +84,13 @@ async function measure(): Promise<void> {
        from sluice.environments cross join generate_series(1, $1::integer) n`,
       [flags.aliases],
     );
+    if (flags.rules !== '0') {
+      const document = JSON.stringify(benchRules);
+      await client.query(
+        'insert into sluice.rules (environment_id, version, document) select environment_id, 1, $1 from sluice.environments',
+        [document],
+      );
+    }
     if (flags.large) await measureLarge(service, client, folder, largeLoad(), print);
     else if (flags.events !== undefined) await events(bench, Number(flags.events));
     else if (flags.plans) await plans(bench);

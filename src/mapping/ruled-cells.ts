@@ -1,5 +1,5 @@
 import type { Reason } from '../domain/reject.ts';
-import type { EntityStage, Finding } from '../rules/compile-rules.ts';
+import type { EntityStage, Finding, RuledProperty } from '../rules/compile-rules.ts';
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
 import { fromByteString, markNumber, parseJsonText } from './json-text.ts';
 import { KnownName } from './known-names.ts';
@@ -15,7 +15,7 @@ export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
   shape: Uint8Array,
-  { eventName, isBeside = false }: { readonly eventName?: () => string; readonly isBeside?: boolean },
+  { eventName, isBeside = false }: { readonly eventName?: () => string; readonly isBeside?: boolean } = {},
 ): Reason | null {
   if (cells.findings !== null) return null;
   stage.begin();
@@ -51,22 +51,36 @@ function withoutOverwritten(page: object, lists: readonly CellList[], shape: Uin
 
 /** Returns how many bytes more its cells may take. */
 function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
-  const replaced = new Map<number, string>();
+  let replaced: Map<number, string> | null = null;
   for (let cell = 0; cell < list.count; cell++) {
     const name = list.names[cell] as KnownName;
     if (shape[name.role] !== 1 || list.isNothing(cell)) continue;
     const property = stage.find(name.text);
-    if (property === undefined && stage.allowsUnknown) continue;
+    if (property === undefined ? stage.allowsUnknown : isKept(stage, property, list, cell)) continue;
     const before = readCell(list, cell);
     const value = stage.judge(property, fromByteString(name.text), before);
     if (value === undefined) leaveOut(list, cell);
     else if (value !== before) {
       const text = textOf(value, { marked: true });
+      const isSame = list.kinds[cell] === kind.text && text === before;
       list.kinds[cell] = kindOf(value, text);
+      if (isSame) continue;
+      replaced ??= new Map();
       replaced.set(cell, text);
     }
   }
-  return replaced.size === 0 ? 0 : list.rewrite(replaced);
+  return replaced === null ? 0 : list.rewrite(replaced);
+}
+
+/** Tells whether a plain text breaks no rule, without making a string of it. The digits of a number need no quotes then. */
+function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
+  if (list.kinds[cell] !== kind.text) return false;
+  const { bytes } = list;
+  const [start, end] = [list.starts[cell] as number, list.ends[cell] as number];
+  if (property.keeps(bytes, start, end)) return stage.see(property);
+  if (!property.keepsAsNumber(bytes, start, end)) return false;
+  list.kinds[cell] = kind.number;
+  return stage.see(property);
 }
 
 function leaveOut(list: CellList, cell: number): void {

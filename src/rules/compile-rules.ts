@@ -1,3 +1,4 @@
+import { resemblesIsoDateBytes } from '../domain/data-type.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import { readEpoch, readInstant } from '../domain/instant.ts';
 import type { Reason } from '../domain/reject.ts';
@@ -48,7 +49,8 @@ export class EntityStage {
   readonly #names: ReadonlySet<string> | null;
   readonly #otherNames: Remedy;
   readonly #personal: Personal;
-  #seen = new Set<RuledProperty>();
+  /** The number of the record. */
+  #record = 0;
   problems: Reason[] = [];
   findings: Finding[] = [];
 
@@ -75,9 +77,15 @@ export class EntityStage {
   }
 
   begin(): void {
-    this.problems = [];
-    this.findings = [];
-    if (this.#seen.size > 0) this.#seen.clear();
+    if (this.problems.length > 0) this.problems = [];
+    if (this.findings.length > 0) this.findings = [];
+    this.#record++;
+  }
+
+  /** Notes that the record has a value of the property, which breaks no rule. */
+  see(property: RuledProperty): true {
+    property.seenIn = this.#record;
+    return true;
   }
 
   /** Judges a value that is not null; returns what is stored, or undefined if it is left out. */
@@ -87,7 +95,7 @@ export class EntityStage {
         this.#break(name, 'unknown', this.#unknown, 'is not among the properties of the rules');
       return this.#unknown === 'strip' ? undefined : value;
     }
-    if (value !== '') this.#seen.add(property);
+    if (value !== '') property.seenIn = this.#record;
     const broken = property.judge(value);
     if (broken !== null) {
       this.#break(name, broken, property.otherwise, property.explain(broken));
@@ -117,7 +125,7 @@ export class EntityStage {
   end(isBeside: boolean): void {
     if (isBeside) return;
     for (const property of this.#required) {
-      if (!this.#seen.has(property))
+      if (property.seenIn !== this.#record)
         this.#break(property.name, 'required', property.otherwise, property.explain('required'));
     }
   }
@@ -141,7 +149,15 @@ export class RuledProperty {
   readonly otherwise: Remedy;
   /** The value judged last, converted. */
   value: unknown;
+  /** The last record that has a value of it. */
+  seenIn = 0;
   readonly #pattern: Pattern | null;
+  /** Some plain texts are found to stay as they are without a closer look. */
+  readonly #maySkip: boolean;
+  /** The texts that are allowed, as byte strings. */
+  readonly #allowedTexts: readonly Buffer[] | null;
+  /** Whole numbers need no other look than at their digits. */
+  readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
 
   constructor(name: string, rule: PropertyRule) {
@@ -150,6 +166,37 @@ export class RuledProperty {
     this.otherwise = rule.otherwise ?? 'report';
     this.#pattern = rule.pattern === undefined ? null : new Pattern(rule.pattern);
     this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
+    this.#allowedTexts = rule.enum?.map((each) => Buffer.from(String(each))) ?? null;
+    this.#maySkip =
+      rule.personal === undefined &&
+      (rule.type === undefined || rule.type === 'text' || rule.type === 'date') &&
+      (rule.enum?.every((each) => typeof each === 'string') ?? true) &&
+      rule.minimum === undefined &&
+      rule.maximum === undefined;
+    const { personal, pattern, minLength, maxLength } = rule;
+    const isMore = [personal, pattern, rule.enum, minLength, maxLength].some((each) => each !== undefined);
+    this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore;
+  }
+
+  /** Tells whether a plain text is a whole number that breaks no rule: its digits are then the number. */
+  keepsAsNumber(bytes: Buffer, start: number, end: number): boolean {
+    const isPlain = this.#isPlainNumber && end > start && end - start <= MAX_PLAIN_DIGITS;
+    if (!isPlain || (bytes[start] === ZERO && end - start > 1)) return false;
+    const number = readDigits(bytes, start, end);
+    const { minimum = number, maximum = number } = this.rule;
+    return number >= minimum && number <= maximum;
+  }
+
+  /** Tells whether a plain text, bytes of UTF-8, breaks no rule and stays what it is: nearly all do, and need no string. */
+  keeps(bytes: Buffer, start: number, end: number): boolean {
+    const { type, minLength, maxLength } = this.rule;
+    if (!this.#maySkip || start === end) return false;
+    if (type === 'date' && !isPlainDate(bytes, start, end)) return false;
+    // A character has four bytes at most.
+    if (maxLength !== undefined && end - start > maxLength) return false;
+    if (minLength !== undefined && end - start < 4 * minLength) return false;
+    if (this.#pattern?.testBytes(bytes, start, end) === false) return false;
+    return this.#allowedTexts === null || this.#allowedTexts.some((text) => isSame(text, bytes, start, end));
   }
 
   /** Returns the keyword that the value breaks, or null; `value` is what it is converted to. */
@@ -195,6 +242,40 @@ export class RuledProperty {
     if (keyword === 'enum') return 'is none of the values that the rules allow';
     return `breaks the rule ${keyword}: ${rule[keyword]}`;
   }
+}
+
+function isSame(text: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  if (text.length !== end - start) return false;
+  for (let at = 0; at < text.length; at++) if (text[at] !== bytes[start + at]) return false;
+  return true;
+}
+
+const ZERO = 0x30;
+const COLON = 0x3a;
+const LETTER_Z = 0x5a;
+/** Digits of a whole number that JavaScript keeps. */
+const MAX_PLAIN_DIGITS = 15;
+
+/** Returns the number that digits are; NaN if others are among them. */
+function readDigits(bytes: Buffer, start: number, end: number): number {
+  let number = 0;
+  for (let at = start; at < end; at++) {
+    const digit = (bytes[at] as number) - ZERO;
+    if (digit < 0 || digit > 9) return Number.NaN;
+    number = 10 * number + digit;
+  }
+  return number;
+}
+
+/** Tells whether the bytes are a date such as 2026-11-20 or 2026-11-20T12:34:56Z; others are looked at more closely. */
+function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
+  if (!resemblesIsoDateBytes(bytes, start, end)) return false;
+  const part = (at: number, length = 2) => readDigits(bytes, start + at, start + at + length);
+  const [month, day] = [part(5), part(8)];
+  if (!(part(0, 4) >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= 28)) return false;
+  if (end - start === 10) return true;
+  const isTime = end - start === 20 && bytes[start + 13] === COLON && bytes[start + 16] === COLON;
+  return isTime && bytes[end - 1] === LETTER_Z && part(11) < 24 && part(14) < 60 && part(17) < 60;
 }
 
 function countCharacters(text: string): number {
