@@ -17,3 +17,17 @@ comment on column sluice.rules.applied_by is 'The id of the API key; null: the c
 
 alter table sluice.loads add constraint loads_rules_fkey
   foreign key (environment_id, rules_version) references sluice.rules;
+
+create table sluice.load_findings (
+  load_id bigint not null,
+  entity text not null,
+  property text not null,
+  rule text not null,
+  otherwise text not null,
+  records bigint not null,
+  constraint load_findings_pkey primary key (load_id, entity, property, rule),
+  constraint load_findings_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_findings_records_check check (records > 0)
+);
+comment on table sluice.load_findings is 'How many records of a load broke a rule without being refused.';
+comment on column sluice.load_findings.property is 'Empty: the name of the event.';

@@ -24,6 +24,7 @@ import {
   progress,
   queuePosition,
 } from './job.ts';
+import { ruleFinding } from './rules.ts';
 import {
   choice,
   choiceOrNull,
@@ -208,6 +209,12 @@ export const jobDetail = component(
         'Number of properties with an empty name. Their records were loaded without them.',
         0,
       ),
+      rules_version: orNull(
+        ordinal('Version of the rules that the load was accepted with. Null: there were none.'),
+      ),
+      findings: Type.Array(ruleFinding, {
+        description: 'The rules that records broke without being refused, by how many records.',
+      }),
       failure: orNull(failure),
       held: orNull(
         object(

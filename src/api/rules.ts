@@ -1,5 +1,18 @@
 import type { Static } from 'typebox';
-import { component, count, object, orNull, record, text, time } from './schema.ts';
+import { propertyEntities } from '../domain/entity.ts';
+import { remedies } from '../domain/rules.ts';
+import { choice, component, count, object, orNull, record, text, time } from './schema.ts';
+
+export const ruleFinding = object(
+  {
+    entity: choice(propertyEntities, 'What has the property.'),
+    property: orNull(text('Name of the property. Null: the name of the event.', 'plan')),
+    rule: text('The rule, by its name in the rules file; `unknown`: the property is not listed.', 'enum'),
+    otherwise: choice(remedies, 'What became of the value: `report` keeps it, `strip` leaves it out.'),
+    records: count('Number of records.', 12),
+  },
+  'A rule that records broke.',
+);
 
 export const rulesRecord = component(
   'Rules',

@@ -12,6 +12,7 @@ import { presets } from '../domain/load.ts';
 import { personalHints } from '../domain/personal.ts';
 import { readAs, rejectsByCode } from './load.ts';
 import { reject } from './reject.ts';
+import { ruleFinding } from './rules.ts';
 import {
   choice,
   choiceOrNull,
@@ -172,6 +173,9 @@ export const inspection = component(
         },
         'Records that would be refused.',
       ),
+      findings: Type.Array(ruleFinding, {
+        description: 'The rules of the environment that records break without being refused.',
+      }),
       rows: Type.Array(
         Type.Object(
           {

@@ -9,6 +9,7 @@ import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { personalRule } from '../domain/personal.ts';
+import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount } from '../domain/wording.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
@@ -19,6 +20,7 @@ import { createDatabase } from '../postgres/database.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
+import { readRules } from '../postgres/stores/rules.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
 import { defineCommand, type Invocation, required } from './define-command.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
@@ -67,7 +69,8 @@ reason and possible remedies are printed.`,
         : await withEnvironment(call, async ({ system, environmentId }) => {
             const saved = await requireSavedMapping(system.db, environmentId, name);
             const find = (names: readonly string[]) => findOffered(system.db, environmentId, names);
-            return inspectAndOffer(looker(input, config), applyMapping(asked, saved), name, find);
+            const rules = (await readRules(system.db, environmentId))?.document ?? null;
+            return inspectAndOffer(looker(input, config, rules), applyMapping(asked, saved), name, find);
           });
     if (json) terminal.json(renderInspection(inspected));
     else printInspection(terminal, input, inspected, flags.map);
@@ -79,8 +82,8 @@ interface Asked extends Mapped {
   readonly preset: Preset | null;
 }
 
-function looker(input: Input, config: Config) {
-  return (asked: Asked, mapSays: string) => lookAt(input, config, asked, mapSays);
+function looker(input: Input, config: Config, rules: RulesDocument | null = null) {
+  return (asked: Asked, mapSays: string) => lookAt(input, config, asked, mapSays, rules);
 }
 
 export async function lookAt(
@@ -88,6 +91,7 @@ export async function lookAt(
   config: Config,
   { format, source, map, ...asked }: Asked,
   mapSays?: string,
+  rules: RulesDocument | null = null,
 ): Promise<Inspection> {
   // A temporary store, so that neither a database nor a data directory is needed.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
@@ -95,7 +99,7 @@ export async function lookAt(
   const bytes =
     input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
   const { signal } = new AbortController();
-  const options = { ...asked, map, source, ...(mapSays !== undefined && { mapSays }) };
+  const options = { ...asked, map, source, rules, ...(mapSays !== undefined && { mapSays }) };
   try {
     const files = createFileSystemStore(folder);
     return await inspectFile(files, bytes, hints, options, localLimits(config), signal, look);
@@ -187,6 +191,13 @@ function printInspection(
       rows,
     );
   }
+  printBroken(terminal, found);
+  if (problem !== null) terminal.inform(`sluice: ${explainError(problem).message}`);
+  printShownWith(terminal, inspected, given);
+}
+
+/** Prints the first refused records, and the rules that others break. */
+export function printBroken(terminal: Terminal, { refused, findings }: Inspection): void {
   if (refused.count > 0) {
     terminal.print('');
     terminal.print('Refused:');
@@ -201,9 +212,20 @@ function printInspection(
       refused.samples,
     );
   }
-  if (problem !== null) terminal.inform(`sluice: ${explainError(problem).message}`);
-  printShownWith(terminal, inspected, given);
+  if (findings.length > 0) {
+    terminal.print('');
+    terminal.print('Rules that records break:');
+    printTable(terminal, findingColumns, findings);
+  }
 }
+
+export const findingColumns: Columns<CountedFinding> = {
+  of: ({ entity }) => entity,
+  property: ({ property }) => printable(property ?? 'event_name', 40),
+  rule: ({ rule }) => rule,
+  otherwise: ({ otherwise }) => otherwise,
+  '>records': ({ records }) => formatCount(records),
+};
 
 /** Says which flags would make of the file what is shown, if those given do not. */
 function printShownWith(

@@ -20,6 +20,9 @@ export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Listed properties of an environment and entity, and event names of an environment. */
 export const MAX_LISTED_NAMES = 10_000;
+/** Stored records that `sluice rules check` reads at a time, and looks at in all of each entity unless it is told otherwise. */
+export const CHECKED_AT_A_TIME = 5_000;
+export const MAX_CHECKED_RECORDS = 1_000_000;
 /** Until rules that change count for the records of requests. */
 export const RULES_KNOWN_MS = 1_000;
 /** Properties that the rules of one entity list. */

@@ -49,3 +49,16 @@ export function hasPersonalRules(document: RulesDocument): boolean {
     Object.values(properties).some(({ personal }) => personal !== undefined),
   );
 }
+
+/** A rule that a record broke and that did not refuse it. */
+export interface Finding {
+  readonly entity: PropertyEntity;
+  /** Null: the name of the event. */
+  readonly property: string | null;
+  readonly rule: string;
+  readonly otherwise: Remedy;
+}
+
+export interface CountedFinding extends Finding {
+  readonly records: number;
+}

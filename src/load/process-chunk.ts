@@ -26,6 +26,7 @@ import {
   readChunkRange,
 } from '../postgres/stores/chunks.ts';
 import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
+import { addFindings } from '../postgres/stores/rules.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
@@ -241,6 +242,7 @@ async function commitChunk(
         const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
+        await addFindings(transaction.db, claim.subjectId, rows.findings.all);
         if (!progress.isCompleted) return { ...progress, completed: null };
         if (rows.links.length > 0)
           await writeLinksOfLoad(transaction.db, claim.environmentId, claim.subjectId);

@@ -1,7 +1,7 @@
 import { automaticProperties, type Entity } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import type { Finding } from '../rules/compile-rules.ts';
+import type { Finding } from '../domain/rules.ts';
 import {
   hasTooManyProperties,
   type JsonObject,

@@ -1,5 +1,6 @@
 import type { Reason } from '../domain/reject.ts';
-import type { EntityStage, Finding, RuledProperty } from '../rules/compile-rules.ts';
+import type { CountedFinding, Finding } from '../domain/rules.ts';
+import type { EntityStage, RuledProperty } from '../rules/compile-rules.ts';
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
 import { fromByteString, markNumber, parseJsonText } from './json-text.ts';
 import { KnownName } from './known-names.ts';
@@ -100,22 +101,25 @@ function readCell(list: CellList, cell: number): unknown {
 
 /** Counts what the rules found in records that became rows. */
 export class FindingCounts {
-  readonly #counts = new Map<string, { readonly finding: Finding; records: number }>();
+  readonly #counts = new Map<string, CountedFinding>();
 
   reset(): void {
     this.#counts.clear();
   }
 
   add(findings: readonly Finding[]): void {
+    if (findings.length > 0) this.addCounted(findings.map((finding) => ({ ...finding, records: 1 })));
+  }
+
+  addCounted(findings: readonly CountedFinding[]): void {
     for (const finding of findings) {
       const key = JSON.stringify([finding.entity, finding.property, finding.rule]);
-      const known = this.#counts.get(key);
-      if (known === undefined) this.#counts.set(key, { finding, records: 1 });
-      else known.records++;
+      const records = (this.#counts.get(key)?.records ?? 0) + finding.records;
+      this.#counts.set(key, { ...finding, records });
     }
   }
 
-  get all(): (Finding & { readonly records: number })[] {
-    return Array.from(this.#counts.values(), ({ finding, records }) => ({ ...finding, records }));
+  get all(): CountedFinding[] {
+    return [...this.#counts.values()];
   }
 }

@@ -14,7 +14,7 @@ import {
 import type { SavedMapping } from '../domain/column-map.ts';
 import type { DataType } from '../domain/data-type.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
-import type { Entity, LoadEntity, NameKind } from '../domain/entity.ts';
+import type { Entity, LoadEntity, NameKind, PropertyEntity } from '../domain/entity.ts';
 import type {
   ExportFile,
   ExportFormat,
@@ -39,7 +39,7 @@ import type {
 import type { Mirrored } from '../domain/mirror.ts';
 import type { Channel, DeliveryState, EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { RejectCode } from '../domain/reject.ts';
-import type { RulesDocument } from '../domain/rules.ts';
+import type { Remedy, RulesDocument } from '../domain/rules.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import type { Origin, RunStatus, TaskKindName } from '../domain/task.ts';
@@ -69,6 +69,7 @@ interface Known {
     reasons: readonly InboxReason[];
     state: InboxState;
   };
+  load_findings: { entity: PropertyEntity; otherwise: Remedy };
   load_rejects: { error_code: RejectCode; kind: CountedKind };
   loads: {
     column_map: Readonly<Record<string, string>>;

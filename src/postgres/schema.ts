@@ -391,6 +391,14 @@ export interface DB {
     load_id: number;
     rows_before: number;
   };
+  load_findings: {
+    entity: string;
+    load_id: number;
+    otherwise: string;
+    property: string;
+    records: number;
+    rule: string;
+  };
   load_kinds: {
     kind: string;
     load_id: number;

@@ -2,7 +2,14 @@ import { resemblesIsoDateBytes } from '../domain/data-type.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import { readEpoch, readInstant } from '../domain/instant.ts';
 import type { Reason } from '../domain/reject.ts';
-import type { EntityRules, PersonalAction, PropertyRule, Remedy, RulesDocument } from '../domain/rules.ts';
+import type {
+  EntityRules,
+  Finding,
+  PersonalAction,
+  PropertyRule,
+  Remedy,
+  RulesDocument,
+} from '../domain/rules.ts';
 import {
   isObject,
   markedNumber,
@@ -22,15 +29,6 @@ export type Personal = (action: PersonalAction, value: unknown, property: string
 
 /** What the records of an environment pass before they are stored. Null: nothing is ruled. */
 export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null };
-
-/** A rule that a record broke and that did not refuse it. */
-export interface Finding {
-  readonly entity: PropertyEntity;
-  /** Null: the name of the event. */
-  readonly property: string | null;
-  readonly rule: string;
-  readonly otherwise: Remedy;
-}
 
 export function compileRules(document: RulesDocument, personal: Personal = (_, value) => value): Stage {
   const stages = propertyEntities.map((entity) => {
@@ -131,10 +129,8 @@ export class EntityStage {
   }
 
   #break(property: string | null, rule: string, otherwise: Remedy, what: string): void {
-    if (otherwise !== 'refuse') {
-      this.findings.push({ entity: this.#entity, property, rule, otherwise });
-      return;
-    }
+    this.findings.push({ entity: this.#entity, property, rule, otherwise });
+    if (otherwise !== 'refuse') return;
     const column = property ?? 'event_name';
     this.problems.push({ code: 'breaks_rule', message: `${column} ${what}`, column });
   }

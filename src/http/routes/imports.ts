@@ -12,6 +12,7 @@ import { inspectFile, renderOffer, renderUnreadable } from '../../load/inspect/i
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { findOffered, inspectAndOffer, type OfferedInspection } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
+import { readRules } from '../../postgres/stores/rules.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import { bodyHeaders } from '../parameters.ts';
 import { optionFields } from '../plugins/validation.ts';
@@ -162,7 +163,8 @@ async function inspect(
     try {
       const { chunkBytes } = system.config;
       const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
-      const options = { ...asked, map, mapSays, source };
+      const rules = (await readRules(system.db, environment))?.document ?? null;
+      const options = { ...asked, map, mapSays, source, rules };
       const store = convertingStore(system, environment);
       const lookAt = lookIn(system.sandboxes, environment);
       return await inspectFile(store, bytes, hints, options, limits, signal, lookAt);

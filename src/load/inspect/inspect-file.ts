@@ -9,9 +9,11 @@ import type { InputError } from '../../domain/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
+import type { CountedFinding, RulesDocument } from '../../domain/rules.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Rows } from '../../mapping/rows.ts';
+import { FindingCounts } from '../../mapping/ruled-cells.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { findForeign, readBeginning } from '../foreign-file.ts';
 import { createChunkReader } from '../read-chunk.ts';
@@ -63,6 +65,8 @@ export interface Inspection extends Looked {
     readonly samples: readonly Reject[];
   };
   readonly rows: readonly InspectedRow[];
+  /** The rules that records broke without being refused. */
+  readonly findings: readonly CountedFinding[];
 }
 
 /** `row`: its position among the records of the file, from 1. */
@@ -95,6 +99,8 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
   /** The reason that is shown for what `map` says. */
   readonly mapSays?: string;
   readonly source?: SourceOptions;
+  /** By default none. */
+  readonly rules?: RulesDocument | null;
 }
 
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
@@ -133,7 +139,7 @@ export async function look(
   if (chosen.reasons.size > 0 && sample.rows.length === 0)
     sample = await readSample(store, received, said, chosen, most);
   const { map, preset, problem } = chosen;
-  const { records, refused, rows } = sample;
+  const { records, refused, rows, findings } = sample;
   return {
     readAs,
     head: await headOf(store, received),
@@ -147,6 +153,7 @@ export async function look(
     problem,
     refused,
     rows,
+    findings: findings.all,
   };
 }
 
@@ -207,7 +214,10 @@ async function readSample(
   return sample;
 }
 
-function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: LookOptions): LoadSource {
+function sourceOf(
+  received: ReceivedFile,
+  { map, entity, preset, source = {}, rules = null }: LookOptions,
+): LoadSource {
   return {
     type: 'import',
     loadId: 0,
@@ -231,13 +241,14 @@ function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: 
     unflags: null,
     namesAliases: false,
     recordKey: '',
-    rules: null,
+    rules,
   };
 }
 
 class Sample {
   records = 0;
   readonly rows: InspectedRow[] = [];
+  readonly findings = new FindingCounts();
   /** Fields, and properties as `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #most: number;
@@ -262,6 +273,7 @@ class Sample {
       this.#byCode[reject.code] = (this.#byCode[reject.code] ?? 0) + 1;
       if (this.#rejects.length < SHOWN_RECORDS) this.#rejects.push(reject);
     }
+    this.findings.addCounted(rows.findings.all);
     this.records += taken;
   }
 
@@ -287,7 +299,7 @@ type Found = Omit<Inspection, 'readAs'> & { readonly readAs: ReadAs | null };
 
 /** Renders what depends on the file alone: of a wide one, megabytes. */
 export function renderFound({ readAs, head, isWhole, records, entity, columns, ...found }: Found) {
-  const { columnNames, map, preset, refused, rows } = found;
+  const { columnNames, map, preset, refused, rows, findings } = found;
   const { count, byCode, samples } = refused;
   return {
     read_as: readAs === null ? null : renderReadAs(readAs),
@@ -304,6 +316,7 @@ export function renderFound({ readAs, head, isWhole, records, entity, columns, .
       by_code: { ...byCode },
       items: samples.map((reject) => renderReject(reject)),
     },
+    findings: [...findings],
     rows: rows.map(({ row, kind, fields, metadata }) => ({ row, event_type: kind, ...fields, metadata })),
   };
 }
@@ -325,7 +338,14 @@ function renderProblem({ problems: [first] }: InputError) {
 export function renderUnreadable(problem: InputError, mapping: string | null) {
   const found = {
     ...{ head: '', isWhole: false, records: 0, entity: null, columns: [], columnNames: null, map: {} },
-    ...{ preset: null, refused: { count: 0, byCode: {}, samples: [] }, rows: [], readAs: null, problem },
+    ...{
+      preset: null,
+      refused: { count: 0, byCode: {}, samples: [] },
+      rows: [],
+      findings: [],
+      readAs: null,
+      problem,
+    },
   };
   return { ...renderFound(found), ...renderOffer({ found, saved: [], mapping }) };
 }

@@ -19,6 +19,7 @@ import { camel, hex, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
+import { findingsOfLoad } from './rules.ts';
 import { countsOf, tally } from './running-loads.ts';
 
 /** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
@@ -135,7 +136,8 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .selectFrom('loads')
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
-    .select(camel('dropped_properties', 'held_at', 'held_for', 'decided_at', 'decided_by'))
+    .select(camel('dropped_properties', 'rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
+    .select(findingsOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['source_options as source', 'mirror as mirrored'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])

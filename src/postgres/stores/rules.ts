@@ -1,7 +1,8 @@
 /** The SQL of `sluice.rules`: the versions of an environment's rules. */
 import { isDeepStrictEqual } from 'node:util';
-import { sql } from 'kysely';
-import type { Rules, RulesDocument } from '../../domain/rules.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { Entity, PropertyEntity } from '../../domain/entity.ts';
+import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 
@@ -65,4 +66,122 @@ export async function hasPersonalData(db: Database, environmentId: number): Prom
     .limit(1)
     .executeTakeFirst();
   return found !== undefined;
+}
+
+/** Adds what the rules found in a chunk of a load. Its transaction holds the lock on the load's row, so that these rows cannot deadlock. */
+export async function addFindings(
+  db: Database,
+  loadId: number,
+  findings: readonly CountedFinding[],
+): Promise<void> {
+  if (findings.length === 0) return;
+  await db
+    .insertInto('load_findings')
+    .values(
+      findings.map(({ property, ...finding }) => ({ load_id: loadId, property: property ?? '', ...finding })),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['load_id', 'entity', 'property', 'rule'])
+        .doUpdateSet({ records: sql<number>`load_findings.records + excluded.records` }),
+    )
+    .execute();
+}
+
+/** The findings of a load, in a query of loads. */
+export const findingsOfLoad = sql<readonly CountedFinding[]>`(
+  select coalesce(
+    json_agg(
+      json_build_object(
+        'entity', f.entity, 'property', nullif(f.property, ''), 'rule', f.rule, 'otherwise', f.otherwise, 'records', f.records
+      )
+      order by f.entity, f.property, f.rule
+    ),
+    '[]'
+  )
+  from load_findings f
+  where f.load_id = loads.load_id
+)`.as('findings');
+
+export interface StoredProperties {
+  /** The key, as readStored goes on after it. */
+  readonly key: readonly string[];
+  readonly eventName: string | null;
+  /** JSON with all digits of its numbers. */
+  readonly metadata: string;
+}
+
+const keysOf = {
+  users: ['user_id'],
+  companies: ['company_id'],
+  events: ['inserted_at', 'event_id', 'user_id'],
+} as const;
+
+/** Reads the properties of up to `limit` records, in the order of their keys. */
+export async function readStored(
+  db: Database,
+  environmentId: number,
+  entity: PropertyEntity,
+  after: StoredProperties | null,
+  limit: number,
+): Promise<StoredProperties[]> {
+  const columns = sql.join(keysOf[entity].map((column) => sql.ref(column)));
+  const { rows } = await sql<StoredProperties>`
+    select
+      array[${sql.join(keysOf[entity].map((column) => sql`${sql.ref(column)}::text`))}] as key,
+      ${entity === 'events' ? sql.ref('event_name') : sql`null::text`} as "eventName",
+      metadata::text as metadata
+    from ${sql.table(entity)}
+    where environment_id = ${environmentId}
+      ${after === null ? sql`` : sql`and (${columns}) > (${sql.join(after.key)})`}
+    order by ${columns}
+    limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** Counts the profiles that have a value of the property in common with another. */
+export function countRepeated(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  property: string,
+): Promise<number> {
+  return count(
+    db,
+    sql`
+      select coalesce(sum(profiles), 0) as count
+      from (
+        select count(*) as profiles
+        from ${sql.table(entity)}
+        where environment_id = ${environmentId} and metadata -> ${property} <> 'null'
+        group by metadata -> ${property}
+        having count(*) > 1
+      ) repeated`,
+  );
+}
+
+/** Counts the records whose value of the property is the id of no company. */
+export function countWithoutCompany(
+  db: Database,
+  environmentId: number,
+  entity: PropertyEntity,
+  property: string,
+): Promise<number> {
+  return count(
+    db,
+    sql`
+      select count(*) as count
+      from ${sql.table(entity)} r
+      where r.environment_id = ${environmentId} and r.metadata ->> ${property} is not null
+        and not exists (
+          select
+          from companies c
+          where c.environment_id = r.environment_id and c.company_id = r.metadata ->> ${property}
+        )`,
+  );
+}
+
+async function count(db: Database, query: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await query.execute(db);
+  return Number((rows[0] as { readonly count: number }).count);
 }

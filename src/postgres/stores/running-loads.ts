@@ -214,6 +214,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     .where('load_id', '=', loadId)
     .execute();
   await db.deleteFrom('load_rejects').where('load_id', '=', loadId).execute();
+  await db.deleteFrom('load_findings').where('load_id', '=', loadId).execute();
   await db.deleteFrom('load_kinds').where('load_id', '=', loadId).execute();
   await forgetRepeats(db, [loadId]);
   if (pass === 'load' && load.type === 'undo') {

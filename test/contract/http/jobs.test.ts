@@ -150,6 +150,8 @@ describe('one job', () => {
       failure: null,
       dropped_properties: 0,
       held: null,
+      rules_version: null,
+      findings: [],
       last_error: null,
       attempts: 1,
       rows_per_second: expect.any(Number),

@@ -288,7 +288,7 @@ function factsOf(job: JobDetail): readonly Fact[] {
 
 function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin, amends, amendments = [] } = job;
-  const { undoes = [], undone_by: undoneBy, undo, held } = job;
+  const { undoes = [], undone_by: undoneBy, undo, held, findings = [] } = job;
   return [
     ['Name', visibleText(job.filename)],
     ['Size', `${formatBytes(job.file_size)}, ${plural(job.total_rows, 'row')}`],
@@ -312,6 +312,12 @@ function loadFacts(job: JobDetail): readonly Fact[] {
       ],
     ),
     ...(readAs?.notes ?? []).map((text): Fact => ['Remarks', text]),
+    ...findings.map(
+      ({ entity, property, rule, otherwise, records }): Fact => [
+        otherwise === 'strip' ? 'Left out by the rules' : 'Breaks the rules',
+        `${visibleText(property ?? 'event_name')} of ${entity}, ${rule}: ${plural(records, 'record')}`,
+      ],
+    ),
   ];
 }
 

@@ -1,0 +1,81 @@
+import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
+import { CHECKED_AT_A_TIME } from '../domain/limits.ts';
+import type { CountedFinding, PropertyRule, RulesDocument } from '../domain/rules.ts';
+import { isObject, parseJsonText } from '../mapping/json-text.ts';
+import { FindingCounts } from '../mapping/ruled-cells.ts';
+import type { Database } from '../postgres/database.ts';
+import {
+  countRepeated,
+  countWithoutCompany,
+  readStored,
+  type StoredProperties,
+} from '../postgres/stores/rules.ts';
+import { compileRules, type EntityStage } from './compile-rules.ts';
+
+export interface CheckedRules {
+  /** Records that were looked at. */
+  readonly checked: Readonly<Record<PropertyEntity, number>>;
+  /** Stored records that break rules, those that would be refused too. */
+  readonly findings: readonly CountedFinding[];
+}
+
+/** Counts what is stored and breaks the rules: of each entity `most` records, in the order of their keys. */
+export async function checkRules(
+  db: Database,
+  environmentId: number,
+  document: RulesDocument,
+  most: number,
+): Promise<CheckedRules> {
+  const stages = compileRules(document);
+  const checked = { users: 0, companies: 0, events: 0 };
+  const counts = new FindingCounts();
+  for (const entity of propertyEntities) {
+    const stage = stages[entity];
+    if (stage === null) continue;
+    for (let after: StoredProperties | null = null; checked[entity] < most; ) {
+      const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
+      const page: StoredProperties[] = await readStored(db, environmentId, entity, after, limit);
+      for (const record of page) checkRecord(stage, record, counts);
+      checked[entity] += page.length;
+      after = page.at(-1) ?? null;
+      if (page.length < limit) break;
+    }
+    counts.addCounted(await askDatabase(db, environmentId, entity, document[entity]?.properties ?? {}));
+  }
+  return { checked, findings: counts.all };
+}
+
+function checkRecord(
+  stage: EntityStage,
+  { eventName, metadata }: StoredProperties,
+  counts: FindingCounts,
+): void {
+  const parsed = parseJsonText(metadata);
+  stage.begin();
+  if (eventName !== null) stage.judgeName(() => eventName);
+  if (!('code' in parsed) && isObject(parsed.value)) stage.judgeAll(parsed.value);
+  stage.end(false);
+  counts.add(stage.findings);
+}
+
+/** Counts what only the database can tell: values that several profiles have, and companies that are not there. */
+async function askDatabase(
+  db: Database,
+  environmentId: number,
+  entity: PropertyEntity,
+  properties: Readonly<Record<string, PropertyRule>>,
+): Promise<CountedFinding[]> {
+  const found: CountedFinding[] = [];
+  for (const [property, { unique, references, otherwise = 'report' }] of Object.entries(properties)) {
+    const finding = { entity, property, otherwise };
+    if (unique === true && entity !== 'events') {
+      const records = await countRepeated(db, environmentId, entity, property);
+      if (records > 0) found.push({ ...finding, rule: 'unique', records });
+    }
+    if (references !== undefined) {
+      const records = await countWithoutCompany(db, environmentId, entity, property);
+      if (records > 0) found.push({ ...finding, rule: 'references', records });
+    }
+  }
+  return found;
+}
