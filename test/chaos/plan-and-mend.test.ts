@@ -18,7 +18,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       let api = await site.serve();
       await site.workers(2);
 
-      const jobId = await plan(api);
+      const jobId = await send(api, 'plan=true');
       api = await killAll(site, api, jobId, [0.4]);
       const planned = await ended(sql, jobId);
       expect(planned).toMatchObject({ status: 'completed', failure: null, rejected: file.refused.length });
@@ -53,8 +53,37 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 });
 
-async function plan(api: Api): Promise<string> {
-  const response = await api.fetch('/v1/imports?plan=true', {
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  // proves: guard-holds, guard-released
+  test('a load is held, stays held and is loaded exactly once it is released, although all workers and the server are killed in each phase', async () => {
+    await onSite({ queue }, async (site) => {
+      const { sql } = site;
+      let api = await site.serve();
+      await site.workers(2);
+      const jobId = await send(api, 'guard=rows=..10');
+      api = await killAll(site, api, jobId, [0.4]);
+      await waitFor('the load to be held', async () => {
+        const [load] = await sql<{ status: string }>('select status from sluice.loads where job_id = $1', [
+          jobId,
+        ]);
+        return load?.status === 'held';
+      });
+      api = await killAll(site, api, jobId, [0]);
+      expect(await sql('select status, rows_rejected from sluice.loads')).toEqual([
+        { status: 'held', rows_rejected: file.refused.length },
+      ]);
+      expect(await sql('select from sluice.users')).toEqual([]);
+      const path = `/v1/background_jobs/${jobId}/release`;
+      expect(await Promise.all([api.post(path), api.post(path)])).toEqual([202, 202]);
+      await killAll(site, api, jobId, [0.2, 0.6]);
+      await expectExact(sql, jobId, file, oracleOf(file));
+    });
+  });
+});
+
+/** The job that loads the file with an option. */
+async function send(api: Api, option: string): Promise<string> {
+  const response = await api.fetch(`/v1/imports?${option}`, {
     method: 'POST',
     body: new Uint8Array(file.bytes),
     headers: { 'content-type': 'text/csv' },

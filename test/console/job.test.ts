@@ -331,3 +331,36 @@ test('pages that are open while worker and server are killed say that there is n
     expect(upload?.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
   });
 });
+
+// proves: guard-released
+test('a held load needs a person, says why, and is loaded anyway or discarded on its page', async () => {
+  const guard = { guard: 'rows=..1 columns=user_id,plan' };
+  const isHeld = (jobId: string) => async () => {
+    const { body } = await stage.server.json<{ status: string }>(`/v1/background_jobs/${jobId}`);
+    return body.status === 'held';
+  };
+  const jobId = await stage.load('user_id,<b>price\nheld-1,1\nheld-2,2\n', 'too-long.csv', guard);
+  await waitFor('the load to be held', isHeld(jobId));
+  const pulse = await stage.open('/');
+  await pulse.getByRole('link', { name: '1 load is held' }).click();
+  await pulse.waitForURL(new RegExp(`/jobs/${jobId}$`));
+  await expectGoodInEveryLook(stage, 'job-held', `/jobs/${jobId}`, (page) =>
+    page.getByText('rows: 2 rows; expected: at most 1').first().waitFor(),
+  );
+  const page = await stage.open(`/jobs/${jobId}`);
+  await page.getByText('columns: new: <b>price').first().waitFor();
+  await page.getByRole('button', { name: 'Load it anyway' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('2 rows will be loaded').waitFor();
+  await dialog.getByRole('button', { name: 'Load it anyway' }).click();
+  await page.locator('.badge', { hasText: 'completed' }).waitFor();
+  await page.getByText('Decided by').waitFor();
+  expect(await shownCounts(page)).toMatchObject({ read: 2, inserted: 2 });
+
+  const other = await stage.load('user_id,plan\nheld-3,1\nheld-4,2\n', 'discarded.csv', guard);
+  await waitFor('the load to be held', isHeld(other));
+  const second = await stage.open(`/jobs/${other}`);
+  await second.getByRole('button', { name: 'Discard the file' }).click();
+  await second.getByRole('dialog').getByRole('button', { name: 'Discard it' }).click();
+  await second.locator('.badge', { hasText: 'cancelled' }).waitFor();
+});

@@ -3,7 +3,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
-import { acceptFile, runManually, startManually, withoutQueue } from '../support/load-file.ts';
+import { acceptFile, manualLoad, runManually, startManually, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -80,6 +80,36 @@ test('jobs list, show and cancel know loads, exports and deletions', async () =>
   await sluice('jobs', 'show', ids.export, '--watch');
   expect(process.exitCode).toBe(1);
   process.exitCode = undefined;
+});
+
+// proves: guard-released
+test('a held load is listed, and released or discarded', async () => {
+  const { environment } = await t.addEnvironment('guarded');
+  const { environmentId } = environment;
+  const jobs = (...args: string[]) => sluice('jobs', ...args, '--env', 'guarded');
+  const hold = async (content: string): Promise<string> => {
+    const options = { guard: { rows: '2..' } } as const;
+    const { jobId, status } = await runManually(
+      await startManually(t.system, environmentId, content, options),
+    );
+    expect(status).toBe('held');
+    return jobId;
+  };
+  const first = await hold('user_id\nheld-1\n');
+  expect(await listed('--status', 'held', '--env', 'guarded')).toEqual([[first, 'import']]);
+  expect(await jobs('show', first)).toContain('1 row; expected: at least 2');
+  await jobs('show', first, '--watch');
+  expect(process.exitCode).toBe(1);
+  process.exitCode = undefined;
+  expect(await jobs('release', first)).toMatch(/ is queued; /);
+  expect(JSON.parse(await jobs('release', first, '--json'))).toMatchObject({ job_id: first });
+  const load = await runManually(await manualLoad(withoutQueue(t.system), environmentId, first));
+  expect(load).toMatchObject({ status: 'completed', held: { decidedBy: { kind: 'command_line' } } });
+
+  const second = await hold('user_id\nheld-2\n');
+  expect(await jobs('cancel', second)).toBe('Cancelled; nothing of it stays.\n');
+  expect(await jobs('cancel', second)).toBe('Cancelled; nothing of it stays.\n');
+  await expect(jobs('release', second)).rejects.toThrow('cancelled, and not held');
 });
 
 test('status, prune and doctor print what they found', async () => {
