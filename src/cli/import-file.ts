@@ -6,7 +6,6 @@ import { READ_BYTES } from '../domain/limits.ts';
 import {
   ALL_RECORDS_REFUSED,
   countedKinds,
-  defaultLoadOptions,
   FIRST_RECORDS_REFUSED,
   type LoadOptions,
   type Tally,
@@ -55,15 +54,10 @@ async function readInput(
   }
 }
 
-export interface ImportOptions
-  extends Pick<LoadOptions, 'entity' | 'map' | 'dryRun' | 'plan' | 'ifDuplicate' | 'source'> {
+export interface ImportOptions extends Omit<LoadOptions, 'preset'> {
   /** The name of the saved mapping that some of these come from. */
   readonly mapping: string | null;
   readonly preset: LoadOptions['preset'] | undefined;
-  readonly maxErrors: LoadOptions['maxErrors'] | undefined;
-  readonly maxChanged: LoadOptions['maxChanged'] | undefined;
-  readonly maxRemovedValues: LoadOptions['maxRemovedValues'] | undefined;
-  readonly guard?: LoadOptions['guard'] | undefined;
   readonly format: SourceFormat | null;
   readonly rejectsDir: string;
   readonly wait: boolean;
@@ -142,16 +136,10 @@ export async function importFile(
 }
 
 function loadOptions(options: ImportOptions): LoadOptions {
-  const { entity, map, dryRun, plan, ifDuplicate, source } = options;
-  return {
-    ...defaultLoadOptions,
-    ...{ entity, map, dryRun, plan, ifDuplicate, source },
-    preset: options.preset ?? null,
-    maxErrors: options.maxErrors ?? null,
-    maxChanged: options.maxChanged ?? null,
-    maxRemovedValues: options.maxRemovedValues ?? null,
-    guard: options.guard ?? null,
-  };
+  const { entity, map, dryRun, plan, guard, ifDuplicate, source } = options;
+  const { maxErrors, maxChanged, maxRemovedValues, preset = null } = options;
+  const limits = { maxErrors, maxChanged, maxRemovedValues };
+  return { entity, map, preset, dryRun, plan, ...limits, guard, ifDuplicate, source };
 }
 
 async function remarkOn(

@@ -4,8 +4,9 @@ import {
   type GuardLimit,
   guardPattern,
   guardRule,
-  readGuard,
+  readLimit,
   readVolumeGuard,
+  type VolumeGuard,
   volumeGuardRule,
 } from '../domain/guards.ts';
 import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../domain/limits.ts';
@@ -25,7 +26,8 @@ import {
 } from './source-flags.ts';
 import { type Workers, withSmallLoads, withWorkers } from './workers.ts';
 
-const guard = (flags: string, description: string) => parsed(flags, description, parseGuard);
+const guard = (flags: string, description: string) =>
+  parsed<GuardLimit | null>(flags, description, parseGuard, null);
 
 export const importFiles = defineCommand({
   name: 'import',
@@ -48,7 +50,7 @@ export const importFiles = defineCommand({
       '--max-removed-values <n>',
       'fail if more values than this would be removed: 100, or 5%',
     ),
-    guard: parsed(
+    guard: parsed<VolumeGuard | null>(
       '--guard <figures>',
       'hold a file that is unlike usual, or unlike figures such as "rows=900..1100 max_rejected=2%"',
       (text) => {
@@ -56,6 +58,7 @@ export const importFiles = defineCommand({
         if (read === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);
         return read;
       },
+      null,
     ),
     ifDuplicate: choice(
       '--if-duplicate <action>',
@@ -174,6 +177,6 @@ async function importAll(
 }
 
 function parseGuard(text: string): GuardLimit | null {
-  if (new RegExp(guardPattern).test(text)) return readGuard(text);
+  if (new RegExp(guardPattern).test(text)) return readLimit(text);
   throw new InvalidArgumentError(`It ${guardRule}.`);
 }

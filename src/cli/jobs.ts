@@ -8,6 +8,7 @@ import {
   requireJob,
   requireRetryable,
 } from '../background-jobs/jobs.ts';
+import { noLimits } from '../domain/guards.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { loadStatuses, onDriftChoices } from '../domain/load.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -205,7 +206,6 @@ const undo = defineCommand({
     const { argument, flags, json, terminal } = invocation;
     const { properties, plan: isPlan } = flags;
     const jobIds = [...new Set(argument.map(jobIdArgument.read))];
-    const noGuards = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
     const asked = {
       idempotencyKey: null,
       requestId: null,
@@ -215,7 +215,7 @@ const undo = defineCommand({
       invocation,
       flags.wait,
       ({ system, environmentId }) =>
-        acceptUndo(system, { jobIds, properties, plan: isPlan, ...noGuards }, { environmentId, ...asked }),
+        acceptUndo(system, { jobIds, properties, plan: isPlan, ...noLimits }, { environmentId, ...asked }),
       async ({ system, environmentId }, { jobId, plan: planned }) => {
         if (planned !== null && !json) printPlan(terminal, await showPlan(system, environmentId, jobId));
         return undefined;

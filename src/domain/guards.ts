@@ -10,22 +10,44 @@ import { formatCount, plural } from './wording.ts';
 /** A number, or a share of the records of the file in per cent. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-export interface Guards {
-  readonly maxErrors: number | null;
-  readonly maxChanged: number | null;
-  readonly maxRemovedValues: number | null;
-}
+/** More than this fail the load, and nothing of it is written: rejects; profiles that change or go; values that are removed. */
+export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
+
+export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
 
 export const guardRule = 'must be a number such as 100, or a share such as 5%';
 export const guardPattern = '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$';
 
-export function readGuard(value: number | string | undefined): GuardLimit | null {
+type Given = number | string | undefined;
+
+export function readLimits(given: {
+  readonly max_errors?: Given;
+  readonly max_changed?: Given;
+  readonly max_removed_values?: Given;
+}): Limits<GuardLimit> {
+  return {
+    maxErrors: readLimit(given.max_errors),
+    maxChanged: readLimit(given.max_changed),
+    maxRemovedValues: readLimit(given.max_removed_values),
+  };
+}
+
+export function readLimit(value: Given): GuardLimit | null {
   if (value === undefined) return null;
   if (typeof value === 'string' && value.endsWith('%')) return { percent: Number(value.slice(0, -1)) };
   return { count: Number(value) };
 }
 
-export function allowed(limit: GuardLimit | null, totalRows: number): number | null {
+/** Returns the limits of a load of so many records as numbers. */
+export function countLimits(limits: Limits<GuardLimit>, totalRows: number): Limits<number> {
+  return {
+    maxErrors: allowed(limits.maxErrors, totalRows),
+    maxChanged: allowed(limits.maxChanged, totalRows),
+    maxRemovedValues: allowed(limits.maxRemovedValues, totalRows),
+  };
+}
+
+function allowed(limit: GuardLimit | null, totalRows: number): number | null {
   if (limit === null) return null;
   return 'count' in limit ? limit.count : Math.floor((totalRows * limit.percent) / 100);
 }
@@ -165,7 +187,7 @@ function given({ rows, max_rejected, columns }: Exclude<VolumeGuard, 'usual'>, o
   const [, least = 0, most = Infinity] = rangePattern.exec(rows ?? '..') ?? [];
   return {
     rows: [Number(least), Number(most)],
-    rejected: allowed(readGuard(max_rejected), ownRows) ?? Infinity,
+    rejected: allowed(readLimit(max_rejected), ownRows) ?? Infinity,
     columns: columns === undefined ? null : { needed: columns, known: columns },
   };
 }

@@ -4,7 +4,7 @@
  * wrong, `limits.ts` for every bound.
  */
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
-import type { GuardLimit, VolumeGuard } from './guards.ts';
+import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 
 export const loadTypes = [
@@ -78,7 +78,7 @@ export type Removals = 'taken' | 'unasked' | 'refused';
 /** Products whose groups are of several kinds: `company_from` says which are companies. */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-export interface LoadOptions {
+export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
   /** The product whose records they are; null: they are ours. Not together with a map. */
@@ -86,10 +86,6 @@ export interface LoadOptions {
   readonly dryRun: boolean;
   /** A dry run that keeps what it finds, and can be applied. */
   readonly plan: boolean;
-  /** Guards: more than this fail the load, and nothing of it is written. Rejects; profiles that change or go; values that are removed. */
-  readonly maxErrors: GuardLimit | null;
-  readonly maxChanged: GuardLimit | null;
-  readonly maxRemovedValues: GuardLimit | null;
   /** Holds the load, before anything is written, if its file is unlike this. */
   readonly guard: VolumeGuard | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
@@ -108,9 +104,7 @@ export const defaultLoadOptions: LoadOptions = {
   preset: null,
   dryRun: false,
   plan: false,
-  maxErrors: null,
-  maxChanged: null,
-  maxRemovedValues: null,
+  ...noLimits,
   guard: null,
   ifDuplicate: 'load',
   source: {},

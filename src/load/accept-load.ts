@@ -11,7 +11,7 @@ import { uuidv7 } from 'uuidv7';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError, TransientError } from '../domain/errors.ts';
-import { allowed } from '../domain/guards.ts';
+import { countLimits } from '../domain/guards.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
@@ -223,11 +223,7 @@ async function writeLoad(
     preset: options.preset,
     totalRows: received.totalRows,
     pass: firstPass(options, received.chunks.length),
-    guards: {
-      maxErrors: allowed(options.maxErrors, received.totalRows),
-      maxChanged: allowed(options.maxChanged, received.totalRows),
-      maxRemovedValues: allowed(options.maxRemovedValues, received.totalRows),
-    },
+    limits: countLimits(options, received.totalRows),
     guard: options.guard,
     duplicateOf,
     fileOf: request.fileOf ?? null,

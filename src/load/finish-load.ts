@@ -1,6 +1,6 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
-import { findSurprises, type Guards, type Surprise } from '../domain/guards.ts';
+import { findSurprises, type Limits, type Surprise } from '../domain/guards.ts';
 import { balances, GUARD_EXCEEDED, keepsPlan, type LoadPass, type PlanSummary } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
@@ -251,7 +251,7 @@ export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure
 
 /** The first guard that a plan hits; null if there is none. */
 function findGuardHit(
-  { maxChanged, maxRemovedValues }: Guards,
+  { maxChanged, maxRemovedValues }: Limits<number>,
   { profiles, values }: PlanSummary,
 ): TaskFailure | null {
   const { users, companies } = profiles;

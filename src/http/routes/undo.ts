@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import { exampleJobId, jobRecord } from '../../api/job.ts';
 import { undoBody, undoJobsBody } from '../../api/undo.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
-import { readGuard } from '../../domain/guards.ts';
+import { readLimits } from '../../domain/guards.ts';
 import { acceptUndo } from '../../load/undo/accept-undo.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';
@@ -32,9 +32,7 @@ async function queueUndo(
     jobIds: [...new Set(jobIds)],
     properties: body.properties ?? null,
     plan: body.plan ?? false,
-    maxErrors: readGuard(body.max_errors),
-    maxChanged: readGuard(body.max_changed),
-    maxRemovedValues: readGuard(body.max_removed_values),
+    ...readLimits(body),
   };
   const asked = {
     environmentId: environment,

@@ -3,7 +3,13 @@ import { type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule, readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
-import { guardPattern, guardRule, readGuard, readVolumeGuard, volumeGuardRule } from '../../domain/guards.ts';
+import {
+  guardPattern,
+  guardRule,
+  readLimits,
+  readVolumeGuard,
+  volumeGuardRule,
+} from '../../domain/guards.ts';
 import { defaultLoadOptions, type LoadOptions, presets } from '../../domain/load.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import {
@@ -219,9 +225,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         preset: options.preset ?? defaults.preset,
         dryRun: options.dry_run ?? defaults.dryRun,
         plan: options.plan ?? defaults.plan,
-        maxErrors: readGuard(options.max_errors),
-        maxChanged: readGuard(options.max_changed),
-        maxRemovedValues: readGuard(options.max_removed_values),
+        ...readLimits(options),
         guard: readVolumeGuard(options.guard) ?? defaults.guard,
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
         source: readSource(options),

@@ -6,8 +6,7 @@
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import { inputError } from '../../domain/errors.ts';
-import { allowed } from '../../domain/guards.ts';
-import type { LoadOptions } from '../../domain/load.ts';
+import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { keepTrace } from '../../postgres/stores/background-jobs.ts';
@@ -17,8 +16,8 @@ import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
 import type { LoadContext } from '../context.ts';
 import { startLaneSoon } from '../end-load.ts';
 
-export interface UndoRequest
-  extends Pick<LoadOptions, 'plan' | 'maxErrors' | 'maxChanged' | 'maxRemovedValues'> {
+export interface UndoRequest extends Limits<GuardLimit> {
+  readonly plan: boolean;
   readonly jobIds: readonly string[];
   /** The only properties to put back; `null`: all, with companies, profiles and events. */
   readonly properties: readonly string[] | null;
@@ -59,7 +58,7 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
 
 async function insertUndo(
   db: Database,
-  { jobIds, properties, plan, ...guards }: UndoRequest,
+  { jobIds, properties, plan, ...limits }: UndoRequest,
   { environmentId, requestId, origin }: Asked,
   jobId: string,
 ): Promise<void> {
@@ -69,8 +68,7 @@ async function insertUndo(
   if (missing !== undefined) throw inputError('not_found', 'there is no such load', `job_id: ${missing}`);
   for (const load of loads) requireUndoable(load);
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
-  const limit = (of: LoadOptions['maxErrors']) => allowed(of, records);
-  const hasGuard = Object.values(guards).some((guard) => guard !== null);
+  const hasLimit = Object.values(limits).some((limit) => limit !== null);
   await insertPatch(db, {
     jobId,
     requestId,
@@ -78,12 +76,8 @@ async function insertUndo(
     environmentId,
     type: 'undo',
     filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
-    pass: plan ? 'plan' : hasGuard ? 'guard' : 'load',
-    guards: {
-      maxErrors: limit(guards.maxErrors),
-      maxChanged: limit(guards.maxChanged),
-      maxRemovedValues: limit(guards.maxRemovedValues),
-    },
+    pass: plan ? 'plan' : hasLimit ? 'guard' : 'load',
+    limits: countLimits(limits, records),
     undoes: { loadIds: loads.map(({ loadId }) => loadId), properties },
   });
 }

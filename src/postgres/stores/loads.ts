@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
-import type { Guards, VolumeGuard } from '../../domain/guards.ts';
+import { type Limits, noLimits, type VolumeGuard } from '../../domain/guards.ts';
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
@@ -73,7 +73,7 @@ export interface NewLoad extends JobIdentity {
   readonly readAs: ReadAs | null;
   readonly totalRows: number;
   readonly pass: LoadPass;
-  readonly guards: Guards;
+  readonly limits: Limits<number>;
   readonly guard: VolumeGuard | null;
   readonly duplicateOf: string | null;
   /** The job whose stored file is loaded again; `null`: the file was sent. */
@@ -96,7 +96,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
     columnMap,
     source,
     readAs,
-    guards,
+    limits,
     guard,
     amends,
     undoes,
@@ -106,7 +106,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
   const { load_id } = await db
     .insertInto('loads')
     .values({
-      ...snake({ ...columns, ...guards }),
+      ...snake({ ...columns, ...limits }),
       ...originColumns(origin),
       sha256: Buffer.from(sha256, 'hex'),
       header: header === null ? null : JSON.stringify(header),
@@ -142,7 +142,7 @@ function fileCame(fileOf: string | null) {
 interface NewPatch
   extends Pick<NewLoad, 'jobId' | 'requestId' | 'origin' | 'environmentId' | 'type' | 'filename'> {
   readonly pass?: LoadPass;
-  readonly guards?: Guards;
+  readonly limits?: Limits<number>;
   readonly undoes?: Undoes;
 }
 
@@ -150,7 +150,7 @@ interface NewPatch
 export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
   return insertLoad(db, {
     pass: 'load',
-    guards: { maxErrors: null, maxChanged: null, maxRemovedValues: null },
+    limits: noLimits,
     undoes: null,
     ...patch,
     entity: 'auto',
