@@ -1,4 +1,4 @@
-import { type GuardLimit, readGuard } from './guards.ts';
+import { type GuardLimit, readLimit } from './guards.ts';
 import type { SourceOptions } from './source.ts';
 
 /** A mirror is a load whose file holds all profiles of a scope: those that it does not hold go, or are flagged. */
@@ -25,7 +25,7 @@ export function mirrorOf({
   return {
     flag: mirror.startsWith(flagPrefix) ? mirror.slice(flagPrefix.length) : null,
     segment: mirrorSegment ?? null,
-    maxRemoved: readGuard(maxRemoved ?? defaultMaxRemoved) ?? { count: 0 },
+    maxRemoved: readLimit(maxRemoved ?? defaultMaxRemoved) ?? { count: 0 },
     despiteRejects: mirrorDespiteRejects === true,
   };
 }
