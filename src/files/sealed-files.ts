@@ -86,13 +86,31 @@ function sealing(writer: FileWriter, keys: FileKeys): FileWriter {
   };
 }
 
+const algorithm = 'aes-256-ctr';
 const blockBytes = 16;
+/** The bytes that a sealed part has more than the clear one. */
+export const SEAL_BYTES = 12;
+
+/** Encrypts a part of a sealed file that is kept elsewhere. The file's own counters all begin with zeros. */
+export function sealPart(key: Buffer, clear: Uint8Array): Buffer {
+  const nonce = randomBytes(SEAL_BYTES);
+  return Buffer.concat([nonce, partCipher(key, nonce).update(clear)]);
+}
+
+/** Decrypts what `sealPart` returned, or the beginning of it. */
+export function openPart(key: Buffer, sealed: Buffer): Buffer {
+  return partCipher(key, sealed.subarray(0, SEAL_BYTES)).update(sealed.subarray(SEAL_BYTES));
+}
+
+function partCipher(key: Buffer, nonce: Buffer): Cipher {
+  return createCipheriv(algorithm, key, Buffer.concat([nonce, Buffer.alloc(blockBytes - SEAL_BYTES)]));
+}
 
 /** Encrypts and decrypts alike, from the byte at `position` on. */
 function cipherAt(key: Buffer, position: number): Cipher {
   const counter = Buffer.alloc(blockBytes);
   counter.writeBigUInt64BE(BigInt(Math.floor(position / blockBytes)), blockBytes / 2);
-  const cipher = createCipheriv('aes-256-ctr', key, counter);
+  const cipher = createCipheriv(algorithm, key, counter);
   cipher.update(Buffer.alloc(position % blockBytes));
   return cipher;
 }

@@ -157,7 +157,7 @@ async function keepRejects(
   return inTransaction(context.pool, async (transaction) => {
     const { db } = transaction;
     await nameTaskSession(db, claim);
-    await insertRejects(transaction, claim.subjectId, rejects, causesOf(source));
+    await insertRejects(transaction, source, rejects, causesOf(source));
     const progress = await endValidation(db, claim, rejects.length);
     if (progress === null) throw new ConflictError(notOurs);
     return { ...progress, completed: null };
@@ -215,7 +215,7 @@ async function mergeChunk(
         })
       : await mergeRows(transaction, aliased, claim.part, rows, memory);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
-    await insertRejects(transaction, claim.subjectId, refused, causesOf(source));
+    await insertRejects(transaction, source, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;
   });
@@ -238,7 +238,7 @@ async function commitChunk(
         const kinds = await write(transaction, { ...source, namesAliases: meets });
         if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
-        await insertRejects(transaction, claim.subjectId, rejects, causesOf(source));
+        await insertRejects(transaction, source, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);

@@ -57,6 +57,7 @@ export interface DB {
     returned_from: number | null;
     returned_row: number | null;
     row_number: number;
+    sealed_in: string | null;
     shape: string;
   };
   api_keys: {
@@ -427,6 +428,7 @@ export interface DB {
     returned_from: number | null;
     returned_row: number | null;
     row_number: number;
+    sealed_in: string | null;
     shape: string;
   };
   load_replays: {

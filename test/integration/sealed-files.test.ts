@@ -4,9 +4,12 @@ import { pruneFiles } from '../../src/background-jobs/prune.ts';
 import { isSealed, MissingFileError } from '../../src/files/file-store.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { receivingStore } from '../../src/load/accept-load.ts';
+import { listRejects } from '../../src/load/rejects.ts';
 import { readDatabase } from '../../src/postgres/database-copy/read-database.ts';
 import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
+import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
+import { amendManually } from '../support/amend-file.ts';
 import { clearIn, clearUser } from '../support/clear-values.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptFile, startManually } from '../support/load-file.ts';
@@ -71,6 +74,46 @@ describe.each(['folder', 's3'] as const)(
 
       await expect(acceptFile(t.system, environmentId, 'a,b\n1,2\n')).rejects.toThrow();
       expect(await keys()).toBe(0);
+    });
+
+    test('refused records are sealed with their file, are shown and mended all the same, and are empty once it is gone', async () => {
+      const bad = `user_id,email\n${'g'},${clearUser('g').email}\n,${clearUser('h').email}\nx,y,${clearUser('i').email}\n`;
+      const load = await startManually(t.system, environmentId, bad);
+      await load.chunk(0);
+      await load.finish();
+      const rows = await t.system.db
+        .selectFrom('load_rejects')
+        .selectAll()
+        .where('load_id', '=', load.loadId)
+        .execute();
+      expect(
+        rows.map(({ raw, message }) => clearIn('the row', Buffer.concat([raw, Buffer.from(message)]))),
+      ).toEqual([[], []]);
+      const shown = async () => {
+        const page = { limit: 10, after: 0 };
+        const { rejects } = await listRejects(t.system, environmentId, load.jobId, page);
+        return rejects.map(({ raw }) => Buffer.from(raw).toString());
+      };
+      const lines = bad.split('\n').slice(2, 4);
+      expect(await shown()).toEqual(lines);
+      const cut = { rows: 10, bytes: 1e6, rawBytes: 5 };
+      const { rejects } = await readRejectsPage(t.system.db, load.loadId, 0, cut);
+      expect(rejects.map(({ raw, isCut }) => [Buffer.from(raw).toString(), isCut])).toEqual(
+        lines.map((line) => [line.slice(0, 5), true]),
+      );
+      const mended = await amendManually(
+        t.system,
+        environmentId,
+        load.jobId,
+        `user_id,email,sluice_row\n,${clearUser('j').email},2\nk,k,3\n`,
+      );
+      await mended.chunk(0);
+      await mended.finish();
+      expect(await shown()).toEqual([expect.stringContaining(clearUser('j').email)]);
+      const all = await t.system.db.selectFrom('load_rejects').select('raw').execute();
+      expect(all.flatMap(({ raw }) => clearIn('a row', raw))).toEqual([]);
+      await pruneFiles(t.system, { fileDays: 0, jobDays: 365 });
+      expect(await shown()).toEqual(['']);
     });
 
     test('a backup has the file and the key of a load under way, and neither of one that has ended', async () => {

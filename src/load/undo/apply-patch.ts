@@ -48,7 +48,7 @@ export async function applyPatch(
       }
       Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
       const causes = new RejectCauses(source);
-      await insertRejects(transaction, loadId, rejectsOf(refused, chunk, bytes), (reject) =>
+      await insertRejects(transaction, source, rejectsOf(refused, chunk, bytes), (reject) =>
         causes.of(reject),
       );
       const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);

@@ -1,5 +1,9 @@
-/** The keys of sealed files. A deleted key stays in dead rows, WAL and backups for as long as these are kept. */
-import type { FileKeys } from '../../files/sealed-files.ts';
+/**
+ * The keys of sealed files, and the records refused from these, which are encrypted under the same keys. A deleted key stays in dead rows, WAL and backups for as long as these
+ * are kept.
+ */
+import { type FileRef, isSealed, MissingFileError } from '../../files/file-store.ts';
+import { type FileKeys, openPart, sealPart } from '../../files/sealed-files.ts';
 import type { Database } from '../database.ts';
 
 export function fileKeys(db: Database): FileKeys {
@@ -28,4 +32,35 @@ export function fileKeys(db: Database): FileKeys {
         .execute();
     },
   };
+}
+
+/** Returns the function that encrypts records of a file for the ledger; null if the file is not sealed. */
+export async function findSeal(
+  db: Database,
+  file: string | null,
+): Promise<((clear: Uint8Array) => Buffer) | null> {
+  if (file === null || !isSealed(file as FileRef)) return null;
+  const key = await fileKeys(db).find(file as FileRef);
+  if (key === null) throw new MissingFileError('the key of the file was destroyed; send the file again');
+  return (clear) => sealPart(key, clear);
+}
+
+interface Sealed {
+  readonly raw: Buffer;
+  readonly sealedIn: string | null;
+}
+
+/** Decrypts the records; nothing is left of those whose key was destroyed. */
+export async function unseal<T extends Sealed>(
+  db: Database,
+  rows: readonly T[],
+): Promise<Omit<T, 'sealedIn'>[]> {
+  const keys = new Map<string, Buffer | null>();
+  for (const file of new Set(rows.flatMap(({ sealedIn }) => sealedIn ?? [])))
+    keys.set(file, await fileKeys(db).find(file as FileRef));
+  return rows.map(({ sealedIn, ...row }) => {
+    if (sealedIn === null) return row;
+    const key = keys.get(sealedIn) ?? null;
+    return { ...row, raw: key === null ? Buffer.alloc(0) : openPart(key, row.raw) };
+  });
 }

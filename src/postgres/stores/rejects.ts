@@ -10,9 +10,11 @@ import {
   type RejectCause,
   type RejectCode,
 } from '../../domain/reject.ts';
+import { SEAL_BYTES } from '../../files/sealed-files.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
 import type { Database, Transaction } from '../database.ts';
+import { findSeal, unseal } from './file-keys.ts';
 import { loadOf } from './loads.ts';
 
 const rowsPerPiece = 1_000;
@@ -23,19 +25,26 @@ export interface CountedReject {
   readonly kind: CountedKind | null;
 }
 
+/** The load that refuses records, and its file; those of a sealed file are sealed too. */
+interface RefusedFrom {
+  readonly loadId: number;
+  readonly fileRef: string | null;
+}
+
 /**
  * Stores refused records; call it inside the chunk's transaction. COPY saves as much of this process's time, compared with INSERT, as
  * the causes cost.
  */
 export async function insertRejects(
-  { client }: Pick<Transaction, 'client'>,
-  loadId: number,
+  { client, db }: Transaction,
+  { loadId, fileRef }: RefusedFrom,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
 ): Promise<void> {
   if (rejects.length === 0) return;
+  const seal = await findSeal(db, fileRef);
   const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
-  const text = yielding(copyText(loadId, rejects, causeOf));
+  const text = yielding(copyText(loadId, rejects, causeOf, fileRef, seal));
   await pipeline(Readable.from(text, { objectMode: false }), sink);
 }
 
@@ -48,6 +57,7 @@ const copiedColumns = [
   'error_code',
   'message',
   'raw',
+  'sealed_in',
   'kind',
   'cause',
   'shape',
@@ -57,15 +67,18 @@ function* copyText(
   loadId: number,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
+  fileRef: string | null,
+  seal: ((clear: Uint8Array) => Buffer) | null,
 ): Generator<Buffer> {
+  const sealedIn = seal === null ? '\\N' : fileRef;
   for (let at = 0; at < rejects.length; at += rowsPerPiece) {
     const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
       const { row, line, byteOffset, column, code, message, raw } = reject;
       const { cause, shape } = causeOf(reject);
-      const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('hex');
+      const bytes = (seal?.(raw) ?? Buffer.from(raw.buffer, raw.byteOffset, raw.length)).toString('hex');
       const name = column === null ? '\\N' : copied(column);
       const place = `${loadId}\t${row}\t${line}\t${byteOffset}\t${name}`;
-      return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
+      return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${sealedIn}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
     });
     yield Buffer.from(lines.join(''));
   }
@@ -126,14 +139,15 @@ const rejectColumns = sql`
   column_name as column, error_code as code, message`;
 
 export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
-  const row = await db
+  const found = await db
     .selectFrom('load_rejects')
-    .select([...place, ...reason, 'raw'])
+    .select([...place, ...reason, 'raw', 'sealed_in as sealedIn'])
     .where((eb) => eb.and({ load_id: loadId, error_code: code as RejectCode }))
     .orderBy('row_number')
     .limit(1)
-    .executeTakeFirst();
-  return row ?? null;
+    .execute();
+  const [first] = await unseal(db, found);
+  return first ?? null;
 }
 
 export interface RejectsBounds {
@@ -150,6 +164,8 @@ export interface ReadRejects {
   readonly more: boolean;
 }
 
+type SealedReject = Reject & { readonly raw: Buffer; readonly sealedIn: string | null };
+
 /** The size of a row without its record. */
 const rowBytes = 512;
 
@@ -164,11 +180,12 @@ export async function readRejectsPage(
   { rows: limit, bytes, rawBytes }: RejectsBounds,
   cause: number | null = null,
 ): Promise<ReadRejects> {
+  const most = sql`(${rawBytes} + case when sealed_in is null then 0 else ${SEAL_BYTES} end)`;
   const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
-  const { rows } = await sql<ReadRejects['rejects'][number] & { found: number }>`
+  const { rows } = await sql<SealedReject & { isCut: boolean; found: number }>`
     select ${rejectColumns}, found,
-      octet_length(raw) > ${rawBytes} as "isCut",
-      substring(raw from 1 for ${rawBytes}) as raw
+      octet_length(raw) > ${most} as "isCut",
+      substring(raw from 1 for ${most}) as raw, sealed_in as "sealedIn"
     from (
       select *, count(*) over () as found,
         sum(least(octet_length(raw), ${rawBytes}) + ${rowBytes}) over (order by row_number)
@@ -185,7 +202,10 @@ export async function readRejectsPage(
     order by row_number
     limit ${limit}`.execute(db);
   return {
-    rejects: rows.map(({ found: _, ...reject }) => reject),
+    rejects: await unseal(
+      db,
+      rows.map(({ found: _, ...reject }) => reject),
+    ),
     more: (rows[0]?.found ?? 0) > rows.length,
   };
 }
@@ -196,11 +216,11 @@ export async function readRejectsOf(
   loadId: number,
   rows: readonly number[],
 ): Promise<Reject[]> {
-  const found = await sql<Reject>`
-    select ${rejectColumns}, raw
+  const found = await sql<SealedReject>`
+    select ${rejectColumns}, raw, sealed_in as "sealedIn"
     from load_rejects
     where load_id = ${loadId} and row_number = any(${rows}::bigint[])`.execute(db);
-  return found.rows;
+  return unseal(db, found.rows);
 }
 
 export async function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
