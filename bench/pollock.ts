@@ -86,6 +86,7 @@ async function load(
         keepsKeys: false,
         unflags: null,
         namesAliases: false,
+        hasSuppressions: false,
         recordKey: '',
         rules: null,
       },

@@ -54,6 +54,8 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_removal:
     '`removed` is neither true nor false, the record says more than that its profile is removed, or the load does not remove profiles: `removals=true`.',
   breaks_rule: 'A value, or the name of an event, breaks a rule of the environment: [rules](rules.md).',
+  suppressed:
+    'The person was deleted and is [kept out](deletion.md#keeping-a-person-out). The text of the record is not kept.',
   refused_by_database: 'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
   changed_since: 'An undo keeps this: somebody else has changed it after the undone job.',
 };

@@ -42,6 +42,7 @@ export const deletionJobDetail = component(
         'Other data removed so far.',
       ),
       purge_exports: flag('True if files of exports that may hold the IDs are removed too.'),
+      suppress: flag('True if records of the users are refused from then on.'),
       outcomes: object(
         { links: url('URL of the outcomes.', `${exampleJobUrl}/outcomes`) },
         'The outcome of each ID.',
@@ -102,3 +103,19 @@ export const deletionPreview = component(
   ),
 );
 export type DeletionPreview = Static<typeof deletionPreview.schema>;
+
+export const suppressionCount = component(
+  'SuppressionCount',
+  object({ count: count('Number of IDs whose records are refused.', 12) }, 'IDs that are kept out.'),
+);
+
+export const liftedSuppressions = component(
+  'LiftedSuppressions',
+  object(
+    {
+      lifted: count('Number of IDs whose records are taken again.', 1),
+      not_found: count('Number of IDs that were not kept out.', 0),
+    },
+    'The outcome of lifting suppressions.',
+  ),
+);

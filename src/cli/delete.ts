@@ -11,7 +11,7 @@ import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import type { Deletion } from '../postgres/stores/deletions.ts';
-import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
+import { defineCommand, flag, hidden, type Invocation, several, text } from './define-command.ts';
 import { CommandFailed, exitCodeOf, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
 import { readBytes } from './input-files.ts';
@@ -21,6 +21,8 @@ import { printable, printRecords } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const singular = { users: 'user', companies: 'company' } as const satisfies Record<Entity, string>;
+
+const suppressOption = flag('--suppress', 'keep them out: their records are refused from then on');
 
 function deleteEntity(entity: Entity, others: string) {
   return defineCommand({
@@ -34,6 +36,7 @@ function deleteEntity(entity: Entity, others: string) {
     options: {
       file: text('--file <path>', 'take ids from a file too, one a line; - reads standard input'),
       purgeExports: flag('--purge-exports', 'remove the files of all exports of the environment too'),
+      suppress: entity === 'users' ? suppressOption : hidden(suppressOption),
       yes: flag('--yes', 'do not ask; required without a terminal'),
     },
     environment: true,
@@ -44,24 +47,33 @@ that run, now or later, complete it.`,
     examples: [
       `sluice delete ${entity} 17 18`,
       `sluice delete ${entity} --file ids.txt --yes`,
+      ...(entity === 'users' ? ['sluice delete users 17 --suppress'] : []),
       `sluice delete ${entity} 17 --env staging --yes --json | jq .outcomes`,
     ],
     run: async (invocation) => {
       const { argument: given, flags } = invocation;
-      const { purgeExports } = flags;
+      const { purgeExports, suppress } = flags;
+      if (suppress && entity !== 'users') throw new UsageError('--suppress keeps users out, not companies.');
       const listed = flags.file === undefined ? [] : await readIdFile(flags.file);
       if (given.length + listed.length === 0) throw new UsageError('Name the ids, or --file PATH.');
       const ids = checkIds(entity, [...given, ...listed]);
-      if (!flags.yes && !(await confirm(invocation, entity, ids, purgeExports))) {
+      if (!flags.yes && !(await confirm(invocation, entity, ids, flags))) {
         throw new CommandFailed('Nothing was deleted.');
       }
       const stop = listenForStop();
       await withEnvironment(invocation, async (session) => {
         const { system, environmentId } = session;
-        const jobId = await requestDeletion(system, environmentId, entity, { ids, purgeExports }, null, {
-          requestId: null,
-          origin: { kind: 'command_line', name: null },
-        });
+        const jobId = await requestDeletion(
+          system,
+          environmentId,
+          entity,
+          { ids, purgeExports, suppress },
+          null,
+          {
+            requestId: null,
+            origin: { kind: 'command_line', name: null },
+          },
+        );
         await withWorkers(session, { entry: invocation.cli.entry, stop, tasks: 1 }, async () => {
           const seen = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
           await print(invocation, session, seen);
@@ -102,7 +114,7 @@ async function confirm(
   { terminal, env }: Invocation,
   entity: Entity,
   ids: readonly string[],
-  purgeExports: boolean,
+  { purgeExports, suppress }: { readonly purgeExports: boolean; readonly suppress: boolean },
 ): Promise<boolean> {
   if (!terminal.live || process.stdin.isTTY !== true) {
     throw new UsageError('There is no terminal to confirm this on: add --yes.');
@@ -111,7 +123,8 @@ async function confirm(
   terminal.inform(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
   const what = ids.length === 1 ? singular[entity] : entity;
   const exports = purgeExports ? ', and the files of all its exports' : '';
-  const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}? This cannot be undone. [y/N] `;
+  const out = suppress ? ', and keep them out' : '';
+  const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}${out}? This cannot be undone. [y/N] `;
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test((await asking.question(question)).trim());

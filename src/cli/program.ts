@@ -72,6 +72,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   inspect: async () => (await import('./inspect.ts')).inspect,
   export: async () => (await import('./export.ts')).exportData,
   delete: async () => (await import('./delete.ts')).deleteData,
+  suppressions: async () => (await import('./suppressions.ts')).suppressions,
   users: async () => (await import('./profiles.ts')).users,
   companies: async () => (await import('./profiles.ts')).companies,
   events: async () => (await import('./profiles.ts')).events,

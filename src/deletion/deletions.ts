@@ -80,60 +80,89 @@ function id(description: string) {
   return worded(ruledText, { says });
 }
 
-function bodyOf(entity: Entity) {
+function idsOf(entity: Entity) {
   const column = idColumn[entity];
   const item = Type.Object({ [column]: id('The same.') }, { additionalProperties: false });
   const items = worded(
     Type.Union([id('An id. A number stands for its digits, as in bulk data.'), item]),
     notAnId,
   );
-  const ids = worded(
-    Type.Array(items, { minItems: 1, maxItems: MAX_DELETION_IDS, description: 'The ids.' }),
-    {
-      says: (value, keyword) => {
-        if (keyword !== 'maxItems') return { message: `${entity} is an array of at least one id` };
-        const { length } = value as readonly unknown[];
-        const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${length}`;
-        return { code: 'too_many_records', message };
-      },
+  return worded(Type.Array(items, { minItems: 1, maxItems: MAX_DELETION_IDS, description: 'The ids.' }), {
+    says: (value, keyword) => {
+      if (keyword !== 'maxItems') return { message: `${entity} is an array of at least one id` };
+      const { length } = value as readonly unknown[];
+      const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${length}`;
+      return { code: 'too_many_records', message };
     },
-  );
+  });
+}
+
+function bodyOf(entity: Entity) {
   const purge = Type.Boolean({
     default: false,
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
   });
+  const suppress = Type.Boolean({
+    default: false,
+    description:
+      'Also keeps the users out: their records are refused as `suppressed` until the suppression is lifted.',
+  });
   return Type.Object(
-    { purge_exports: Type.Optional(worded(purge, 'purge_exports is true or false')), [entity]: ids },
+    {
+      purge_exports: Type.Optional(worded(purge, 'purge_exports is true or false')),
+      ...(entity === 'users' && { suppress: Type.Optional(worded(suppress, 'suppress is true or false')) }),
+      [entity]: idsOf(entity),
+    },
     { additionalProperties: false, description: `The ids of the ${entity} to delete.` },
   );
 }
 
 export const deletionBodies = { users: bodyOf('users'), companies: bodyOf('companies') };
 
+/** Ids of users, to be let in again. */
+export const liftingBody = Type.Object(
+  { users: idsOf('users') },
+  { additionalProperties: false, description: 'The ids to let in again.' },
+);
+
 const findProblems = {
   users: compileSchema(deletionBodies.users),
   companies: compileSchema(deletionBodies.companies),
 } as const satisfies Record<Entity, unknown>;
+const findLiftingProblems = compileSchema(liftingBody);
 
 interface DeletionRequest {
   /** Each once, in the order in which they came. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
+  readonly suppress: boolean;
 }
 
 /** @throws InputError with everything that is wrong: `invalid_json`, `missing_field`, `invalid_field`, `too_many_records`. */
-export function readDeletionRequest(entity: Entity, body: Buffer): DeletionRequest {
+export function readDeletionRequest(
+  entity: Entity,
+  body: Buffer,
+  problemsOf = findProblems[entity],
+): DeletionRequest {
   const { [entity]: given, ...others } = readObject(body);
   const items = Array.isArray(given) ? given.map(plain) : given;
   const asked = items === undefined || items === null ? others : { ...others, [entity]: items };
-  throwProblems(findProblems[entity](asked));
-  const { purge_exports: purge = false } = others as { readonly purge_exports?: boolean };
+  throwProblems(problemsOf(asked));
+  const { purge_exports: purgeExports = false, suppress = false } = others as {
+    readonly purge_exports?: boolean;
+    readonly suppress?: boolean;
+  };
   const column = idColumn[entity];
   const ids = (items as (string | Record<string, string>)[]).map((item) =>
     typeof item === 'string' ? item : (item[column] ?? ''),
   );
-  return { ids: [...new Set(ids)], purgeExports: purge };
+  return { ids: [...new Set(ids)], purgeExports, suppress };
+}
+
+/** The ids of a request to lift suppressions. @throws InputError */
+export function readLifting(body: Buffer): readonly string[] {
+  return readDeletionRequest('users', body, findLiftingProblems).ids;
 }
 
 /** Like `readDeletionRequest`, of ids that were not given as JSON. */
@@ -241,6 +270,7 @@ export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new
     counts,
     removed: found.removed,
     purge_exports: found.purgeExports,
+    suppress: found.suppress,
     outcomes: { links: `${item.links}/outcomes` },
     failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
     last_error: found.lastError,

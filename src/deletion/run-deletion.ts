@@ -11,6 +11,7 @@ import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
+import { waitForReaders } from '../load/undo/write-join.ts';
 import { type Database, earlierWritersEnded, inTransaction, markNow } from '../postgres/database.ts';
 import {
   type DeletionBatch,
@@ -53,8 +54,10 @@ export async function runDeletion(
   claim: TaskClaim,
   signal: AbortSignal,
 ): Promise<void> {
-  const work = await beginDeletion(context.db, claim);
+  const work = await inTransaction(context.pool, ({ db }) => beginDeletion(db, claim));
   if (work === null) throw new ConflictError(notOurs);
+  // Who began to write before the suppression ends before what they wrote is deleted; all others are refused.
+  if (work.suppress) await waitForReaders(context, signal);
   const attempt = startAttempt(context, claim, work, signal);
   // First, since an id of which there is nothing but archived events is one that was found.
   const archived = await eraseArchived(attempt);

@@ -16,6 +16,7 @@ export const errorCodes = {
   unknown_segment: 400,
   unknown_event_type: 400,
   breaks_rule: 400,
+  suppressed: 400,
   invalid_api_key: 401,
   insufficient_scope: 403,
   not_found: 404,
@@ -90,6 +91,10 @@ export function inputError(code: ErrorCode, message: string, details = ''): Inpu
 export function idempotencyConflict(): InputError {
   const message = 'this Idempotency-Key was used for another request in the last 24 hours';
   return inputError('idempotency_conflict', message, 'Idempotency-Key');
+}
+
+export function suppressedError(details = ''): InputError {
+  return inputError('suppressed', 'The person was deleted and is kept out', details);
 }
 
 /** Something outside is away (Postgres, queue, storage, disk); the same call may work later. */

@@ -13,13 +13,15 @@ export type Linking = 'add' | 'merge' | 'observe';
 /** A link that a record shows. */
 export type ShownLink = Link & { readonly linking: Linking };
 
-export type LinkOutcome = 'made' | 'known' | 'taken';
+export type LinkOutcome = 'made' | 'known' | 'taken' | 'suppressed';
 
 export interface KnownIdentities {
   /** Persons by alias, of the ids that links name. */
   readonly persons: ReadonlyMap<string, string>;
   /** The ids among them that have aliases. */
   readonly owners: ReadonlySet<string>;
+  /** The ids among them whose person is kept out. */
+  readonly suppressed?: ReadonlySet<string>;
 }
 
 /** An alias to be written. */
@@ -37,7 +39,10 @@ export interface Linked {
  * Follows links one after another. An id belongs to at most one person, who is no alias: a person who becomes an alias takes their
  * aliases along, so there are neither chains nor cycles.
  */
-export function link(links: readonly ShownLink[], { persons, owners }: KnownIdentities): Linked {
+export function link(
+  links: readonly ShownLink[],
+  { persons, owners, suppressed }: KnownIdentities,
+): Linked {
   const given = new Map<string, string>();
   const own = new Set(owners);
   const personOf = (id: string): string => {
@@ -45,6 +50,7 @@ export function link(links: readonly ShownLink[], { persons, owners }: KnownIden
     return next === undefined ? id : personOf(next);
   };
   const outcomes = links.map(({ alias, userId, linking }): LinkOutcome => {
+    if (suppressed?.has(alias) || suppressed?.has(userId)) return 'suppressed';
     const [from, to] = [personOf(alias), personOf(userId)];
     if (from === to) return 'known';
     const isTaken = from !== alias || (linking === 'observe' && own.has(alias));

@@ -30,6 +30,7 @@ export const rejectCodes = [
   'invalid_date',
   'invalid_removal',
   'breaks_rule',
+  'suppressed',
   'refused_by_database',
   'changed_since',
 ] as const;

@@ -1,6 +1,6 @@
 /**
  * The permissions of a key. `ingest`: single records; `import`: files and arrays; `export`: exports; `read`: profiles, events, jobs and lookups;
- * `delete`: deletions.
+ * `delete`: deletions, and letting suppressed users in again.
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 

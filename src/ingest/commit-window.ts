@@ -11,7 +11,7 @@ import {
 } from '../domain/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import type { Span, Tracing } from '../telemetry/tracing.ts';
-import { refused } from './records.ts';
+import { PersonsKeptOut, refused } from './records.ts';
 
 export interface CommitWindowOptions<T> {
   /** Writes all of them, in this order, or none; resolves when they are committed. */
@@ -162,7 +162,8 @@ export class CommitWindow<T extends Sized> {
     try {
       await this.#traced(window, () => this.#write(window.map(({ record }) => record)));
     } catch (error) {
-      if (!isDataError(error)) for (const { reject } of window) reject(error);
+      if (error instanceof PersonsKeptOut) await this.#commitOthers(window, error);
+      else if (!isDataError(error)) for (const { reject } of window) reject(error);
       else if (window.length === 1) window[0]?.reject(refused(error));
       else await this.#commitHalves(window);
       return;
@@ -178,6 +179,13 @@ export class CommitWindow<T extends Sized> {
     const [parent = null, ...links] = window.flatMap(({ span }) => span ?? []).slice(0, MAX_WINDOW_LINKS);
     const attributes = { 'sluice.records': window.length };
     return tracing.span('commit window', { kind: 'internal', parent, links, attributes }, write);
+  }
+
+  async #commitOthers(window: readonly Waiting<T>[], error: PersonsKeptOut): Promise<void> {
+    const isRefused = ({ record }: Waiting<T>): boolean => error.records.has(record);
+    for (const { reject } of window.filter(isRefused)) reject(refused(error));
+    const others = window.filter((each) => !isRefused(each));
+    if (others.length > 0) await this.#commit(others);
   }
 
   /** Some record is one that Postgres refuses although it passed our checks. It must fail alone. */

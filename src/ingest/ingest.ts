@@ -3,6 +3,7 @@
  * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
  * write it. Promise: a request is acknowledged after its commit.
  */
+import { inputError } from '../domain/errors.ts';
 import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
@@ -18,6 +19,7 @@ import {
   type IngestContext,
   type IngestEntity,
   type ItemRecord,
+  PersonsKeptOut,
   type RecordWriter,
   refused,
   type UserRecord,
@@ -181,7 +183,8 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
   const { environmentId, bytes } = item.record;
   const batch = new PendingBatch(environmentId, { items: [item], rejected: [] }, bytes);
   await batches.submit(batch);
-  if (batch.answer.accepted === 0) throw refused(null);
+  const [rejected] = batch.answer.rejected;
+  if (rejected !== undefined) throw inputError(rejected.error_code, rejected.message);
 }
 
 /** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */
@@ -203,7 +206,7 @@ async function once<Item extends ItemRecord, Rows>(
       });
     });
   } catch (error) {
-    throw isDataError(error) ? refused(error) : error;
+    throw error instanceof PersonsKeptOut || isDataError(error) ? refused(error) : error;
   }
 }
 

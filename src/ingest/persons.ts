@@ -1,9 +1,10 @@
 import type { ShownLink } from '../domain/identities.ts';
 import { MAX_WINDOW_RETRIES } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { isAliasMet } from '../postgres/sqlstate.ts';
+import { isAliasMet, isSuppressionMet } from '../postgres/sqlstate.ts';
 import { findPersons, writeShownLinks } from '../postgres/stores/aliases.ts';
-import type { IngestContext } from './records.ts';
+import { findSuppressed } from '../postgres/stores/suppressions.ts';
+import { type IngestContext, PersonsKeptOut } from './records.ts';
 
 interface OfEnvironment {
   readonly environmentId: number;
@@ -12,6 +13,7 @@ interface OfEnvironment {
 /**
  * Gives records to the persons whom their ids belong to. An environment without aliases costs nothing: only when a statement refuses a
  * record because its id is an alias are the aliases of that environment looked up, and the statement, which was rolled back, done again.
+ * Suppressions are looked up when a statement refuses a record because of one.
  */
 export class Persons {
   readonly #pool: IngestContext['pool'];
@@ -23,17 +25,21 @@ export class Persons {
     this.#db = db;
   }
 
-  /** Writes records, all or none, as records of their persons. */
+  /** Writes records, all or none, as records of their persons. @throws PersonsKeptOut */
   async writing<T extends OfEnvironment>(
     records: readonly T[],
     write: (records: readonly T[]) => Promise<void>,
   ): Promise<void> {
     for (let retries = 0; ; retries++) {
+      const own = await this.resolve(records);
       try {
-        return await write(await this.resolve(records));
+        return await write(own);
       } catch (error) {
-        if (!isAliasMet(error) || retries === MAX_WINDOW_RETRIES) throw error;
-        for (const { environmentId } of records) this.#aliased.add(environmentId);
+        if (!isAliasMet(error) && !isSuppressionMet(error)) throw error;
+        const keptOut = isAliasMet(error) ? [] : await this.#findKeptOut(own);
+        if (keptOut.length > 0) throw new PersonsKeptOut(new Set(keptOut.map((at) => records[at])), error);
+        if (retries === MAX_WINDOW_RETRIES) throw error;
+        if (isAliasMet(error)) for (const { environmentId } of records) this.#aliased.add(environmentId);
       }
     }
   }
@@ -41,17 +47,23 @@ export class Persons {
   async resolve<T extends OfEnvironment>(records: readonly T[]): Promise<readonly T[]> {
     if (this.#aliased.size === 0) return records;
     const persons = new Map<number, ReadonlyMap<string, string>>();
-    for (const environmentId of new Set(records.map((record) => record.environmentId))) {
-      if (!this.#aliased.has(environmentId)) continue;
-      const ids = records.flatMap((record) =>
-        record.environmentId === environmentId && 'userId' in record ? [String(record.userId)] : [],
-      );
-      persons.set(environmentId, await findPersons(this.#db, environmentId, [...new Set(ids)]));
-    }
+    for (const [environmentId, ids] of idsByEnvironment(records))
+      if (this.#aliased.has(environmentId))
+        persons.set(environmentId, await findPersons(this.#db, environmentId, ids));
     return records.map((record) => {
-      const userId = 'userId' in record && persons.get(record.environmentId)?.get(String(record.userId));
+      const userId = persons.get(record.environmentId)?.get(idOf(record) ?? '');
       return userId ? { ...record, userId } : record;
     });
+  }
+
+  /** Returns the places of the records whose persons are kept out. */
+  async #findKeptOut(records: readonly OfEnvironment[]): Promise<number[]> {
+    const suppressed = new Map<number, ReadonlySet<string>>();
+    for (const [environmentId, ids] of idsByEnvironment(records))
+      suppressed.set(environmentId, await findSuppressed(this.#db, environmentId, ids));
+    const isKeptOut = (record: OfEnvironment) =>
+      suppressed.get(record.environmentId)?.has(idOf(record) ?? '') === true;
+    return records.flatMap((record, at) => (isKeptOut(record) ? [at] : []));
   }
 
   /** Makes the aliases that records show, before the records are written: they may stay if that fails. */
@@ -59,4 +71,19 @@ export class Persons {
     await inTransaction(this.#pool, ({ db }) => writeShownLinks(db, environmentId, links));
     this.#aliased.add(environmentId);
   }
+}
+
+const idOf = (record: OfEnvironment): string | null => ('userId' in record ? String(record.userId) : null);
+
+/** The ids of users that records name, each once. */
+function idsByEnvironment(records: readonly OfEnvironment[]): Map<number, string[]> {
+  const ids = new Map<number, Set<string>>();
+  for (const record of records) {
+    const id = idOf(record);
+    if (id === null) continue;
+    const known = ids.get(record.environmentId);
+    if (known === undefined) ids.set(record.environmentId, new Set([id]));
+    else known.add(id);
+  }
+  return new Map(Array.from(ids, ([environmentId, some]) => [environmentId, [...some]]));
 }

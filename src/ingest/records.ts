@@ -1,8 +1,9 @@
 import type pg from 'pg';
-import { type InputError, inputError } from '../domain/errors.ts';
+import { type InputError, inputError, suppressedError } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
+import { isSuppressionMet } from '../postgres/sqlstate.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
 
@@ -94,7 +95,21 @@ export interface IngestMetrics {
 
 /** Explains a record to its caller that passed our checks and that PostgreSQL refuses. */
 export function refused(cause: unknown): InputError {
-  const error = inputError('invalid_metadata_value', 'The database cannot store this record');
+  const error =
+    cause instanceof PersonsKeptOut || isSuppressionMet(cause)
+      ? suppressedError()
+      : inputError('invalid_metadata_value', 'The database cannot store this record');
   error.cause = cause;
   return error;
+}
+
+/** Nothing was written, because the persons of these records are kept out; the others may be written without them. */
+export class PersonsKeptOut extends Error {
+  override readonly name = 'PersonsKeptOut';
+  readonly records: ReadonlySet<unknown>;
+
+  constructor(records: ReadonlySet<unknown>, cause: unknown) {
+    super('persons of the records are kept out', { cause });
+    this.records = records;
+  }
 }

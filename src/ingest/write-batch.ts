@@ -13,6 +13,7 @@ import {
   type EventRecord,
   type Idempotency,
   type IngestContext,
+  PersonsKeptOut,
   type RecordWriter,
   refused,
   type UserRecord,
@@ -99,13 +100,20 @@ export class BatchWriter {
     this.#events = eventWriter(context);
   }
 
-  /** All, or none. Of a single batch the items that the database refuses are taken out of it, and all others are written. */
+  /** All, or none, without the items of persons who are kept out. Of a single batch the items that the database refuses are taken out of it, and all others are written. */
   async write(batches: readonly PendingBatch[]): Promise<void> {
     const [batch, ...others] = batches;
     if (batch === undefined) return;
     try {
       await this.#writeOnce(batches);
     } catch (error) {
+      if (error instanceof PersonsKeptOut) {
+        for (const each of batches) {
+          const refusedItems = each.items.filter(({ record }) => error.records.has(record));
+          each.reject(new Map(refusedItems.map((item) => [item, error])));
+        }
+        return this.write(batches);
+      }
       if (!isDataError(error) || others.length > 0 || batch.items.length === 0) throw error;
       batch.reject(await this.#findRefused(batch.items));
       await this.#writeOnce(batches);

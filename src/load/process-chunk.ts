@@ -12,7 +12,7 @@ import {
 import type { Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
-import { inTransaction, type Transaction } from '../postgres/database.ts';
+import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
 import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
@@ -28,6 +28,7 @@ import {
 import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
 import { addFindings } from '../postgres/stores/rules.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
+import { findSuppressed } from '../postgres/stores/suppressions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -37,7 +38,7 @@ import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
+import { type ChunkReader, createChunkReader, type FindSuppressed, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { applyPatch } from './undo/apply-patch.ts';
 
@@ -60,6 +61,11 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   }
 }
 
+/** Looks ids up in an environment that has suppressions. The deletions that add them wait for the load, so all chunks see the same. */
+function suppressionsOf(db: Database, { environmentId, hasSuppressions }: LoadSource): FindSuppressed | null {
+  return hasSuppressions ? (ids) => findSuppressed(db, environmentId, ids) : null;
+}
+
 interface DoneChunk extends LoadProgress {
   /** The load, if it was completed with its only chunk. */
   readonly completed: CompletedLoad | null;
@@ -71,7 +77,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
   if (isPatch(source.type)) return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
-    const reader = createChunkReader(source, context.files, rows);
+    const reader = createChunkReader(source, context.files, rows, suppressionsOf(db, source));
     if (source.pass === 'validate') {
       await reader.read(chunk, { hasDigests: false });
       return keepRejects(context, source, claim, countRejects(source, chunk, rows));

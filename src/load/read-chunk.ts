@@ -26,12 +26,15 @@ const worthwhileShare = 8;
 /** The most chunks that are read without asking before one is asked about again. */
 const maxNotAsked = 64;
 
-export interface ReadScope extends Omit<ChunkScope, 'origin'> {
+export interface ReadScope extends Omit<ChunkScope, 'origin' | 'suppressed'> {
   /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
   /** Rows bear the digests of their records; by default they do. */
   readonly hasDigests?: boolean;
 }
+
+/** Returns those of the ids, a text[] in binary, whose users are kept out. */
+export type FindSuppressed = (ids: Buffer) => Promise<ReadonlySet<string>>;
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 export interface ChunkReader {
@@ -39,11 +42,15 @@ export interface ChunkReader {
   read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
 }
 
-/** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
+/**
+ * Without `findSuppressed` the caller knows which records are refused. Throws `InputError` if the header and the map do not fit together
+ * (found out before a load is accepted).
+ */
 export function createChunkReader(
   source: LoadSource,
   files: Pick<FileStore, 'readRange'>,
   rows = new Rows(),
+  findSuppressed: FindSuppressed | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.stage = source.rules === null ? null : compileRules(source.rules);
@@ -51,22 +58,28 @@ export function createChunkReader(
   const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
+  const map = async (chunk: ChunkRange, bytes: Buffer, scope: ReadScope & ChunkScope): Promise<void> => {
+    rows.reset({ ...scope, origin: source });
+    rows.bytes = bytes;
+    rows.digests.open(bytes, scope.hasDigests === false ? null : key);
+    if (scope.findUnchanged !== undefined && key !== null) {
+      parser.offerUnchanged(bytes);
+      await scope.findUnchanged(rows.unchanged);
+    }
+    if (chunk.oversized) rejectOversized(rows, chunk, bytes);
+    else await breathing(parser.read(chunk, bytes));
+  };
   return {
     rows,
-    async read(chunk, scope) {
-      rows.reset({ ...scope, origin: source });
+    async read(chunk, scope = {}) {
       const end = chunk.oversized
         ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
         : chunk.byteEnd;
       const bytes = await files.readRange(fileRef, chunk.byteStart, end);
-      rows.bytes = bytes;
-      rows.digests.open(bytes, scope?.hasDigests === false ? null : key);
-      if (scope?.findUnchanged !== undefined && key !== null) {
-        parser.offerUnchanged(bytes);
-        await scope.findUnchanged(rows.unchanged);
-      }
-      if (chunk.oversized) rejectOversized(rows, chunk, bytes);
-      else await breathing(parser.read(chunk, bytes));
+      await map(chunk, bytes, scope);
+      const keptOut = await findSuppressed?.(rows.userIds());
+      if (keptOut !== undefined && keptOut.size > 0)
+        await map(chunk, bytes, { ...scope, suppressed: rows.recordsOf(keptOut) });
       if (rows.records.count !== chunk.rowCount) {
         throw new Fault(
           `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,

@@ -36,7 +36,7 @@ export class CsvPresetRows {
     this.#chunk.index(bytes);
     for (let record = 0; record < records.count; record++) {
       if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
-      const reason = this.#readRecord(record);
+      const reason = this.#rows.refusalOf(record) ?? this.#readRecord(record);
       if (reason !== null) rejects.push(records.reject(record, reason, chunk, bytes));
     }
   }

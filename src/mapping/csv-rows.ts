@@ -97,13 +97,15 @@ export class CsvRows {
 
   /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
-    const { unchanged, records, rejects } = this.#rows;
+    const rows = this.#rows;
+    const { unchanged, records, rejects } = rows;
     if (this.#indexed !== bytes) this.#chunk.index(bytes);
     this.#indexed = null;
     this.#writer.reset();
     for (let record = 0; record < records.count; record++) {
       if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
-      const reason = unchanged.has(record) ? this.#pass(record) : this.#readRecord(record);
+      const reason =
+        rows.refusalOf(record) ?? (unchanged.has(record) ? this.#pass(record) : this.#readRecord(record));
       if (reason === null) continue;
       const reject = records.reject(record, reason, chunk, bytes);
       rejects.push(locateReject(reject, this.#plan.roles, this.#header.columns));

@@ -110,6 +110,11 @@ export class DatedRows {
     }
   }
 
+  /** The record that row `row` came from. */
+  recordOf(row: number): number {
+    return this.#records[row] ?? -1;
+  }
+
   /** Row `row` as COPY reads it. */
   line(row: number): Buffer {
     return this.#bytes.subarray(row === 0 ? 0 : this.#ends[row - 1], this.#ends[row]);

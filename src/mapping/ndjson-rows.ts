@@ -39,9 +39,11 @@ export class NdjsonRows {
       if (!scanner.blank) {
         const record = this.#rows.records.add(start, scanner.contentEnd, line);
         if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
-        const reason = this.#rows.unchanged.has(record)
-          ? null
-          : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8);
+        const reason =
+          this.#rows.refusalOf(record) ??
+          (this.#rows.unchanged.has(record)
+            ? null
+            : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8));
         if (reason !== null) this.#rows.rejects.push(this.#rows.records.reject(record, reason, chunk, bytes));
       }
       line += scanner.lines;

@@ -23,6 +23,7 @@ import { UnchangedRecords } from './unchanged-records.ts';
  * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
  */
 
+const TAB = 9;
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
@@ -60,6 +61,8 @@ export class Rows {
   namesCompanies = false;
   #isDated = false;
   rejects: Reject[] = [];
+  /** Records whose users are kept out, with the kinds that they name: they are refused unread. */
+  #suppressed: ReadonlyMap<number, RecordKind | null> = noRecords;
   /** Links that accepted records show. */
   links: ShownLink[] = [];
   /** Properties without a name, which were left out. */
@@ -68,8 +71,15 @@ export class Rows {
   bytes: Buffer = Buffer.alloc(0);
 
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
-  reset({ stamp = null, origin = noOrigin, counter = null, isDated = false }: ChunkScope = {}): void {
+  reset({
+    stamp = null,
+    origin = noOrigin,
+    counter = null,
+    isDated = false,
+    suppressed = noRecords,
+  }: ChunkScope = {}): void {
     this.#isDated = isDated;
+    this.#suppressed = suppressed;
     this.records.reset();
     this.digests.close();
     this.unchanged.reset();
@@ -95,6 +105,32 @@ export class Rows {
     this.bytes = Buffer.alloc(0);
     this.digests.close();
     this.unchanged.reset();
+  }
+
+  /** Returns why the record is refused whatever it holds, or null. */
+  refusalOf(record: number): Reason | null {
+    const kind = this.#suppressed.get(record);
+    if (kind === undefined) return null;
+    if (kind !== null) this.kinds.set(record, kind);
+    return keptOut;
+  }
+
+  /** Returns the records of these users, with the kinds that they name, as `reset` takes them. Call it before `complete`. */
+  recordsOf(ids: ReadonlySet<string>): ReadonlyMap<number, RecordKind | null> {
+    const found = new Map<number, RecordKind | null>();
+    const look = (line: Buffer, start: number, record: number): void => {
+      const id = unescapeCopy(line.toString('latin1', start, line.indexOf(TAB, start)));
+      if (ids.has(fromByteString(id))) found.set(record, this.kinds.of(record));
+    };
+    const { users, events } = this;
+    const dated = this.dated.users;
+    for (let row = 0; row < users.rows; row++) look(users.content(row), 0, users.recordOf(row));
+    for (let row = 0; row < dated.rows; row++) look(dated.line(row), 0, dated.recordOf(row));
+    for (let row = 0; row < events.rows; row++) {
+      const line = events.line(row);
+      look(line, line.indexOf(TAB) + 1, events.recordOf(row));
+    }
+    return found;
   }
 
   /** To be called once, when all rows are there. If any profile is dated, all go that way. */
@@ -183,7 +219,18 @@ export interface ChunkScope {
   readonly counter?: IdCounter | null;
   /** Profiles go the dated way, whether one has a time or not. */
   readonly isDated?: boolean;
+  /** Records that are refused because their users are kept out; see `recordsOf`. */
+  readonly suppressed?: ReadonlyMap<number, RecordKind | null>;
 }
+
+const noBytes = new Uint8Array(0);
+const noRecords: ReadonlyMap<number, RecordKind | null> = new Map();
+
+const keptOut: Reason = {
+  code: 'suppressed',
+  message: 'the person was deleted and is kept out',
+  column: 'user_id',
+};
 
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
 
@@ -258,7 +305,10 @@ export class RecordIndex {
       row: chunk.firstRow + record,
       line: chunk.firstLine + (this.lines[record] ?? 0),
       byteOffset: chunk.byteStart + start,
-      raw: Uint8Array.prototype.slice.call(bytes, start, cut ? start + MAX_REJECT_RAW_BYTES : end),
+      raw:
+        reason === keptOut
+          ? noBytes
+          : Uint8Array.prototype.slice.call(bytes, start, cut ? start + MAX_REJECT_RAW_BYTES : end),
     };
   }
 }

@@ -186,6 +186,7 @@ export interface DB {
     request_id: string | null;
     started_at: Date | null;
     status: Generated<string>;
+    suppress: Generated<boolean>;
   };
   environments: {
     allowed_origins: Generated<string[]>;
@@ -677,6 +678,15 @@ export interface DB {
     created_at: Generated<Date>;
     purpose: string;
     secret: Buffer;
+  };
+  suppression_keys: {
+    environment_id: number;
+    secret: Buffer;
+  };
+  suppressions: {
+    environment_id: number;
+    id_hash: Buffer;
+    suppressed_at: Generated<Date>;
   };
   survey_modules: {
     key: string;

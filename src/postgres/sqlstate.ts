@@ -95,12 +95,16 @@ export function isDeadlock(error: unknown): boolean {
 
 /** Tells whether a record was refused because its id has become an alias since it was looked up. */
 export function isAliasMet(error: unknown): boolean {
-  return (
-    codeOf(error) === '40001' &&
-    error instanceof Error &&
-    'constraint' in error &&
-    error.constraint === 'aliases_pkey'
-  );
+  return codeOf(error) === '40001' && constraintOf(error) === 'aliases_pkey';
+}
+
+/** Tells whether a record was refused because its person is kept out. */
+export function isSuppressionMet(error: unknown): boolean {
+  return codeOf(error) === '23000' && constraintOf(error) === 'suppressions_pkey';
+}
+
+function constraintOf(error: unknown): unknown {
+  return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 
 /** Tells whether a row has no partition. A broken check constraint has the same code. */

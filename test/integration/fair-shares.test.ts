@@ -185,7 +185,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
       db,
     );
     await startLane(t.system, greedy);
-    await requestDeletion(t.system, other, 'users', { ids: ['u'], purgeExports: false });
+    await requestDeletion(t.system, other, 'users', { ids: ['u'], purgeExports: false, suppress: false });
     t.startWorker();
     await waitFor('the deletion of the other', async () => (await done('deletions', other)) === 1, {
       everyMs: 1,

@@ -21,10 +21,10 @@ export async function acceptDeletion(
   environmentId: number,
   entity: Entity,
   ids: readonly string[],
-  options: { readonly purgeExports?: boolean } = {},
+  options: { readonly purgeExports?: boolean; readonly suppress?: boolean } = {},
 ): Promise<ManualDeletion> {
   const quiet = withoutQueue(base);
-  const request = { ids, purgeExports: options.purgeExports ?? false };
+  const request = { ids, purgeExports: false, suppress: false, ...options };
   const jobId = await requestDeletion(quiet, environmentId, entity, request);
   const look = () => requireDeletion(quiet, environmentId, jobId);
   await startLane(quiet, environmentId);

@@ -79,6 +79,7 @@ describe('the ids of a deletion', () => {
     expect(read('{"users":["u1",3,{"user_id":12345678901234567890},"u1"],"purge_exports":true}')).toEqual({
       ids: ['u1', '3', '12345678901234567890'],
       purgeExports: true,
+      suppress: false,
     });
   });
 

@@ -27,7 +27,7 @@ const addOne = route({
     },
   },
   answer: { status: 202, description: 'The alias counts from now on.', schema: madeAlias.ref },
-  refuses: ['alias_taken'],
+  refuses: ['alias_taken', 'suppressed'],
   handle: async ({ system, request, environment, params, body }) => {
     if (params.user_id.trim() === '') throw noSuchProfile('users', params.user_id);
     const asked = { jobId: uuidv7(), requestId: request.id, origin: callerOrigin(request) };

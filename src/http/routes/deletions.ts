@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { deletionPreview, outcomePage } from '../../api/deletion.ts';
+import { deletionPreview, liftedSuppressions, outcomePage, suppressionCount } from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
 import { renderJob } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
@@ -7,8 +7,10 @@ import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import {
   deletionBodies,
   exportOutcomes,
+  liftingBody,
   listOutcomes,
   readDeletionRequest,
+  readLifting,
   renderOutcome,
   requestDeletion,
   requireDeletion,
@@ -17,11 +19,13 @@ import { type Entity, entities } from '../../domain/entity.ts';
 import { MAX_INTEGER } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
+import { countSuppressions, findSuppressed, liftSuppressions } from '../../postgres/stores/suppressions.ts';
 import { answerRows, rowQuery } from '../job-rows.ts';
 import { pageBytes } from '../page.ts';
 import { bodyHeaders, jobParameters, readIdempotency } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const texts = {
@@ -50,7 +54,7 @@ const deleteProfiles = (entity: Entity): Route =>
     at: `DELETE /v1/${entity}`,
     operationId: texts[entity].deletes,
     summary: `Delete ${entity}`,
-    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back. A deletion cannot be cancelled.`,
+    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back${entity === 'users' ? ', unless `suppress` keeps them out' : ''}. A deletion cannot be cancelled.`,
     access: 'delete',
     bodyKind: 'deletion',
     headers: bodyHeaders,
@@ -140,7 +144,49 @@ const outcomes = route({
   handle: (call) => call.own(call),
 });
 
+const showSuppressions = route({
+  at: 'GET /v1/suppressions',
+  operationId: 'countSuppressions',
+  summary: 'Count the users who are kept out',
+  description:
+    'Counts the IDs that deletions with `suppress` keep out. Only hashes of them are stored, so they cannot be listed; `user_id` asks about one.',
+  access: 'read',
+  query: lenientQuery({
+    user_id: Type.Optional(Type.String({ description: 'Count only this ID: 1 if it is kept out, else 0.' })),
+  }),
+  answer: { description: 'The number.', schema: suppressionCount.ref },
+  handle: async ({ system: { reader }, environment, query: { user_id: id } }) => ({
+    count:
+      id === undefined
+        ? await countSuppressions(reader.db, environment)
+        : (await findSuppressed(reader.db, environment, [id])).size,
+  }),
+});
+
+const lift = route({
+  at: 'DELETE /v1/suppressions',
+  operationId: 'liftSuppressions',
+  summary: 'Let users in again',
+  description: 'Lifts the suppression of these IDs: later records of them are taken. Brings nothing back.',
+  access: 'delete',
+  bodyKind: 'deletion',
+  content: {
+    'application/json': withExamples(liftingBody, {
+      ids: { summary: 'One of them', value: { users: ['u1'] } },
+    }),
+  },
+  answer: { description: 'The outcome.', schema: liftedSuppressions.ref },
+  refuses: ['too_many_records'],
+  handle: async ({ system, request, environment }) => {
+    const ids = readLifting(bodyBytes(request));
+    const lifted = await liftSuppressions(system.db, environment, ids);
+    return { lifted, not_found: ids.length - lifted };
+  },
+});
+
 export const deletionRoutes: readonly Route[] = [
   ...entities.flatMap((entity) => [deleteProfiles(entity), preview(entity)]),
   outcomes,
+  showSuppressions,
+  lift,
 ];

@@ -57,7 +57,7 @@ const refusal = {
 };
 const ofRecords = [
   ...(['invalid_json', 'missing_field', 'invalid_field'] as const),
-  ...(['unknown_event_type', 'invalid_date', 'invalid_metadata_value', 'breaks_rule'] as const),
+  ...(['unknown_event_type', 'invalid_date', 'invalid_metadata_value', 'breaks_rule', 'suppressed'] as const),
 ];
 
 function productRoute([at, product, adds = {}]: ProductRoute): Route {

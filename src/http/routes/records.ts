@@ -104,7 +104,7 @@ const takesCalls = {
       content: { 'application/json': { schema: object({ success: flag('Always true.', true) }) } },
     },
   },
-  refuses: ['invalid_date', 'unknown_event_type'],
+  refuses: ['invalid_date', 'unknown_event_type', 'suppressed'],
 } as const;
 
 const identify = recordRoute({

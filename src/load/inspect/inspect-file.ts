@@ -240,6 +240,7 @@ function sourceOf(
     keepsKeys: false,
     unflags: null,
     namesAliases: false,
+    hasSuppressions: false,
     recordKey: '',
     rules,
   };

@@ -1,5 +1,5 @@
 import type { MadeAlias } from '../../api/alias.ts';
-import { inputError } from '../../domain/errors.ts';
+import { inputError, suppressedError } from '../../domain/errors.ts';
 import type { Link } from '../../domain/identities.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { findPerson, type JoinRequest, writeLinks } from '../../postgres/stores/aliases.ts';
@@ -8,7 +8,7 @@ import { startLaneSoon } from '../end-load.ts';
 
 /**
  * Makes an id the alias of a user, and queues the job that moves what is stored under it.
- * @throws InputError `alias_taken` if it belongs to another person who may not be merged.
+ * @throws InputError `alias_taken` if it belongs to another person who may not be merged; `suppressed` if one of the ids is kept out.
  */
 export async function addAlias(
   context: LoadContext,
@@ -24,6 +24,7 @@ export async function addAlias(
       const message = 'The alias belongs to another person; merge both persons with merge=true';
       throw inputError('alias_taken', message, `alias: ${link.alias}`);
     }
+    if (outcomes[0] === 'suppressed') throw suppressedError(`alias: ${link.alias}`);
     const userId = await findPerson(db, environmentId, link.userId);
     return { user_id: userId, alias: link.alias, is_new: outcomes[0] === 'made', job_id: jobId };
   });

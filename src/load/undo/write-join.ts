@@ -41,8 +41,8 @@ const nothingUndone = {
   known: new Map(),
 };
 
-/** Waits until all have ended who may write without knowing the aliases: from then on nothing comes under them. */
-async function waitForReaders({ db }: LoadContext, signal: AbortSignal): Promise<void> {
+/** Waits until all have ended who may write without knowing the aliases and suppressions: from then on nothing comes under them. */
+export async function waitForReaders({ db }: LoadContext, signal: AbortSignal): Promise<void> {
   const until = performance.now() + MAX_JOIN_WAIT_MS;
   for (let left = await readersOfAliases(db); left.length > 0; left = await readersOfAliases(db, left)) {
     if (performance.now() > until) throw new TransientError('a transaction that writes records does not end');

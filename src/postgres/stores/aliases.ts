@@ -8,6 +8,7 @@ import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { lockAliases } from './joins.ts';
 import { insertPatch, loadOf } from './loads.ts';
+import { findSuppressed } from './suppressions.ts';
 
 /*
  * Aliases: ids that belong to another user. A transaction that writes records looks up aliases under a lock (`namesAliases`, the
@@ -50,7 +51,8 @@ export async function writeLinks(
     db,
   );
   const owners = new Set(rows.map(({ id }) => id));
-  const { outcomes, aliases } = link(links, { persons, owners });
+  const suppressed = await findSuppressed(db, environmentId, ids);
+  const { outcomes, aliases } = link(links, { persons, owners, suppressed });
   if (aliases.length === 0) return { outcomes, jobId: null };
   const join = await queueJoin(db, environmentId, job);
   await sql`

@@ -11,7 +11,9 @@ import {
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { allIdsOf } from './aliases.ts';
+import { lockAliases } from './joins.ts';
 import { aheadInLane } from './lanes.ts';
+import { suppressIds } from './suppressions.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
 import { leaseFor } from './workers.ts';
 
@@ -23,17 +25,15 @@ export interface NewDeletion extends JobIdentity {
   readonly entity: Entity;
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
+  readonly suppress: boolean;
 }
 
 /** Queues a deletion in its lane. Call it in the transaction that holds the lane's lock. */
-export async function insertDeletion(
-  db: Database,
-  { jobId, requestId, origin, environmentId, entity, ids, purgeExports }: NewDeletion,
-): Promise<void> {
+export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
     .values({
-      ...snake({ jobId, requestId, environmentId, entity, purgeExports, idsRequested: ids.length }),
+      ...snake({ ...deletion, idsRequested: ids.length }),
       ...originColumns(origin),
     })
     .returning('deletion_id')
@@ -56,14 +56,17 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
+/** Begins a deletion, or takes it over. Call it in a transaction: an id becomes an alias of a suppressed person before it, or never. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
+  await lockAliases(db, claim.environmentId);
   await addAliases(db, claim);
   const row = await db
     .updateTable('deletions')
     .set({ attempts: claim.attempt })
     .where((eb) => eb.and({ deletion_id: claim.subjectId, status: 'processing' }))
-    .returning(camel('entity', 'purge_exports'))
+    .returning(camel('entity', 'purge_exports', 'suppress'))
     .executeTakeFirst();
+  if (row?.suppress) await suppressIds(db, claim);
   return row ?? null;
 }
 
@@ -174,7 +177,7 @@ export async function readDeletions(db: Database, environmentId: number, jobIds:
   if (jobIds.length === 0) return [];
   const rows = await db
     .selectFrom('deletions')
-    .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports'))
+    .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports', 'suppress'))
     .select(camel('accepted_at', 'started_at', 'ended_at', 'attempts', 'failure_code', 'failure_message'))
     .select([counts, removed, lastError])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('deletions').as('ahead')))

@@ -97,7 +97,7 @@ function copied(text: string): string {
   return text.toWellFormed().replace(/[\\\t\n\r\0]/g, (found) => copyEscapes[found] ?? found);
 }
 
-/** Returns the chunk's rows that the database refused, though they had passed all checks. */
+/** Returns the chunk's rows that were refused though they had passed the checks of mapping. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -106,7 +106,8 @@ export async function readRefusedRows(
   const rows = await db
     .selectFrom('load_rejects')
     .select('row_number')
-    .where((eb) => eb.and({ load_id: loadId, error_code: 'refused_by_database' }))
+    .where('load_id', '=', loadId)
+    .where('error_code', 'in', ['refused_by_database', 'suppressed'])
     .where('row_number', '>=', firstRow)
     .where('row_number', '<', firstRow + rowCount)
     .execute();

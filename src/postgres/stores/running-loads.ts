@@ -62,6 +62,9 @@ export async function readLoadSource(db: Database, loadId: number) {
       end`.as('removals'),
       sql<string | null>`loads.source_options ->> 'companyFrom'`.as('companyFrom'),
       'loads.source_options as options',
+      sql<boolean>`exists (
+        select 1 from suppression_keys k where k.environment_id = loads.environment_id
+      )`.as('hasSuppressions'),
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();

@@ -79,6 +79,7 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/background_jobs/{job_id}/rejects',
     'GET /v1/background_jobs/{job_id}/outcomes',
     'GET /v1/background_jobs/{job_id}/plan',
+    'GET /v1/suppressions',
     'GET /v1/users',
     'GET /v1/users/{user_id}',
     'GET /v1/users/{user_id}/aliases',
@@ -120,6 +121,7 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'DELETE /v1/companies',
     'POST /v1/users/deletion_preview',
     'POST /v1/companies/deletion_preview',
+    'DELETE /v1/suppressions',
   ],
 };
 const withoutScope = [

@@ -182,7 +182,7 @@ describe('a job', () => {
       parameters: { request: { format: 'ndjson' } },
     });
     expect(await history(deleted.body.job_id)).toMatchObject({
-      parameters: { entity: 'users', ids: 1, purge_exports: false },
+      parameters: { entity: 'users', ids: 1, purge_exports: false, suppress: false },
     });
     expect(await refusalOf(server, `/v1/background_jobs/${exported}/chunks`, { key })).toEqual([
       404,

@@ -33,6 +33,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     keepsKeys: false,
     unflags: null,
     namesAliases: false,
+    hasSuppressions: false,
     recordKey: '',
     rules: null,
     ...more,

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto';
+import { sql } from 'kysely';
+import type { TaskClaim } from '../../domain/task.ts';
+import type { Database } from '../database.ts';
+
+/*
+ * Suppressions: ids of users who were deleted and are kept out. A load looks up the ids of each chunk (`findSuppressed`), since none is
+ * added while it runs; the statements of single records look for themselves, under the lock of aliases (`readersOfAliases`).
+ */
+
+/** Suppresses all ids of a deletion. */
+export async function suppressIds(db: Database, { subjectId, environmentId }: TaskClaim): Promise<void> {
+  await sql`
+    insert into suppression_keys (environment_id, secret)
+    values (${environmentId}, ${randomBytes(32)})
+    on conflict do nothing`.execute(db);
+  await sql`
+    insert into suppressions (environment_id, id_hash)
+    select k.environment_id, id_hash(k.secret, i.id)
+    from suppression_keys k
+    cross join deletion_ids i
+    where k.environment_id = ${environmentId} and i.deletion_id = ${subjectId}
+    on conflict do nothing`.execute(db);
+}
+
+/** Returns the suppressed among `ids`, which may be a text[] in binary. With a limit it is always an index look-up per id. */
+export async function findSuppressed(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[] | Buffer,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ id: string }>`
+    select given.id
+    from suppression_keys k
+    cross join unnest(${Buffer.isBuffer(ids) ? ids : [...ids]}::text[]) given (id)
+    where k.environment_id = ${environmentId}
+      and (
+        select true
+        from suppressions s
+        where s.environment_id = ${environmentId} and s.id_hash = id_hash(k.secret, given.id)
+        limit 1
+      )`.execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
+export async function countSuppressions(db: Database, environmentId: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('suppressions')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('environment_id', '=', environmentId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Lets these ids in again; returns how many were suppressed. */
+export async function liftSuppressions(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from suppressions s
+    using suppression_keys k, unnest(${[...ids]}::text[]) given (id)
+    where k.environment_id = ${environmentId} and s.environment_id = k.environment_id
+      and s.id_hash = id_hash(k.secret, given.id)`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}

@@ -1,0 +1,250 @@
+import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { BatchItem, ReadRecord } from '../../src/ingest/records.ts';
+import { addAlias } from '../../src/load/undo/add-alias.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
+import { knowsAliases } from '../../src/postgres/stores/aliases.ts';
+import type { Deletion } from '../../src/postgres/stores/deletions.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import { findSuppressed, liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
+import { acceptDeletion, readStored } from '../support/deletions.ts';
+import {
+  type FileOptions,
+  newEnvironment,
+  readProfiles,
+  readRejects,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { loadFile, runJob, undo } from '../support/undo.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let t: TestSystem;
+let environmentId: number;
+
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+beforeEach(async () => {
+  environmentId = await newEnvironment(t.system);
+});
+
+const load = (content: string, options: FileOptions = {}) =>
+  loadFile(t.system, environmentId, content, options);
+const stored = () => readStored(t.system, environmentId);
+
+async function keepOut(...ids: string[]): Promise<Deletion> {
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ids, { suppress: true });
+  return deletion.run();
+}
+
+async function rejectsOf({ jobId }: Load) {
+  const rejects = await readRejects(t.system, jobId);
+  return rejects.map(({ row, code, column, raw }) => ({ row, code, column, raw: String(raw) }));
+}
+
+const shared = () => ({ environmentId, companyId: null, marked: false, bytes: 10 });
+const user = (userId: string, at?: string): ReadRecord => ({
+  entity: 'users',
+  record: {
+    ...shared(),
+    ...{ userId, properties: { a: '1' }, company: {} },
+    ...(at !== undefined && { at: { text: at, ms: Date.parse(at) } }),
+  },
+});
+const event = (userId: string, eventId: string | null = null): ReadRecord => ({
+  entity: 'events',
+  record: { ...shared(), userId, eventName: 'seen', eventId, insertedAt: null, metadata: {} },
+});
+function send(one: ReadRecord, key: string | null = null): Promise<void> {
+  const { ingest } = t.system;
+  const idempotency = key === null ? null : { key, digest: Buffer.from(key) };
+  if (one.entity === 'users') return ingest.identifyUser(one.record, idempotency);
+  if (one.entity === 'events') return ingest.track(one.record, idempotency);
+  return ingest.identifyCompany(one.record, idempotency);
+}
+const sendBatch = (records: readonly ReadRecord[]) =>
+  t.system.ingest.batch(
+    environmentId,
+    async () => ({ items: records.map((one, index): BatchItem => ({ index, ...one })), rejected: [] }),
+    10,
+    null,
+  );
+const suppressed = { problems: [{ code: 'suppressed' }] };
+
+describe('records of a person who is kept out', () => {
+  // proves: suppressed
+  test.each([
+    ['CSV, a chunk of all', 'user_id,plan\nu1,pro\ngone,pro\nu2,pro\n', {}],
+    ['CSV, a chunk of each', 'user_id,plan\nu1,pro\ngone,pro\nu2,pro\n', { chunkBytes: 1 }],
+    ['CSV with times', 'user_id,plan,at\nu1,pro,2026-01-01\ngone,pro,2026-01-02\nu2,pro,\n', {}],
+    [
+      'NDJSON',
+      '{"user_id":"u1"}\n{"user_id":"gone","metadata":{"secret":1}}\n{"user_id":"u2"}\n',
+      { chunkBytes: 1 },
+    ],
+    [
+      'events',
+      '{"event_type":"identify_user","user_id":"u1"}\n{"event_type":"track","user_id":"gone","event_name":"e"}\n{"event_type":"identify_user","user_id":"u2"}\n',
+      { entity: 'auto' },
+    ],
+    [
+      'an export of another product',
+      '{"type":"identify","userId":"u1","messageId":"1"}\n{"type":"track","userId":"gone","event":"e","messageId":"2"}\n{"type":"identify","userId":"u2","messageId":"3"}\n',
+      { entity: 'auto', preset: 'segment' },
+    ],
+  ] as const)('are refused in files and their text is not kept: %s', async (_, content, options) => {
+    await keepOut('gone');
+    for (const before of ['', 'u1']) {
+      // The first load inserts users who are all new, the second merges.
+      if (before !== '') await load(`user_id\n${before}\n`);
+      const done = await load(content, { ...options });
+      expect(done).toMatchObject({ status: 'completed', tally: { read: 3, rejected: 1 } });
+      expect(await rejectsOf(done)).toMatchObject([
+        { row: 2, code: 'suppressed', column: 'user_id', raw: '' },
+      ]);
+      expect(await stored()).toMatchObject({ users: ['u1', 'u2'], events: [], eventIds: [] });
+    }
+  });
+
+  // proves: suppressed
+  test('are refused alone among those that arrive with them, in single requests and batches', async () => {
+    await load('user_id\ngone\n');
+    await keepOut('gone');
+    const at = '2026-01-01T00:00:00.000000Z';
+    const refused = [user('gone'), user('gone', at), event('gone'), event('gone', 'e1')];
+    for (const key of [null, 'key']) {
+      const taken = [user('u1'), user('u2', at), event('u1'), event('u2', 'e2')];
+      const answers = await Promise.allSettled(
+        [...refused, ...taken].map((one, place) => send(one, key && `${key}${place}`)),
+      );
+      for (const answer of answers.slice(0, 4)) expect(answer).toMatchObject({ reason: suppressed });
+      for (const answer of answers.slice(4)) expect(answer).toMatchObject({ status: 'fulfilled' });
+    }
+    const [one, two] = await Promise.all([
+      sendBatch([user('gone'), user('u3'), event('gone', 'e3'), event('u3', 'e4')]),
+      sendBatch([event('u3', 'e5'), event('gone')]),
+    ]);
+    expect(one).toMatchObject({ accepted: 2, rejected: [{ index: 0 }, { index: 2 }] });
+    expect(two).toMatchObject({ accepted: 1, rejected: [{ index: 1, error_code: 'suppressed' }] });
+    expect((await stored()).users).toEqual(['u1', 'u2', 'u3']);
+    expect((await stored()).eventIds).toEqual(['e2', 'e4', 'e5']);
+  });
+
+  // proves: suppressed
+  test('are refused by every id that the person had, and no id becomes an alias of theirs', async () => {
+    const asked = () =>
+      ({ jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } }) as const;
+    const give = (alias: string, userId: string) =>
+      addAlias(withoutQueue(t.system), environmentId, { alias, userId }, false, asked());
+    await load('user_id\nanon\np\n');
+    const { job_id } = await give('anon', 'p');
+    const join = await runJob(t.system, environmentId, job_id ?? '');
+    await keepOut('anon');
+    for (const id of ['anon', 'p']) await expect(send(user(id))).rejects.toMatchObject(suppressed);
+    await expect(give('other', 'p')).rejects.toMatchObject(suppressed);
+    await expect(give('anon', 'other')).rejects.toMatchObject(suppressed);
+    const link = { alias: 'anon', userId: 'q', linking: 'observe' } as const;
+    expect(await sendBatch([{ ...user('q'), link }])).toMatchObject({ accepted: 1 });
+    await expect(undo(t.system, environmentId, [join.jobId])).resolves.toMatchObject({ status: 'completed' });
+    expect(await stored()).toMatchObject({ users: ['q'] });
+    const aliases = await sql`select 1 from aliases where environment_id = ${environmentId}`.execute(
+      t.system.db,
+    );
+    expect(aliases.rows).toEqual([]);
+  });
+
+  // proves: suppressed
+  test('neither come back by an undo nor by a load that replays', async () => {
+    const first = await load('user_id,plan\ngone,free\nstays,free\n');
+    const second = await load('user_id,plan\ngone,pro\nstays,pro\n');
+    await keepOut('gone');
+    await undo(t.system, environmentId, [second.jobId]);
+    await undo(t.system, environmentId, [first.jobId]);
+    expect(await stored()).toMatchObject({ users: [] });
+    const content = 'user_id,plan\nstays,1\ngone,1\nstays,2\ngone,2\nstays,3\n';
+    const replayed = await runManually(
+      await startManually(withoutQueue(t.system), environmentId, content, { chunkBytes: 1 }),
+      [4, 3, 2, 1, 0],
+    );
+    expect(replayed).toMatchObject({ status: 'completed', tally: { read: 5, rejected: 2 } });
+    expect((await readProfiles(t.system, environmentId)).users).toEqual({
+      stays: { metadata: { plan: '3' }, company: null },
+    });
+  });
+
+  // proves: suppressed
+  test('are taken again once the suppression is lifted, and were never refused in another environment', async () => {
+    const other = await newEnvironment(t.system);
+    await keepOut('gone');
+    await t.system.ingest.identifyUser(
+      { ...shared(), environmentId: other, userId: 'gone', properties: {}, company: {} },
+      null,
+    );
+    expect(await findSuppressed(t.system.db, other, ['gone'])).toEqual(new Set());
+    expect(await liftSuppressions(t.system.db, other, ['gone'])).toBe(0);
+    expect(await liftSuppressions(t.system.db, environmentId, ['gone', 'unknown'])).toBe(1);
+    await send(user('gone'));
+    await load('user_id\ngone\n');
+    expect((await stored()).users).toEqual(['gone']);
+  });
+
+  test('count as refused for max_errors, before anything is written', async () => {
+    await keepOut('gone');
+    for (const chunkBytes of [1, 1_000]) {
+      const failed = await load('user_id\nu1\ngone\n', { maxErrors: { count: 0 }, chunkBytes });
+      expect(failed).toMatchObject({ status: 'failed', failure: { code: 'too_many_rejects' } });
+    }
+    expect((await stored()).users).toEqual([]);
+  });
+});
+
+// proves: suppressed
+test('who began to write before the suppression is waited for, and what they wrote is deleted', async () => {
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
+  let done: Promise<Deletion> | undefined;
+  await inTransaction(t.system.pool, async ({ db }) => {
+    await knowsAliases(db, environmentId);
+    done = deletion.run();
+    await waitFor('the suppression', async () =>
+      (await findSuppressed(t.system.db, environmentId, ['late'])).has('late'),
+    );
+    await expect(send(user('late'))).rejects.toMatchObject(suppressed);
+    await sql`insert into users (environment_id, user_id) values (${environmentId}, 'late')`.execute(db);
+  });
+  expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
+  expect((await stored()).users).toEqual([]);
+});
+
+// proves: suppressed-hashed
+test('nothing that is stored of a suppression holds the id, and equal ids of two environments look different', async () => {
+  const id = 'ada@example.com';
+  const all = async () =>
+    (
+      await sql<{
+        row: string;
+      }>`select s::text || k::text as row from suppressions s join suppression_keys k using (environment_id)`.execute(
+        t.system.db,
+      )
+    ).rows.map(({ row }) => row);
+  const before = (await all()).length;
+  const hashes = async () =>
+    (
+      await sql<{ hash: string }>`
+        select encode(id_hash, 'hex') as hash from suppressions where environment_id = ${environmentId}`.execute(
+        t.system.db,
+      )
+    ).rows;
+  await keepOut(id);
+  const first = await hashes();
+  environmentId = await newEnvironment(t.system);
+  await keepOut(id);
+  expect(await hashes()).not.toEqual(first);
+  const rows = await all();
+  expect(rows).toHaveLength(before + 2);
+  for (const row of rows) expect(row).not.toContain(Buffer.from(id).toString('hex'));
+});
