@@ -107,7 +107,7 @@ describe('deleted users', () => {
     }));
     await insertEvents(t.system, environmentId, events);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ids);
-    const paused = pausedAt(3);
+    const paused = pausedAt(4);
     const late = deletion.run(paused.context);
     await paused.arrived;
     // Two transactions are through: half the events of the first user are gone, and he is not settled.
@@ -137,7 +137,7 @@ describe('deleted users', () => {
     await load(environmentId, lines({ user_id: 'a' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['a']);
     const stopping = new AbortController();
-    const paused = pausedAt(1);
+    const paused = pausedAt(2);
     const stopped = deletion.run(paused.context, stopping.signal);
     await paused.arrived;
     stopping.abort(new Interrupted('the worker stops'));
@@ -154,7 +154,7 @@ describe('deleted users', () => {
   });
 });
 
-/** A context whose nth transaction waits at a gate before it begins: a worker that was stopped there. */
+/** A context whose nth transaction, the beginning included, waits at a gate before it begins: a worker that was stopped there. */
 function pausedAt(nth: number) {
   let arrive: () => void = () => undefined;
   let goOn: () => void = () => undefined;
