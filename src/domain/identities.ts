@@ -39,10 +39,7 @@ export interface Linked {
  * Follows links one after another. An id belongs to at most one person, who is no alias: a person who becomes an alias takes their
  * aliases along, so there are neither chains nor cycles.
  */
-export function link(
-  links: readonly ShownLink[],
-  { persons, owners, suppressed }: KnownIdentities,
-): Linked {
+export function link(links: readonly ShownLink[], { persons, owners, suppressed }: KnownIdentities): Linked {
   const given = new Map<string, string>();
   const own = new Set(owners);
   const personOf = (id: string): string => {
