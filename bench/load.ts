@@ -5,6 +5,7 @@
  * npm run bench:load -- --dialects [--rows N]
  * npm run bench:load -- --large [--rows N | --events N]
  * npm run bench:load -- --plans [--rows N] [--turns N]
+ * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
  * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
@@ -14,8 +15,9 @@
  * --against: of the other ways: copy, hand.
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
- * --plans: a plan of each file, and then its load. --aliases: so many ids of other users are aliases.
- * --rules: the rules of `benchRules` count, which are twenty; every record keeps to them.
+ * --plans: a plan of each file, and then its load. --mirror: a file that lacks 1 % of the users, loaded and as a mirror.
+ * --rules: the rules of `benchRules` count, which are twenty; every record keeps to them. --aliases: so many ids of other users are
+ * aliases.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -26,7 +28,7 @@ import { compareDialects } from './dialects.ts';
 import { compareEvents } from './events.ts';
 import { diskOfBenches, makeFolder } from './folder.ts';
 import { type LargeLoad, measureLarge } from './large.ts';
-import { comparePlans, measureLatency } from './plans.ts';
+import { compareMirrors, comparePlans, measureLatency } from './plans.ts';
 import { type Service, startService } from './service.ts';
 import { compareUsers, stepKeys, wayKeys } from './users.ts';
 import { benchRules, writeUsersFile } from './users-file.ts';
@@ -42,6 +44,7 @@ const { values: flags } = parseArgs({
     workers: { type: 'boolean', default: false },
     dialects: { type: 'boolean', default: false },
     plans: { type: 'boolean', default: false },
+    mirror: { type: 'boolean', default: false },
     events: { type: 'string' },
     aliases: { type: 'string', default: '0' },
     rules: { type: 'string', default: '0' },
@@ -94,12 +97,23 @@ async function measure(): Promise<void> {
     if (flags.large) await measureLarge(service, client, folder, largeLoad(), print);
     else if (flags.events !== undefined) await events(bench, Number(flags.events));
     else if (flags.plans) await plans(bench);
+    else if (flags.mirror) await mirrors(bench);
     else if (flags.dialects) await compareDialects(service, client, folder, Number(flags.rows), print);
     else await users(bench, Number(flags.rows));
   } finally {
     await client.end();
     await service.stop();
   }
+}
+
+function mirrors({ service, client }: Bench): Promise<void> {
+  return compareMirrors(
+    service,
+    client,
+    folder,
+    { rows: Number(flags.rows), turns: Number(flags.turns) },
+    print,
+  );
 }
 
 function plans({ service, client }: Bench): Promise<void> {

@@ -58,6 +58,37 @@ export async function comparePlans(
   }
 }
 
+/** Loads a file that lacks 1 % of the users and changes nothing, and then the same file as a mirror, turn after turn. */
+export async function compareMirrors(
+  service: Service,
+  client: pg.Client,
+  folder: string,
+  { rows, turns }: { readonly rows: number; readonly turns: number },
+  print: (line: string) => unknown,
+): Promise<void> {
+  const [all, most] = [join(folder, 'all.csv'), join(folder, 'most.csv')];
+  const missing = Math.floor(rows / 100);
+  await writeUsersFile(all, { rows, format: 'csv' });
+  await writeUsersFile(most, { rows: rows - missing, format: 'csv' });
+  const taken = { load: [] as number[], mirror: [] as number[] };
+  await client.query('truncate sluice.users, sluice.companies');
+  for (let turn = 0; turn < turns; turn++) {
+    await service.load(all, 'text/csv');
+    await client.query('vacuum analyze sluice.users');
+    await client.query('checkpoint');
+    taken.load.push((await service.load(most, 'text/csv')).seconds);
+    await client.query('checkpoint');
+    const { job, seconds } = await service.load(most, 'text/csv', 'mirror=remove&entity=users');
+    if (job.mirror?.done !== missing) throw new Error(`of ${missing}: ${JSON.stringify(job.mirror)}`);
+    taken.mirror.push(seconds);
+  }
+  const ratios = taken.mirror.map((seconds, turn) => seconds / (taken.load[turn] ?? Number.NaN));
+  print(`${rows} users, 1 % missing from the file, the others unchanged; median of ${turns} turns\n`);
+  print(
+    `load ${median(taken.load).toFixed(2)} s, mirror ${median(taken.mirror).toFixed(2)} s, mirror ÷ load ${median(ratios).toFixed(2)}`,
+  );
+}
+
 const times = 200;
 
 /** Milliseconds from sending an array of 100 users to seeing its job completed. */

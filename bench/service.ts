@@ -36,6 +36,7 @@ export interface JobDetail {
   readonly job_id: string;
   readonly status: string;
   readonly counts: Readonly<Record<string, number>>;
+  readonly mirror: { readonly done: number } | null;
   readonly failure: { readonly message: string } | null;
 }
 

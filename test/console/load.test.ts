@@ -286,6 +286,26 @@ test('records that remove their profiles are refused until that is chosen', asyn
   await page.getByRole('columnheader', { name: 'removed' }).waitFor();
 });
 
+test('a file is loaded as a mirror, and its job says what that did', async () => {
+  const page = await stage.open('/load');
+  await choose(page, 'user_id,plan\nmirrored,pro\n', 'mirror.csv');
+  await page.getByLabel('Profiles not in the file').selectOption('remove');
+  await page.getByLabel('At most').fill('0');
+  await page.getByLabel('At most').press('Enter');
+  await page.waitForURL(/max_removed=0/);
+  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByRole('button', { name: 'Load: write 1 record' }).click();
+  await page.getByText('1 record read').waitFor();
+  const { job_id } = await stage.t.system.db
+    .selectFrom('loads')
+    .select('job_id')
+    .where('filename', '=', 'mirror.csv')
+    .executeTakeFirstOrThrow();
+  const job = await stage.open(`/jobs/${job_id}`);
+  await job.getByText('profiles are missing from the file').waitFor();
+});
+
 // proves: console-load
 test('a load is cancelled at every step, and nothing of it is left on the server', async () => {
   const kept = async () =>

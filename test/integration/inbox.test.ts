@@ -81,6 +81,22 @@ function said(path: string): string[] {
 }
 
 describe('a file that is dropped', () => {
+  // proves: mirror
+  test('is a mirror if its folder says so', async () => {
+    const { environment, folder } = await tenant();
+    await drop(join(folder, 'users.csv'), users('u1', 'u2', 'u3'));
+    await concluded(folder, 'users.csv');
+    await drop(join(folder, 'users', 'mapping.yaml'), 'mirror: flag:gone\nmax_removed: 1\n');
+    await drop(join(folder, 'users', 'rest.csv'), users('u1', 'u3'));
+    await concluded(folder, 'users/rest.csv');
+    const { users: stored } = await readProfiles(t.system, environment.environmentId);
+    expect(Object.values(stored).map(({ metadata }) => metadata['gone'])).toEqual([
+      undefined,
+      true,
+      undefined,
+    ]);
+  });
+
   test('is loaded and moved to done, beside it a receipt and its refused records', async () => {
     const { environment, folder } = await tenant();
     const content = 'user_id,plan\nu1,pro\n,free\nu2,"a\nb"\n';

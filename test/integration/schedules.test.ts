@@ -244,6 +244,20 @@ describe('files', () => {
     expect(await userIds()).toEqual(['u8,x']);
   });
 
+  // proves: mirror
+  test('as mirrors remove what they do not hold, and a run that removed nothing says so', async () => {
+    await put('mirror-1.csv', 'user_id,plan\nu1,x\nu2,x\n');
+    expect(await doNow(files('mirror-1.csv'))).toMatchObject({ status: 'completed' });
+    const all = (await userIds()).length;
+    await put('mirror-2.csv', 'user_id,plan\nu1,x\n');
+    const few = files('mirror-2.csv', { mirror: 'remove', if_duplicate: 'load' });
+    expect(await doNow(few)).toMatchObject({ status: 'completed_with_rejects' });
+    expect(await userIds()).toHaveLength(all);
+    const enough = files('mirror-2.csv', { mirror: 'remove', max_removed: 1_000, if_duplicate: 'load' });
+    expect(await doNow(enough)).toMatchObject({ status: 'completed' });
+    expect(await userIds()).toEqual(['u1']);
+  });
+
   // proves: saved-mappings
   test('are read as the saved mapping says that the schedule names, as it is at the run', async () => {
     await put('saved-1.csv', 'Nr|plan\nu12|pro\n');

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Job, Plan } from '../../../src/api/load.ts';
+import { readDeliveryPolicy } from '../../../src/notifications/deliver-notification.ts';
+import { addSubscription } from '../../../src/notifications/subscriptions.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
@@ -152,6 +154,50 @@ describe('a load with mirror=remove', () => {
       removed: 1,
     });
     expect(await users(owner)).toEqual(before);
+  });
+
+  test('of a bulk array is as of a file', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const body = JSON.stringify({ users: [{ user_id: 'u1', metadata: { plan: 'pro' } }] });
+    const path = '/v1/users/bulk_identify?mirror=remove&max_removed=3';
+    const { body: job } = await post<Job>(owner, path, body, 'application/json');
+    expect((await ended(owner, job.job_id)).mirror).toMatchObject({ missing: 3, done: 3 });
+    expect(await ids(owner)).toEqual(['u1']);
+  });
+
+  test('of a stored file that is loaded again leaves alone what was written since the file came', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const { job_id } = await load(owner, csv('u1,pro'), '');
+    await load(owner, csv('u9,pro'), '');
+    const again = { method: 'POST', key: owner.key } as const;
+    const { body: upload } = await server.json<{ upload_id: string }>(
+      `/v1/background_jobs/${job_id}/upload`,
+      again,
+    );
+    const query = `mirror=remove&entity=users&max_removed=3&upload_id=${upload.upload_id}`;
+    const { body: job } = await server.json<Job>(`/v1/imports?${query}`, again);
+    expect((await ended(owner, job.job_id)).mirror).toMatchObject({ profiles: 5, missing: 3, done: 3 });
+    expect(await ids(owner)).toEqual(['u1', 'u9']);
+  });
+
+  test('that removes nothing notifies as completed_with_rejects', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const wish = {
+      channel: 'email',
+      target: 'ops@example.com',
+      outcomes: ['completed_with_rejects'],
+      kinds: ['load'],
+    } as const;
+    const { db, config } = t.system;
+    await addSubscription(db, owner.environment.environmentId, wish, readDeliveryPolicy(config));
+    await load(owner, csv('u1,pro'), '?mirror=remove');
+    const { body } = await server.json<{ data: readonly { event_type: string }[] }>('/v1/deliveries', {
+      key: owner.key,
+    });
+    expect(body.data.map(({ event_type }) => event_type)).toEqual(['load.completed_with_rejects']);
   });
 
   test('says why it is refused', async () => {
