@@ -121,7 +121,7 @@ export const prune = defineCommand({
     'or what the definitions say, changes after CHANGES_DAYS, and what killed processes left in the storage. A server may\n' +
     'run meanwhile.',
   json: 'print the counts as JSON',
-  details: 'Exit code: 1 if events past their retention could not be moved to the lake or removed.',
+  details: 'Exit code: 1 if events past their retention could not be moved or removed.',
   examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune'],
   inSession: async (call) => {
     const { system, json, terminal } = call;

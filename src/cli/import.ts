@@ -75,8 +75,9 @@ export const importFiles = defineCommand({
   environment: 'environment to load into',
   json: 'print the result as JSON',
   details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
-failed, or held by --guard; 2 wrong options or a file that cannot be loaded as it is; 130 stopped
-by Ctrl-C: what was accepted continues when workers run again.`,
+failed, or held by --guard; 2 wrong options or a file that cannot be loaded as
+it is; 130 stopped by Ctrl-C: what was accepted continues when workers run
+again.`,
   examples: [
     'sluice import users.csv',
     'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',

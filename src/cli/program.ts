@@ -117,7 +117,7 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
       // Wrapped to the terminal, not as the lines of the source end.
       commandDescription: (command) => command.description().replaceAll('\n', ' '),
       optionDescription: (option) =>
-        described.optionDescription(option).replace(/ \(default: (?:false|\{\})\)$/, ''),
+        described.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),
     })
     .configureOutput({
       writeOut: (text) => cli.terminal.print(text.replace(/\n$/, '')),

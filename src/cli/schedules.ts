@@ -151,8 +151,8 @@ const run = defineCommand({
   },
   json: true,
   details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, is
-held by a guard, or there was no worker for ${workerlessMs / 1_000} s; 2 there is no such schedule, or the file is
-wrong; 130 stopped while waiting: the run goes on.`,
+held by a guard, or there was no worker for ${workerlessMs / 1_000} s; 2 there is no such
+schedule, or the file is wrong; 130 stopped while waiting: the run goes on.`,
   examples: [
     'sluice schedules run nightly-users --wait',
     'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',

@@ -147,6 +147,7 @@ describe('the command itself', () => {
       if (command !== program) expect(help, command.name()).toMatch(/Examples:\n {2}\$ /);
     }
     const shown = await runCli(['import', '--help']);
+    expect(shown.stdout).not.toContain('(default: null)');
     expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Examples:\n  $ ') });
   });
 
