@@ -18,6 +18,7 @@ import { createFileSystemStore } from '../src/files/file-system.ts';
 import { storedRecords } from '../src/load/inspect/values.ts';
 import { createChunkReader } from '../src/load/read-chunk.ts';
 import { receive } from '../src/load/receive/receive.ts';
+import { hiddenValues } from '../src/personal/values.ts';
 import { idColumn, type PollutedFile, pollutedFiles, type Row } from './pollock-files.ts';
 
 const { values: flags } = parseArgs({
@@ -91,6 +92,7 @@ async function load(
         rules: null,
       },
       store,
+      hiddenValues,
     );
     const rows: Row[] = [];
     for (const chunk of chunks) {

@@ -91,10 +91,11 @@ export function openSystem(options: SystemOptions): System {
   const knownProperties = new KnownProperties(log);
   const files = sealingStore(openFileStore(config.storage, config.maxInflatedBytes), fileKeys(db));
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
-  const records = new RecordTap();
+  const records = new RecordTap((environmentId) => ingest.rules.hasPersonal(environmentId));
   const rates = new Rates({ db, log });
   const live = new Live({ pool: reader.pool, log, records });
-  const ingest = openIngest({ pool, db, knownProperties, metrics, tracing });
+  const personal = new PersonalData(db, config.personalKeys);
+  const ingest = openIngest({ pool, db, personal, knownProperties, metrics, tracing });
   return {
     config,
     databaseUrl,
@@ -113,7 +114,7 @@ export function openSystem(options: SystemOptions): System {
     tracing,
     queue,
     writeExport,
-    personal: new PersonalData(db, config.personalKeys),
+    personal,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,

@@ -55,7 +55,7 @@ export const rejects = defineCommand({
     const bytes =
       format === 'json'
         ? rejectsAsJson(call, jobId, cause)
-        : exportRejects(system, environmentId, jobId, format, cause);
+        : exportRejects(system, environmentId, jobId, format, cause, true);
     for await (const piece of bytes) {
       if (terminal.closed) return;
       await terminal.write(piece);
@@ -81,7 +81,13 @@ async function* rejectsAsJson(
 ): AsyncGenerator<string> {
   let before = '[';
   for (let after: number | null = 0; after !== null; ) {
-    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
+    const page = await listRejects(
+      system,
+      environmentId,
+      jobId,
+      { limit: MAX_PAGE_SIZE, after, cause },
+      true,
+    );
     for (const reject of page.rejects) {
       yield `${before}\n${JSON.stringify(renderReject(reject))}`;
       before = ',';
@@ -97,7 +103,7 @@ async function printCauses(
   terminal: Terminal,
   json: boolean,
 ): Promise<void> {
-  const found = await listCauses(system, environmentId, jobId);
+  const found = await listCauses({ ...system, seesPersonal: true }, environmentId, jobId);
   if (json) return terminal.json(renderCauses(found));
   const [example] = found.causes;
   if (example === undefined) return terminal.inform('No record is refused.');
@@ -165,7 +171,13 @@ export async function reportRejects(
 ): Promise<RejectsReport | null> {
   const { system, environmentId } = context;
   const { jobId } = load;
-  const { rejects, total } = await listRejects(system, environmentId, jobId, { limit: shown, after: 0 });
+  const { rejects, total } = await listRejects(
+    system,
+    environmentId,
+    jobId,
+    { limit: shown, after: 0 },
+    true,
+  );
   if (rejects.length === 0) return null;
   const report = { count: total, byCode: await countRejects(system, environmentId, jobId), first: rejects };
   try {
@@ -177,7 +189,7 @@ export async function reportRejects(
       ? { path: dryPath, file: await open(dryPath, 'w') }
       : await openNew(stem, format);
     try {
-      for await (const bytes of exportRejects(system, environmentId, jobId, format))
+      for await (const bytes of exportRejects(system, environmentId, jobId, format, null, true))
         await file.appendFile(bytes);
     } finally {
       await file.close();

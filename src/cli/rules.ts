@@ -30,6 +30,7 @@ const apply = defineCommand({
     const document = await readOperatorFile(invocation.argument, readRulesFile, invocation);
     if (document === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
+      system.personal.requireKeysFor(document);
       const rules = await applyRules(system.db, environmentId, document, null);
       const done = `Environment ${invocation.env} has version ${rules.version} of its rules now.`;
       printDone(invocation, renderRules(rules), done);

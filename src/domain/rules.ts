@@ -45,8 +45,17 @@ export interface Rules {
 
 /** Tells whether a document has rules for values that must not be stored in clear. */
 export function hasPersonalRules(document: RulesDocument): boolean {
-  return Object.values(document).some(({ properties = {} }) =>
-    Object.values(properties).some(({ personal }) => personal !== undefined),
+  return personalOf(document).length > 0;
+}
+
+/** Tells whether some values become others by a key. */
+export function needsPersonalKeys(document: RulesDocument): boolean {
+  return personalOf(document).some((action) => action === 'hash' || action === 'encrypt');
+}
+
+function personalOf(document: RulesDocument): PersonalAction[] {
+  return Object.values(document).flatMap(({ properties = {} }) =>
+    Object.values(properties).flatMap(({ personal }) => personal ?? []),
   );
 }
 

@@ -62,7 +62,7 @@ const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
   const persons = new Persons(context);
-  const rules = new RecordRules(context.db);
+  const rules = new RecordRules(context);
   const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
   const users = Array.from({ length: userLanes }, () =>

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { type InputError, inputError, suppressedError } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
+import type { PersonalData } from '../personal/personal-data.ts';
 import type { Database } from '../postgres/database.ts';
 import { isSuppressionMet } from '../postgres/sqlstate.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
@@ -77,6 +78,7 @@ export interface IngestContext {
   readonly pool: pg.Pool;
   readonly db: Database;
   readonly knownProperties: KnownProperties;
+  readonly personal: PersonalData;
   readonly metrics: IngestMetrics;
   readonly tracing?: Tracing | null;
 }

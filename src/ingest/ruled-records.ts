@@ -1,10 +1,9 @@
 import { InputError, type Problem } from '../domain/errors.ts';
 import { RULES_KNOWN_MS } from '../domain/limits.ts';
-import type { Database } from '../postgres/database.ts';
 import { readRules } from '../postgres/stores/rules.ts';
 import { compileRules, type EntityStage, type Stage } from '../rules/compile-rules.ts';
 import { type ReadBatch, rejection } from './read-batch.ts';
-import type { BatchItem, ItemRecord, Properties } from './records.ts';
+import type { BatchItem, IngestContext, ItemRecord, Properties } from './records.ts';
 
 interface Known {
   readonly stage: Promise<Stage | null>;
@@ -15,11 +14,11 @@ interface Known {
 
 /** Applies the rules of environments to the records of requests. Rules that change count within RULES_KNOWN_MS. */
 export class RecordRules {
-  readonly #db: Database;
+  readonly #context: Pick<IngestContext, 'db' | 'personal'>;
   readonly #known = new Map<number, Known>();
 
-  constructor(db: Database) {
-    this.#db = db;
+  constructor(context: Pick<IngestContext, 'db' | 'personal'>) {
+    this.#context = context;
   }
 
   /** Has the rules of an environment read anew. */
@@ -41,6 +40,10 @@ export class RecordRules {
     return stage === null ? batch : applyToItems(stage, batch);
   }
 
+  async hasPersonal(environmentId: number): Promise<boolean> {
+    return (await this.#stageOf(environmentId))?.isPersonal ?? false;
+  }
+
   #stageOf(environmentId: number): Stage | null | Promise<Stage | null> {
     const now = performance.now();
     let known = this.#known.get(environmentId);
@@ -53,8 +56,10 @@ export class RecordRules {
   }
 
   async #read(environmentId: number): Promise<Stage | null> {
-    const rules = await readRules(this.#db, environmentId);
-    return rules === null ? null : compileRules(rules.document);
+    const { db, personal } = this.#context;
+    const rules = await readRules(db, environmentId);
+    if (rules === null) return null;
+    return compileRules(rules.document, await personal.valuesFor(environmentId, rules.document));
   }
 
   #keep(environmentId: number, known: Known): void {

@@ -197,13 +197,25 @@ interface KeptRecord extends TakenRecord {
  */
 export class RecordTap {
   readonly #views = new Map<number, RecordsView>();
+  readonly #isPersonal: (environmentId: number) => Promise<boolean>;
+
+  /** The records of environments with personal data are shown without their bodies. */
+  constructor(isPersonal: (environmentId: number) => Promise<boolean>) {
+    this.#isPersonal = isPersonal;
+  }
 
   get isWatched(): boolean {
     return this.#views.size > 0;
   }
 
   take(environmentId: number, record: TakenRecord): void {
-    this.#views.get(environmentId)?.add(record);
+    const view = this.#views.get(environmentId);
+    if (view === undefined) return;
+    this.#isPersonal(environmentId).then(
+      (isPersonal) => view.add(isPersonal ? { ...record, body: hiddenBody } : record),
+      // What the rules are cannot be read now: better to show too little.
+      () => view.add({ ...record, body: hiddenBody }),
+    );
   }
 
   open(environmentId: number): RecordsView {
@@ -216,6 +228,8 @@ export class RecordTap {
     this.#views.delete(environmentId);
   }
 }
+
+const hiddenBody = Buffer.from('(hidden: the environment has personal data)');
 
 export class RecordsView implements View {
   readonly jobs: readonly string[] = [];

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { SealingStore } from '../files/sealed-files.ts';
 import { Rows } from '../mapping/rows.ts';
+import type { PersonalData } from '../personal/personal-data.ts';
 import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { Sandboxes } from '../sandbox/sandboxes.ts';
@@ -17,6 +18,7 @@ export interface LoadContext extends TaskContext {
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
+  readonly personal: PersonalData;
   /** The sandboxes that parse bytes from outside; with `null` this process does. */
   readonly sandboxes: Sandboxes | null;
   /** Does small loads in this process; null: they are left to the workers. */

@@ -4,6 +4,7 @@ import type { ChunkRange } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { escapeCopy, fromByteString, toByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
+import { hiddenValues } from '../personal/values.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { createChunkReader } from './read-chunk.ts';
 
@@ -29,7 +30,7 @@ export async function findRecords(
   files: Pick<FileStore, 'readRange'>,
   { source, chunk, refused, entity, id, names }: SoughtRecords,
 ): Promise<FoundRecord[]> {
-  const rows = await createChunkReader(source, files).read(chunk, { hasDigests: false });
+  const rows = await createChunkReader(source, files, hiddenValues).read(chunk, { hasDigests: false });
   const latest = new Map<string | null, Written>();
   for (const written of rowsOf(rows, entity, id)) {
     if (refused.has(chunk.firstRow + written.record)) continue;

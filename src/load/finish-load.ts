@@ -39,7 +39,7 @@ import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, startLane } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
 import { decideMirror, workOffMirror } from './mirror.ts';
-import { createChunkReader } from './read-chunk.ts';
+import { createStoringReader } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
 
@@ -197,7 +197,7 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
     { ...taskFields(claim), chunks: chunks.length },
     'replaying keys written out of file order',
   );
-  const reader = createChunkReader(source, context.files);
+  const reader = await createStoringReader(context, source);
   for (const chunkNo of chunks) {
     const range = await readChunkRange(context.db, claim.subjectId, chunkNo);
     const refused = await readRefusedRows(context.db, claim.subjectId, range);

@@ -38,7 +38,7 @@ import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { type ChunkReader, createChunkReader, type FindSuppressed, readChanged } from './read-chunk.ts';
+import { type ChunkReader, createStoringReader, type FindSuppressed, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { applyPatch } from './undo/apply-patch.ts';
 
@@ -77,7 +77,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
   if (isPatch(source.type)) return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
-    const reader = createChunkReader(source, context.files, rows, suppressionsOf(db, source));
+    const reader = await createStoringReader(context, source, rows, suppressionsOf(db, source));
     if (source.pass === 'validate') {
       await reader.read(chunk, { hasDigests: false });
       return keepRejects(context, source, claim, countRejects(source, chunk, rows));

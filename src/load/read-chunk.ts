@@ -14,6 +14,7 @@ import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
+import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
 import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
@@ -43,17 +44,32 @@ export interface ChunkReader {
 }
 
 /**
+ * Reads chunks to store their records: personal values become what is stored of them, and are not only hidden.
+ * @throws TransientError if the rules need keys that are not there.
+ */
+export async function createStoringReader(
+  { files, personal }: Pick<LoadContext, 'files' | 'personal'>,
+  source: LoadSource,
+  rows = new Rows(),
+  findSuppressed: FindSuppressed | null = null,
+): Promise<ChunkReader> {
+  const values = await personal.valuesFor(source.environmentId, source.rules);
+  return createChunkReader(source, files, values, rows, findSuppressed);
+}
+
+/**
  * Without `findSuppressed` the caller knows which records are refused. Throws `InputError` if the header and the map do not fit together
  * (found out before a load is accepted).
  */
 export function createChunkReader(
   source: LoadSource,
   files: Pick<FileStore, 'readRange'>,
+  personal: PersonalValues,
   rows = new Rows(),
   findSuppressed: FindSuppressed | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
-  rows.stage = source.rules === null ? null : compileRules(source.rules);
+  rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
   // A record that says what it is bears no digest.
   const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
   const { fileRef } = source;

@@ -58,6 +58,7 @@ export async function listRejects(
   environmentId: number,
   jobId: string,
   page: { readonly limit: number; readonly after: number; readonly cause?: number | null },
+  seesPersonal = false,
 ): Promise<RejectsPage> {
   const { tally } = await requireLoad(context, environmentId, jobId);
   const { cause = null } = page;
@@ -66,7 +67,10 @@ export async function listRejects(
   const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
   const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
   const cellsOf = createCellReader(header);
-  const rejects = found.rejects.map((reject) => ({ ...reject, cells: cellsOf(reject) }));
+  const rejects = asSeen(found.rejects, seesPersonal).map((reject) => ({
+    ...reject,
+    cells: cellsOf(reject),
+  }));
   return { ...found, rejects, total, columns: header?.columns ?? null };
 }
 
@@ -90,15 +94,22 @@ export async function* exportRejects(
   jobId: string,
   format: RejectsFormat,
   cause: number | null = null,
+  seesPersonal = false,
 ): AsyncGenerator<Buffer> {
   const source = await requireSource(context, environmentId, jobId);
   const shape = format === 'csv' ? new RejectsAsCsv(source.header) : new RejectsAsNdjson(source.header);
   if (shape.head.length > 0) yield shape.head;
   for (let after: number | null = 0; after !== null; ) {
-    const piece: Piece = await readPiece(context, source, shape, after, cause);
+    const piece: Piece = await readPiece({ ...context, seesPersonal }, source, shape, after, cause);
     if (piece.lines.length > 0) yield piece.lines;
     after = piece.next;
   }
+}
+
+/** Returns the records without their text where that may hold personal data, which not everyone may see. */
+export function asSeen<R extends Reject>(rejects: readonly R[], seesPersonal: boolean): readonly R[] {
+  if (seesPersonal) return rejects;
+  return rejects.map((reject) => (reject.isSealed === true ? { ...reject, raw: new Uint8Array() } : reject));
 }
 
 interface Piece {
@@ -108,14 +119,14 @@ interface Piece {
 
 /** The rejects themselves are forgotten before a reader, who may be slow, takes their lines. */
 async function readPiece(
-  { db }: Pick<LoadContext, 'db'>,
+  { db, seesPersonal }: Pick<LoadContext, 'db'> & { readonly seesPersonal: boolean },
   { loadId }: RejectsSource,
   shape: RejectsAsCsv | RejectsAsNdjson,
   after: number,
   cause: number | null,
 ): Promise<Piece> {
   const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
-  const lines = Buffer.concat(rejects.map((reject) => shape.line(reject)));
+  const lines = Buffer.concat(asSeen(rejects, seesPersonal).map((reject) => shape.line(reject)));
   return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
 }
 

@@ -32,7 +32,7 @@ import { type LoadSource, readLoadSource } from '../postgres/stores/running-load
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import type { LoadContext } from './context.ts';
-import { type ChunkReader, createChunkReader } from './read-chunk.ts';
+import { type ChunkReader, createStoringReader } from './read-chunk.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
@@ -49,7 +49,7 @@ export async function replayEvents(context: LoadContext, claim: TaskClaim): Prom
     'replaying events that stand in several chunks',
   );
   const source = await readLoadSource(context.db, claim.subjectId);
-  const reader = createChunkReader(source, context.files);
+  const reader = await createStoringReader(context, source);
   for (const chunkNo of chunks) await replayChunk(context, claim, source, chunkNo, reader);
 }
 

@@ -1,8 +1,12 @@
-import { inputError } from '../domain/errors.ts';
+import { inputError, TransientError } from '../domain/errors.ts';
+import { hasPersonalRules, needsPersonalKeys, type RulesDocument } from '../domain/rules.ts';
 import type { Database } from '../postgres/database.ts';
 import { readRecordKey } from '../postgres/stores/environments.ts';
 import { environmentKeys, type PersonalKeys } from './keys.ts';
-import { PersonalValues } from './values.ts';
+import { hiddenValues, PersonalValues } from './values.ts';
+
+export const noKeys =
+  'Personal values cannot be hashed, encrypted or decrypted without keys: set PERSONAL_KEYS (docs/personal-data.md) and start again';
 
 /** PersonalData gives the personal values of each environment, whose keys it derives once. */
 export class PersonalData {
@@ -19,12 +23,21 @@ export class PersonalData {
     return this.#keys.size > 0;
   }
 
+  /** The values of records to be stored under the rules. @throws TransientError if these need keys and there are none. */
+  async valuesFor(environmentId: number, rules: RulesDocument | null): Promise<PersonalValues> {
+    if (rules === null || !hasPersonalRules(rules)) return hiddenValues;
+    if (!this.hasKeys && needsPersonalKeys(rules)) throw new TransientError(noKeys);
+    return this.valuesOf(environmentId);
+  }
+
   /** @throws InputError `invalid_field` if there are no keys, with the place `details` that needs them. */
   requireKeys(details: string): void {
-    if (this.hasKeys) return;
-    const message =
-      'It needs keys for personal data: set PERSONAL_KEYS (docs/personal-data.md) and start again';
-    throw inputError('invalid_field', message, details);
+    if (!this.hasKeys) throw inputError('invalid_field', noKeys, details);
+  }
+
+  /** @throws InputError `invalid_field` if the rules need keys and there are none. */
+  requireKeysFor(rules: RulesDocument): void {
+    if (needsPersonalKeys(rules)) this.requireKeys('personal');
   }
 
   async valuesOf(environmentId: number): Promise<PersonalValues> {

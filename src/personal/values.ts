@@ -33,6 +33,14 @@ export class PersonalValues {
     return action === 'hash' ? this.hash(textOf(value, marked)) : this.#encrypt(value, marked, this.#keys);
   }
 
+  /** Returns true for a value that this action has made. */
+  isChanged(action: PersonalAction, value: unknown): boolean {
+    if (typeof value !== 'string' || action === 'drop') return false;
+    if (action === 'truncate') return truncate(value) === value;
+    if (action === 'hash') return hashed.test(value);
+    return this.#keys === null ? encrypted.test(value) : this.decrypt(value) !== value;
+  }
+
   /** The hash of a value's text, which is the same for 42 and "42": a cell of CSV has no type. */
   hash(text: string): string {
     if (this.#keys === null) return hidden('hash');
@@ -53,7 +61,7 @@ export class PersonalValues {
 
   /** The nonce is a keyed digest of the value, so that a value that comes again is unchanged. */
   #encrypt(value: unknown, marked: boolean, { newest, byId }: EnvironmentKeys): string {
-    if (typeof value === 'string' && this.decrypt(value) !== value) return value;
+    if (typeof value === 'string' && this.isChanged('encrypt', value)) return value;
     const keys = byId.get(newest);
     if (keys === undefined) throw new Error('the newest key is one of the keys');
     const clear = writeJson(value, marked);
@@ -90,6 +98,9 @@ export class PersonalValues {
     }
   }
 }
+
+/** Values as they are shown where a file is only looked at. */
+export const hiddenValues = new PersonalValues(null);
 
 const hidden = (action: PersonalAction) => `(${action})`;
 const isSaid = (value: unknown) => value !== undefined;

@@ -2,13 +2,13 @@ import { resemblesIsoDateBytes } from '../domain/data-type.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import { readEpoch, readInstant } from '../domain/instant.ts';
 import type { Reason } from '../domain/reject.ts';
-import type {
-  EntityRules,
-  Finding,
-  PersonalAction,
-  PropertyRule,
-  Remedy,
-  RulesDocument,
+import {
+  type EntityRules,
+  type Finding,
+  hasPersonalRules,
+  type PropertyRule,
+  type Remedy,
+  type RulesDocument,
 } from '../domain/rules.ts';
 import {
   isObject,
@@ -19,23 +19,22 @@ import {
   parseJsonText,
   toByteString,
 } from '../mapping/json-text.ts';
+import { PersonalProperties } from '../personal/properties.ts';
+import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import { Pattern } from './pattern.ts';
 
-/**
- * Replaces a personal value, which has passed the rules; undefined leaves it out. Values are as `parseJsonText` gives them; the result must be
- * the same for the same value, or records that are unchanged would differ.
- */
-export type Personal = (action: PersonalAction, value: unknown, property: string) => unknown;
-
 /** What the records of an environment pass before they are stored. Null: nothing is ruled. */
-export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null };
+export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
+  /** Some values are personal. */
+  readonly isPersonal: boolean;
+};
 
-export function compileRules(document: RulesDocument, personal: Personal = (_, value) => value): Stage {
+export function compileRules(document: RulesDocument, personal: PersonalValues = hiddenValues): Stage {
   const stages = propertyEntities.map((entity) => {
     const rules = document[entity];
     return [entity, rules === undefined ? null : new EntityStage(entity, rules, personal)] as const;
   });
-  return Object.fromEntries(stages) as Stage;
+  return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document) } as Stage;
 }
 
 /** The rules of users, companies or events. Holds what it finds in one record, between `begin` and `end`. */
@@ -46,13 +45,13 @@ export class EntityStage {
   readonly #unknown: 'allow' | Remedy;
   readonly #names: ReadonlySet<string> | null;
   readonly #otherNames: Remedy;
-  readonly #personal: Personal;
+  readonly #personal: PersonalProperties;
   /** The number of the record. */
   #record = 0;
   problems: Reason[] = [];
   findings: Finding[] = [];
 
-  constructor(entity: PropertyEntity, rules: EntityRules, personal: Personal) {
+  constructor(entity: PropertyEntity, rules: EntityRules, personal: PersonalValues) {
     const { properties = {}, unknown = 'allow', names, other_names = 'refuse' } = rules;
     this.#entity = entity;
     const ruled = Object.entries(properties).map(([name, rule]) => new RuledProperty(name, rule));
@@ -61,7 +60,14 @@ export class EntityStage {
     this.#unknown = unknown;
     this.#names = names === undefined ? null : new Set(names);
     this.#otherNames = other_names;
-    this.#personal = personal;
+    const actions = ruled.flatMap(({ name, rule }) =>
+      rule.personal === undefined ? [] : [[name, rule.personal] as const],
+    );
+    this.#personal = new PersonalProperties(new Map(actions), personal);
+    for (const container of this.#personal.containers) {
+      const name = toByteString(container);
+      if (!this.#properties.has(name)) this.#properties.set(name, new RuledProperty(container, {}));
+    }
   }
 
   /** The rules of a property, by its name as a byte string. */
@@ -94,13 +100,14 @@ export class EntityStage {
       return this.#unknown === 'strip' ? undefined : value;
     }
     if (value !== '') property.seenIn = this.#record;
+    // The rules saw it in clear.
+    if (this.#personal.isChanged(name, value)) return value;
     const broken = property.judge(value);
     if (broken !== null) {
       this.#break(name, broken, property.otherwise, property.explain(broken));
       if (property.otherwise === 'strip') return undefined;
     }
-    const { personal } = property.rule;
-    return personal === undefined ? property.value : this.#personal(personal, property.value, name);
+    return this.#personal.change(name, property.value, true);
   }
 
   /** Judges the properties of a decoded record; returns those that are stored. */

@@ -23,6 +23,7 @@ import {
   idempotencyKeyOf,
   jobParameters,
 } from '../parameters.ts';
+import { hasScope } from '../plugins/auth.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
@@ -260,10 +261,12 @@ const previewReplacement = route({
     examples: { empty: { summary: 'Cells that are empty', value: { column: 'user_id', by: 'u{row}' } } },
   },
   answer: { description: 'The preview.', schema: replacementPreview.ref },
-  handle: async ({ system: { reader, sandboxes }, reply, params, environment, body }) => {
+  handle: async ({ system, request, reply, params, environment, body }) => {
     const { column, find = '', by = '', cause } = body;
+    const { reader, sandboxes } = system;
+    const seesPersonal = hasScope(request, 'personal');
     const { id, records, isComplete, samples } = await countReplacement(
-      { ...reader, sandboxes },
+      { ...reader, sandboxes, seesPersonal },
       environment,
       params.job_id,
       { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },

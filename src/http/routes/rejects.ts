@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { causePage, rejectPage } from '../../api/reject.ts';
 import { withExamples } from '../../api/schema.ts';
+import type { System } from '../../context.ts';
 import { readCauseId, rejectColumns } from '../../domain/reject.ts';
 import { listCauses, renderCauses } from '../../load/causes/list-causes.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
@@ -9,6 +10,7 @@ import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { answerRows } from '../job-rows.ts';
 import { pageBytes, rowPage } from '../page.ts';
 import { checked, jobParameters, optionalChoice } from '../parameters.ts';
+import { hasScope } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -46,6 +48,26 @@ function causeOf({ cause }: { readonly cause?: string }): number | null {
   return cause === undefined ? null : readCauseId(cause);
 }
 
+const rowsOf = (system: System, seesPersonal: boolean) =>
+  answerRows({
+    name: 'rejects',
+    lastPosition: Number.MAX_SAFE_INTEGER,
+    list: async (environmentId, jobId, page, query) => {
+      const filter = { ...page, cause: causeOf(query) };
+      const found = await listRejects(system.reader, environmentId, jobId, filter, seesPersonal);
+      const rows = found.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
+      return { rows, more: found.more, metadata: { total_count: found.total, columns: found.columns } };
+    },
+    requireJob: (...which) => requireLoad(system.reader, ...which),
+    export: (environmentId, jobId, format, query) =>
+      exportRejects(system, environmentId, jobId, format, causeOf(query), seesPersonal),
+    summary: async (environmentId, jobId, { group_by }) => {
+      if (group_by === undefined) return null;
+      const where = { ...system.reader, sandboxes: system.sandboxes, seesPersonal };
+      return renderCauses(await listCauses(where, environmentId, jobId));
+    },
+  });
+
 const listRejectsRoute = route({
   at: 'GET /v1/background_jobs/:job_id/rejects',
   operationId: 'listRejects',
@@ -71,26 +93,8 @@ const listRejectsRoute = route({
       ),
     },
   },
-  prepare: (system) =>
-    answerRows({
-      name: 'rejects',
-      lastPosition: Number.MAX_SAFE_INTEGER,
-      list: async (environmentId, jobId, page, query) => {
-        const filter = { ...page, cause: causeOf(query) };
-        const found = await listRejects(system.reader, environmentId, jobId, filter);
-        const rows = found.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
-        return { rows, more: found.more, metadata: { total_count: found.total, columns: found.columns } };
-      },
-      requireJob: (...which) => requireLoad(system.reader, ...which),
-      export: (environmentId, jobId, format, query) =>
-        exportRejects(system, environmentId, jobId, format, causeOf(query)),
-      summary: async (environmentId, jobId, { group_by }) => {
-        if (group_by === undefined) return null;
-        const where = { ...system.reader, sandboxes: system.sandboxes };
-        return renderCauses(await listCauses(where, environmentId, jobId));
-      },
-    }),
-  handle: (call) => call.own(call),
+  prepare: (system) => ({ hidden: rowsOf(system, false), clear: rowsOf(system, true) }),
+  handle: (call) => call.own[hasScope(call.request, 'personal') ? 'clear' : 'hidden'](call),
 });
 
 export const rejectRoutes: readonly Route[] = [listRejectsRoute];

@@ -48,7 +48,7 @@ const apply = route({
     },
   },
   answer: { description: 'The rules as they are now.', schema: rulesRecord.ref },
-  handle: async ({ system: { db, ingest }, environment, request, body: { file } }) => {
+  handle: async ({ system: { db, ingest, personal }, environment, request, body: { file } }) => {
     const { value, problems } = readRulesFile(Buffer.from(file));
     throwProblems(
       problems.map(({ line, column, message }) => ({
@@ -57,6 +57,7 @@ const apply = route({
         details: `file: line ${line}, column ${column}`,
       })),
     );
+    personal.requireKeysFor(value ?? {});
     const rules = await applyRules(db, environment, value ?? {}, callerKeyId(request));
     ingest.rules.forget(environment);
     return renderRules(rules);

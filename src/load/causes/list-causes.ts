@@ -15,7 +15,7 @@ import { type CountedCause, countCauses, readRejectsPage } from '../../postgres/
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
-import { heldAtATime, requireSource } from '../rejects.ts';
+import { asSeen, heldAtATime, requireSource } from '../rejects.ts';
 import { runLoadTask } from '../sandbox-tasks.ts';
 import { type MendedRecord, Mending } from './mending.ts';
 import {
@@ -42,7 +42,7 @@ export interface ListedCauses {
  * @throws InputError `not_found`.
  */
 export async function listCauses(
-  context: Pick<LoadContext, 'db' | 'sandboxes'>,
+  context: Pick<LoadContext, 'db' | 'sandboxes'> & Seeing,
   environmentId: number,
   jobId: string,
 ): Promise<ListedCauses> {
@@ -56,7 +56,8 @@ export async function listCauses(
     const counted = shown[at];
     if (counted === undefined) return [];
     const { cause, firstRow } = counted;
-    return (await readRejectsPage(db, loadId, firstRow - 1, bounds, cause)).rejects;
+    const page = await readRejectsPage(db, loadId, firstRow - 1, bounds, cause);
+    return asSeen(page.rejects, context.seesPersonal === true);
   };
   const signal = AbortSignal.timeout(CAUSES_MS);
   const work = { sandboxes, owner: environmentId, isLong: false, input, ask, signal };
@@ -68,6 +69,11 @@ export async function listCauses(
   }
   const causes = shown.map((counted, at) => ({ ...counted, ...(explained[at] ?? unexplained) }));
   return { causes, records, total };
+}
+
+export interface Seeing {
+  /** Whoever asks may see personal data; by default not. */
+  readonly seesPersonal?: boolean;
 }
 
 const unexplained: ExplainedCause = { samples: [], proposals: [] };
@@ -92,7 +98,9 @@ export async function* mendedRejects(
   const { head } = new Mending(source);
   if (head.length > 0) yield head;
   const scoped = { cause, proposalId };
-  for await (const mended of mendedPages(context, source, scoped, { environmentId, isLong: true, signal })) {
+  // What comes of it is loaded, and not shown.
+  const seeing = { ...context, seesPersonal: true };
+  for await (const mended of mendedPages(seeing, source, scoped, { environmentId, isLong: true, signal })) {
     if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
   }
 }
@@ -109,12 +117,15 @@ interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
 
 /** Yields the rejects that a load would now take, page by page, in file order. */
 function mendedPages(
-  { db, sandboxes }: Pick<LoadContext, 'db' | 'sandboxes'>,
+  { db, sandboxes, seesPersonal = false }: Pick<LoadContext, 'db' | 'sandboxes'> & Seeing,
   source: LoadSource,
   { cause, proposalId }: ScopedMend,
   { environmentId, ...turn }: Asker,
 ): AsyncIterable<readonly MendedRecord[]> {
-  const ask = (after: number) => readRejectsPage(db, source.loadId, after, heldAtATime, cause);
+  const ask = async (after: number) => {
+    const page = await readRejectsPage(db, source.loadId, after, heldAtATime, cause);
+    return { ...page, rejects: asSeen(page.rejects, seesPersonal) };
+  };
   const input = { source, proposalId };
   return runLoadTask('mend', { sandboxes, owner: environmentId, ...turn, input, ask });
 }
@@ -140,7 +151,7 @@ export interface CountOptions {
  * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
  */
 export async function countReplacement(
-  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes'>,
+  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes'> & Seeing,
   environmentId: number,
   jobId: string,
   replacement: ScopedReplacement,

@@ -5,6 +5,7 @@ import { isRejectColumn, type Reject, rejectColumns } from '../../domain/reject.
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { isObject, markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.ts';
+import { hiddenValues } from '../../personal/values.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { type ChunkReader, createChunkReader } from '../read-chunk.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
@@ -41,6 +42,7 @@ export class Mending {
     this.#reader = createChunkReader(
       { ...source, ...this.#shape.reading, fileRef: 'mended' as FileRef },
       files,
+      hiddenValues,
     );
   }
 

@@ -14,6 +14,7 @@ import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { FindingCounts } from '../../mapping/ruled-cells.ts';
+import { hiddenValues } from '../../personal/values.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { findForeign, readBeginning } from '../foreign-file.ts';
 import { createChunkReader } from '../read-chunk.ts';
@@ -203,7 +204,11 @@ async function readSample(
   const entity = entityOf(header, options, chosen);
   if (entity === null) return sample;
   const { map, preset } = chosen;
-  const reader = createChunkReader(sourceOf(received, { ...options, map, preset, entity }), store);
+  const reader = createChunkReader(
+    sourceOf(received, { ...options, map, preset, entity }),
+    store,
+    hiddenValues,
+  );
   for (const chunk of chunks) {
     if (sample.records >= most) break;
     const rows = await reader.read(chunk);

@@ -54,13 +54,13 @@ interface Sealed {
 export async function unseal<T extends Sealed>(
   db: Database,
   rows: readonly T[],
-): Promise<Omit<T, 'sealedIn'>[]> {
+): Promise<(Omit<T, 'sealedIn'> & { readonly isSealed?: true })[]> {
   const keys = new Map<string, Buffer | null>();
   for (const file of new Set(rows.flatMap(({ sealedIn }) => sealedIn ?? [])))
     keys.set(file, await fileKeys(db).find(file as FileRef));
   return rows.map(({ sealedIn, ...row }) => {
     if (sealedIn === null) return row;
     const key = keys.get(sealedIn) ?? null;
-    return { ...row, raw: key === null ? Buffer.alloc(0) : openPart(key, row.raw) };
+    return { ...row, isSealed: true, raw: key === null ? Buffer.alloc(0) : openPart(key, row.raw) };
   });
 }

@@ -73,7 +73,9 @@ function* copyText(
   const sealedIn = seal === null ? '\\N' : fileRef;
   for (let at = 0; at < rejects.length; at += rowsPerPiece) {
     const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
-      const { row, line, byteOffset, column, code, message, raw } = reject;
+      const { row, line, byteOffset, column, code, raw } = reject;
+      // A parser quotes the record.
+      const message = seal !== null && code === 'invalid_json' ? 'not valid JSON' : reject.message;
       const { cause, shape } = causeOf(reject);
       const bytes = (seal?.(raw) ?? Buffer.from(raw.buffer, raw.byteOffset, raw.length)).toString('hex');
       const name = column === null ? '\\N' : copied(column);

@@ -3,6 +3,7 @@ import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../src/domain/limits.ts';
 import type { StoredFormat } from '../../../src/domain/load.ts';
 import { createChunkReader } from '../../../src/load/read-chunk.ts';
 import { RecordIndex } from '../../../src/load/receive/record-index.ts';
+import { hiddenValues } from '../../../src/personal/values.ts';
 import { sourceOf } from './causes/refuse.ts';
 
 /** The chunks that a file is cut into are read; how often anything else got to run meanwhile. */
@@ -11,9 +12,8 @@ async function countTurns(format: StoredFormat, text: string): Promise<number> {
   const index = new RecordIndex(format, CHUNK_BYTES, 0);
   for (const _ of index.add(bytes));
   for (const _ of index.end());
-  const reader = createChunkReader(sourceOf(index.header), {
-    readRange: async (_, start, end) => bytes.subarray(start, end),
-  });
+  const files = { readRange: async (_: unknown, start: number, end: number) => bytes.subarray(start, end) };
+  const reader = createChunkReader(sourceOf(index.header), files, hiddenValues);
   let turns = 0;
   let next: NodeJS.Immediate;
   const takeTurn = () => {

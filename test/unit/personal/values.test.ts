@@ -157,9 +157,4 @@ describe('properties', () => {
       ip: { last: '203.0.113.0/24', all: ['203.0.113.0/24'] },
     });
   });
-
-  test('an object without personal properties is returned as it is', () => {
-    const object = { plan: 'pro' };
-    expect(properties.changeAll(object, false)).toBe(object);
-  });
 });

@@ -5,6 +5,7 @@ import { Mending } from '../../../../src/load/causes/mending.ts';
 import { type Proposal, proposeMends } from '../../../../src/load/causes/proposals.ts';
 import { RejectCauses } from '../../../../src/load/causes/reject-causes.ts';
 import { createChunkReader } from '../../../../src/load/read-chunk.ts';
+import { hiddenValues } from '../../../../src/personal/values.ts';
 import type { LoadSource } from '../../../../src/postgres/stores/running-loads.ts';
 
 export type CausedReject = Reject & RejectCause;
@@ -47,7 +48,7 @@ export async function refuse(
   rowCount: number,
 ): Promise<CausedReject[]> {
   const bytes = Buffer.from(body as string);
-  const reader = createChunkReader(source, { readRange: async () => bytes });
+  const reader = createChunkReader(source, { readRange: async () => bytes }, hiddenValues);
   const chunk = {
     byteStart: 0,
     byteEnd: bytes.length,

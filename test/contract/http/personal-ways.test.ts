@@ -1,0 +1,202 @@
+import { sql } from 'kysely';
+import { describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { openServer, refusalOf, serve } from '../../support/http.ts';
+import { endedLoad, readProfiles } from '../../support/load-file.ts';
+import { openTestSystem, type Tenant } from '../../support/system.ts';
+
+const PERSONAL_KEYS = `a:${Buffer.alloc(32, 1).toString('base64')}`;
+const { t, server } = await openServer({ settings: { PERSONAL_KEYS }, worker: true });
+
+const rules = `users:
+  properties:
+    email: { pattern: '^[^@]+@[^@]+$', otherwise: refuse, personal: hash }
+    name: { personal: encrypt }
+    ip: { personal: truncate }
+    ssn: { personal: drop }
+    address.street: { personal: encrypt }
+companies:
+  properties:
+    contact: { personal: hash }
+events:
+  properties:
+    email: { personal: hash }
+`;
+const secrets = [
+  'ada@clear.example',
+  'Ada "Clear", Lovelace',
+  '203.0.113.77',
+  '078-05-1120',
+  'bad clear value',
+];
+const [email, name, ip, ssn, bad] = secrets as [string, string, string, string, string];
+const good = { user_id: 'u1', email, name, ip, ssn, plan: 'pro' };
+const users = [good, { user_id: 'u2', email: bad, name }];
+
+async function load({ key, environment }: Tenant, path: string, body: string, type: string): Promise<string> {
+  const { body: answer } = await server.json<{ job_id: string }>(path, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': type },
+    key,
+  });
+  const { tally } = await endedLoad(t.system, environment.environmentId, answer.job_id);
+  expect(tally).toMatchObject({ rejected: 1 });
+  return `/v1/background_jobs/${answer.job_id}/rejects`;
+}
+
+const cell = (text = '') => `"${text.replaceAll('"', '""')}"`;
+const ways: Readonly<Record<string, (tenant: Tenant) => Promise<unknown>>> = {
+  csv: (tenant) => {
+    const lines = users.map((user: Record<string, string>) =>
+      Object.keys(good)
+        .map((of) => cell(user[of]))
+        .join(),
+    );
+    return load(
+      tenant,
+      '/v1/imports?format=csv',
+      `${[Object.keys(good).join(), ...lines].join('\n')}\n`,
+      'text/csv',
+    );
+  },
+  ndjson: (tenant) => {
+    const lines = users.map((user) => `${JSON.stringify(user)}\n`).join('');
+    return load(tenant, '/v1/imports?format=ndjson', lines, 'application/x-ndjson');
+  },
+  bulk: (tenant) => load(tenant, '/v1/users/bulk_identify', JSON.stringify({ users }), 'application/json'),
+  single: ({ key }) => Promise.all(users.map((json) => server.json('/v1/identify', { json, key }))),
+  batch: ({ key }) => {
+    const batch = users.map((user) => ({ type: 'identify', ...user }));
+    return server.json('/v1/batch', { json: { batch }, key });
+  },
+  segment: ({ key }) => {
+    const batch = users.map(({ user_id, ...traits }) => ({ type: 'identify', userId: user_id, traits }));
+    return server.json('/v1/batch', { json: { batch }, key });
+  },
+};
+
+const apply = (key: string, file: string) => server.json('/v1/rules', { method: 'PUT', json: { file }, key });
+
+/** The tables, and sequences of theirs, that hold one of the secrets, as text or as bytes. */
+async function leaks(): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%I.%I', schemaname, tablename) as name from pg_tables
+    where schemaname in ('sluice', 'public')`.execute(t.system.db);
+  const found: string[] = [];
+  for (const { name: table } of rows) {
+    for (const secret of secrets) {
+      const inJson = JSON.stringify(secret).slice(1, -1);
+      const hex = Buffer.from(secret).toString('hex');
+      const { rows: hits } = await sql`
+        select 1 from ${sql.raw(table)} as each
+        where strpos(each::text, ${secret}) > 0 or strpos(each::text, ${inJson}) > 0 or strpos(each::text, ${hex}) > 0
+        limit 1`.execute(t.system.db);
+      if (hits.length > 0) found.push(`${table}: ${secret}`);
+    }
+  }
+  return found;
+}
+
+// proves: personal-at-the-door
+describe('personal values', () => {
+  test.each(Object.entries(ways))(
+    'that come as %s are stored changed, and in no table in clear',
+    async (way, send) => {
+      const tenant = await t.addEnvironment(`personal-${way}`);
+      expect((await apply(tenant.key, rules)).status).toBe(200);
+      await send(tenant);
+      const { environmentId } = tenant.environment;
+      const values = await t.system.personal.valuesOf(environmentId);
+      const stored = {
+        email: values.hash(email),
+        name: values.change('encrypt', name, false),
+        ip: '203.0.113.0/24',
+      };
+      const { users: found } = await readProfiles(t.system, environmentId);
+      expect(Object.entries(found).map(([id, { metadata }]) => [id, metadata])).toEqual([
+        ['u1', { ...stored, plan: 'pro' }],
+      ]);
+      expect(await leaks()).toEqual([]);
+      await send(tenant);
+      expect((await readProfiles(t.system, environmentId)).users['u1']?.metadata).toEqual({
+        ...stored,
+        plan: 'pro',
+      });
+    },
+  );
+
+  test('of members of objects, of companies and of events are changed too', async () => {
+    const { key, environment } = await t.addEnvironment('personal-nested');
+    await apply(key, rules);
+    const user = {
+      user_id: 'u1',
+      address: [{ street: name, city: 'Wien' }],
+      company: { company_id: 'c1', contact: email },
+    };
+    for (const [path, json] of [
+      ['/v1/identify', user],
+      ['/v1/users/bulk_identify', { users: [{ ...user, user_id: 'u2' }] }],
+      ['/v1/track', { user_id: 'u1', event_name: 'seen', metadata: { email } }],
+    ] as const)
+      expect((await server.json(path, { json, key })).status).toBeLessThan(300);
+    const values = await t.system.personal.valuesOf(environment.environmentId);
+    const { body } = await server.json<{ data: object[] }>('/v1/users/u1/events', { key });
+    expect(body.data).toMatchObject([{ metadata: { email: values.hash(email) } }]);
+    await expect
+      .poll(async () => Object.keys((await readProfiles(t.system, environment.environmentId)).users))
+      .toHaveLength(2);
+    const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
+    const street = values.change('encrypt', name, false);
+    for (const { metadata } of Object.values(found))
+      expect(metadata).toEqual({ address: [{ street, city: 'Wien' }] });
+    expect(companies['c1']?.metadata).toEqual({ contact: values.hash(email) });
+    expect(await leaks()).toEqual([]);
+  });
+
+  test('of refused records are shown to a key with the scope personal alone', async () => {
+    const tenant = await t.addEnvironment('personal-refused');
+    const { key, environment } = tenant;
+    await apply(key, rules);
+    const seeing = await createApiKey(t.system.db, environment.environmentId, {
+      label: 'personal',
+      scopes: ['read', 'personal'],
+    });
+    const broken = `{"user_id":"u1","email":"${email}" "ip":"${ip}"}`;
+    const path = await load(tenant, '/v1/imports?format=ndjson', `${broken}\n`, 'application/x-ndjson');
+    expect(await leaks()).toEqual([]);
+    for (const of of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`]) {
+      const [hidden, clear] = [await server.fetch(of, { key }), await server.fetch(of, { key: seeing.key })];
+      expect(await hidden.text()).not.toContain(email);
+      expect(await clear.text()).toContain(email);
+    }
+  });
+
+  test('that an export brings back stay as they are, whatever the rules say of them in clear', async () => {
+    const { key, environment } = await t.addEnvironment('personal-back');
+    await apply(key, rules);
+    await server.json('/v1/identify', { json: good, key });
+    const before = await readProfiles(t.system, environment.environmentId);
+    const { metadata } = before.users['u1'] ?? {};
+    expect((await server.json('/v1/identify', { json: { user_id: 'u1', metadata }, key })).status).toBe(202);
+    expect((await readProfiles(t.system, environment.environmentId)).users['u1']?.metadata).toEqual(metadata);
+  });
+});
+
+// proves: personal-keys
+test('rules that hash or encrypt are refused without keys; those that drop or truncate need none', async () => {
+  const system = await openTestSystem();
+  const own = await serve(system);
+  try {
+    const put = (file: string) => ({ method: 'PUT', json: { file } });
+    expect(await refusalOf(own, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
+    const { status } = await own.json(
+      '/v1/rules',
+      put('users: { properties: { ip: { personal: truncate } } }'),
+    );
+    expect(status).toBe(200);
+  } finally {
+    await own.stop();
+    await system.close();
+  }
+});
