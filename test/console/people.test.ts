@@ -217,6 +217,9 @@ test('an export continues at an earlier one, with what was removed if that is wa
   await page.getByRole('button', { name: 'Export 1 rows' }).waitFor();
   await page.getByLabel('Include what was removed').check();
   await page.getByText('"include_removed":true').waitFor();
+  await page.getByLabel('Users with all their IDs').check();
+  await page.getByText('"distinct_ids":true').waitFor();
+  await page.getByText(/"distinct_ids": ?\[/).waitFor();
   await page.getByText(/"plan": ?"pro"/).waitFor();
 });
 
