@@ -6,7 +6,7 @@ import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { splitUrl } from '../mapping/event-rules.ts';
 import { isObject, type JsonObject, numberText } from '../mapping/json-text.ts';
-import { type PresetProfile, readLink } from '../mapping/presets/record.ts';
+import { madeId, type PresetProfile, readLinks } from '../mapping/presets/record.ts';
 import { fillingTime, readPreset } from '../mapping/presets.ts';
 import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { ItemRecord, ReadRecord } from './records.ts';
@@ -53,22 +53,19 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   };
   // The rows beside come first, as in files.
   const own = read({ record: ours.record, fillsIn: false });
-  const link = allowedLink(readLink(ours.link), context.isOfPage);
+  const links = readLinks(ours.links).filter((link) => isAllowed(link, context.isOfPage));
   const user =
     ours.user === undefined
       ? []
       : [{ ...read({ record: ours.user, fillsIn: false }), isBeside: true } as ItemRecord];
   const beside = ours.profiles.map((profile) => ({ ...read(profile), isBeside: true }) as ItemRecord);
-  return [...beside, ...user, link === null ? own : { ...own, link }];
+  return [...beside, ...user, links.length === 0 ? own : { ...own, links }];
 }
 
-/** Ids that an SDK made for a visitor; no other can be told from a user's, which somebody else may know or guess. */
-const madeId = /[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}/i;
-
-/** Lets a page link the visitor, but no users of its choice. @throws InputError `insufficient_scope` */
-function allowedLink(link: ShownLink | null, isOfPage: boolean): ShownLink | null {
-  if (link === null || !isOfPage) return link;
-  if (link.linking === 'observe') return madeId.test(link.alias) ? link : null;
+/** Lets a page link the visitor, by an id that an SDK made: it may know or guess any other. @throws InputError `insufficient_scope` */
+function isAllowed(link: ShownLink, isOfPage: boolean): boolean {
+  if (!isOfPage) return true;
+  if (link.linking === 'observe') return madeId.test(link.alias);
   throw inputError(
     'insufficient_scope',
     'A key for pages joins no users; send this from a server, with a key of the scope ingest',

@@ -52,10 +52,10 @@ export interface EventRecord extends Record_ {
 }
 
 /** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
-export type BatchItem = { readonly index: number; readonly link?: ShownLink } & ItemRecord;
+export type BatchItem = { readonly index: number; readonly links?: readonly ShownLink[] } & ItemRecord;
 
-/** A record, and the link that it shows. */
-export type ReadRecord = ItemRecord & { readonly link?: ShownLink };
+/** A record, and the links that it shows. */
+export type ReadRecord = ItemRecord & { readonly links?: readonly ShownLink[] };
 
 export type ItemRecord =
   | { readonly entity: 'users'; readonly record: UserRecord; readonly isBeside?: true }

@@ -133,14 +133,14 @@ export class BatchWriter {
 
   /** Makes the aliases that the items show. They take effect before all records. */
   async #link(items: readonly BatchItem[]): Promise<void> {
-    const links = new Map<number, ShownLink[]>();
-    for (const { link, record } of items) {
-      if (link === undefined) continue;
-      const known = links.get(record.environmentId) ?? [];
-      links.set(record.environmentId, known);
-      known.push(link);
+    const all = new Map<number, ShownLink[]>();
+    for (const { links, record } of items) {
+      if (links === undefined) continue;
+      const known = all.get(record.environmentId) ?? [];
+      all.set(record.environmentId, known);
+      known.push(...links);
     }
-    for (const [environmentId, shown] of links) await this.#persons.link(environmentId, shown);
+    for (const [environmentId, shown] of all) await this.#persons.link(environmentId, shown);
   }
 
   async #writeItems(batches: readonly PendingBatch[], items: readonly BatchItem[]): Promise<void> {

@@ -15,7 +15,7 @@ import {
   parseJsonText,
   withoutTexts,
 } from './json-text.ts';
-import { type PresetProfile, readAliases, readLink } from './presets/record.ts';
+import { type PresetProfile, readAliases, readLinks } from './presets/record.ts';
 import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
@@ -187,8 +187,7 @@ export class JsonRecords {
   #fillFromPreset(preset: Preset, object: JsonObject, source: Source): Reason | null {
     const ours = readPreset[preset](object, this.#rules.companyFrom ?? null);
     if (ours === null) return notOfPreset(preset, this.#rules.companyFrom ?? null);
-    const link = readLink(ours.link);
-    this.#links = link === null ? [] : [link];
+    this.#links = readLinks(ours.links);
     this.#user = ours.user ?? null;
     let reason = this.#fill(ours.record, source);
     for (const profile of ours.profiles) reason ??= this.#fillProfile(profile, source);

@@ -315,15 +315,17 @@ describe('an export', () => {
     });
   });
 
-  // proves: presets
-  test('of persons of PostHog makes users', async () => {
+  // proves: presets, identities-shown
+  test('of persons of PostHog makes users, by all their ids', async () => {
     const results = [
-      { distinct_ids: ['ada'], properties: { plan: 'pro' }, created_at: '2026-03-04T05:06:07Z' },
+      { distinct_ids: ['ada', 'anon'], properties: { plan: 'pro' }, created_at: '2026-03-04T05:06:07Z' },
     ];
     const { users } = await load(JSON.stringify({ next: null, results }), {
       ...{ preset: 'posthog', filename: 'persons.json' },
     });
     expect(users).toEqual({ ada: { company: null, metadata: { plan: 'pro' } } });
+    const { rows } = await t.system.pool.query('select user_id from aliases where alias = $1', ['anon']);
+    expect(rows).toEqual([{ user_id: 'ada' }]);
   });
 });
 

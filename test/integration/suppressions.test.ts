@@ -148,8 +148,8 @@ describe('records of a person who is kept out', () => {
     for (const id of ['anon', 'p']) await expect(send(user(id))).rejects.toMatchObject(suppressed);
     await expect(give('other', 'p')).rejects.toMatchObject(suppressed);
     await expect(give('anon', 'other')).rejects.toMatchObject(suppressed);
-    const link = { alias: 'anon', userId: 'q', linking: 'observe' } as const;
-    expect(await sendBatch([{ ...user('q'), link }])).toMatchObject({ accepted: 1 });
+    const links = [{ alias: 'anon', userId: 'q', linking: 'observe' }] as const;
+    expect(await sendBatch([{ ...user('q'), links }])).toMatchObject({ accepted: 1 });
     await expect(undo(t.system, environmentId, [join.jobId])).resolves.toMatchObject({ status: 'completed' });
     expect(await stored()).toMatchObject({ users: ['q'] });
     const aliases = await sql`select 1 from aliases where environment_id = ${environmentId}`.execute(

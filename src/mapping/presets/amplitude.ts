@@ -26,8 +26,8 @@ export function readAmplitudeRecord(line: JsonObject, from: string | null): Pres
   const company = companyOf(typeof group_type === 'string' ? { [group_type]: group_value } : groups, from);
   const user = { ...identity, event_type: 'identify_user', company_id: company?.[1] };
   const changes = changesOf(line['user_properties']);
-  const link = { alias: line['device_id'], userId: user_id, linking: 'observe' } as const;
-  if (name === '$identify') return { ...profileRecord(user, changes), link };
+  const links = [{ alias: line['device_id'], userId: user_id, linking: 'observe' }] as const;
+  if (name === '$identify') return { ...profileRecord(user, changes), links };
   if (name === '$groupidentify') {
     const record = { event_type: 'identify_company', company_id: company?.[1], inserted_at: at };
     const properties = groupProperties(line, company) ?? line['group_properties'];
@@ -36,7 +36,7 @@ export function readAmplitudeRecord(line: JsonObject, from: string | null): Pres
   return {
     record: { ...identity, ...readEvent(line), company_id: company?.[1] },
     profiles: [...profilesOf(user, changes), ...companyProfiles(line, company, at)],
-    link,
+    links,
   };
 }
 

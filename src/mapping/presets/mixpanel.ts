@@ -52,7 +52,7 @@ export function readMixpanelRecord(record: JsonObject, from: string | null): Pre
     profiles: [],
     // An event before the login has `$device:…` as its distinct_id.
     ...(device !== undefined && {
-      link: { alias: `$device:${device}`, userId: $user_id, linking: 'observe' },
+      links: [{ alias: `$device:${device}`, userId: $user_id, linking: 'observe' }],
     }),
   };
 }

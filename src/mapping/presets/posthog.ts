@@ -4,6 +4,7 @@ import {
   companyOf,
   filled,
   givenId,
+  madeId,
   membersOf,
   objectOf,
   type PresetRecord,
@@ -33,16 +34,16 @@ export function readPosthogRecord(line: JsonObject, from: string | null): Preset
     setOnce: { ...objectOf(set_once), ...objectOf(onceBeside), ...objectOf($set_once) },
     unset: $unset,
   };
-  const link = (alias: unknown, linking: Linking) => ({ alias, userId: identity.user_id, linking });
+  const links = (alias: unknown, linking: Linking) => [{ alias, userId: identity.user_id, linking }];
   switch (event) {
     case '$identify':
-      return { ...profileRecord(user, changes), link: link(own['$anon_distinct_id'], 'observe') };
+      return { ...profileRecord(user, changes), links: links(own['$anon_distinct_id'], 'observe') };
     case '$set':
       return profileRecord(user, changes);
     case '$create_alias':
-      return { ...profileRecord(user, changes), link: link(own['alias'], 'observe') };
+      return { ...profileRecord(user, changes), links: links(own['alias'], 'observe') };
     case '$merge_dangerously':
-      return { ...profileRecord(user, changes), link: link(own['alias'], 'merge') };
+      return { ...profileRecord(user, changes), links: links(own['alias'], 'merge') };
   }
   if (event === '$groupidentify') {
     const { $group_type: kind, $group_key, $group_set } = own;
@@ -67,10 +68,7 @@ export function readPosthogRecord(line: JsonObject, from: string | null): Preset
   };
 }
 
-/** Ids that its SDKs give to visitors who are not identified. */
-const anonymous = /^(?:\$device:)?[\da-f]{8}(?:-?[\da-f]{4}){3}-?[\da-f]{12}$/i;
-
-/** A person holds since now, as its export says no time; it was there since `created_at`. */
+/** A person holds since now, as its export says no time; it was there since `created_at`. Its other ids are aliases. */
 function readPerson({
   distinct_id,
   distinct_ids,
@@ -79,9 +77,10 @@ function readPerson({
   is_deleted,
 }: JsonObject): PresetRecord | null {
   const ids: readonly unknown[] = Array.isArray(distinct_ids) ? distinct_ids : [distinct_id];
-  const user_id = ids.find((id) => typeof id !== 'string' || !anonymous.test(id)) ?? ids[0];
+  const user_id = ids.find((id) => typeof id !== 'string' || !madeId.test(id)) ?? ids[0];
   if (user_id === undefined || properties === undefined || String(is_deleted) === 'true') return null;
   const identity = { event_type: 'identify_user', user_id };
   const { record } = profileRecord(identity, { set: objectOf(properties), setOnce: {}, unset: [] });
-  return { record, profiles: seenAt(identity, created_at) };
+  const links = ids.map((alias) => ({ alias, userId: user_id, linking: 'add' }) as const);
+  return { record, profiles: seenAt(identity, created_at), links };
 }

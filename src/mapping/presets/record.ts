@@ -17,8 +17,8 @@ export interface PresetRecord {
   readonly profiles: readonly PresetProfile[];
   /** The user of an event, as a record `identify_user` without properties. */
   readonly user?: JsonObject;
-  /** Two ids of one person that it shows; they are not checked yet. */
-  readonly link?: PresetLink;
+  /** Pairs of ids of one person that it shows; they are not checked yet. */
+  readonly links?: readonly PresetLink[];
 }
 
 export interface PresetLink {
@@ -117,12 +117,16 @@ export function givenId(...ids: readonly unknown[]): unknown {
   return ids.find((id) => id !== undefined && id !== null && id !== '');
 }
 
-/** Returns the link if both of its ids can be ids, and differ. */
-export function readLink(link: PresetLink | undefined): ShownLink | null {
-  if (link === undefined) return null;
-  const [alias, userId] = [idOf(link.alias), idOf(link.userId)];
-  return alias === null || userId === null || alias === userId ? null : { ...link, alias, userId };
+/** Returns the links of which both ids can be ids, and differ. */
+export function readLinks(links: readonly PresetLink[] = []): ShownLink[] {
+  return links.flatMap((link) => {
+    const [alias, userId] = [idOf(link.alias), idOf(link.userId)];
+    return alias === null || userId === null || alias === userId ? [] : [{ ...link, alias, userId }];
+  });
 }
+
+/** Ids that SDKs make for visitors who are not identified. */
+export const madeId = /^(?:\$device:)?[\da-f]{8}(?:-?[\da-f]{4}){3}-?[\da-f]{12}$/i;
 
 /** Reads other ids of a user from a list, or its text as a cell has it; `column` has them. */
 export function readAliases(value: unknown, userId: unknown, column: string): readonly ShownLink[] | Reason {
@@ -134,7 +138,7 @@ export function readAliases(value: unknown, userId: unknown, column: string): re
   // What is wrong with it is said when the record is written.
   if (own === null) return [];
   const others = ids.filter((alias) => idOf(alias) !== own);
-  const links = others.flatMap((alias) => readLink({ alias, userId, linking: 'add' }) ?? []);
+  const links = readLinks(others.map((alias) => ({ alias, userId, linking: 'add' })));
   if (links.length === others.length) return links;
   return { code: 'invalid_id', message: `${column} must be another id of the user`, column };
 }
@@ -148,5 +152,5 @@ function idOf(value: unknown): string | null {
 export function linkRecord(alias: unknown, userId: unknown, linking: Linking): PresetRecord | null {
   if (idOf(alias) === null || idOf(userId) === null) return null;
   const record = { event_type: 'identify_user', user_id: userId, metadata: {} };
-  return { record, profiles: [], link: { alias, userId, linking } };
+  return { record, profiles: [], links: [{ alias, userId, linking }] };
 }

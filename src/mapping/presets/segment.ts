@@ -20,7 +20,7 @@ export function readSegmentRecord(call: JsonObject): PresetRecord | null {
   return {
     record,
     profiles: [],
-    ...(isBoth && { link: { alias: anonymousId, userId, linking: 'observe' } }),
+    ...(isBoth && { links: [{ alias: anonymousId, userId, linking: 'observe' }] }),
   };
 }
 

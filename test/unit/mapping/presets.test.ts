@@ -72,6 +72,7 @@ test('a person of PostHog is a user by the id that is no anonymous one, there si
   expect(readPreset.posthog(person, null)).toEqual({
     record: { ...user, metadata: { plan: 'pro' } },
     profiles: [{ record: { ...user, inserted_at: person.created_at, metadata: {} }, fillsIn: false }],
+    links: [anonymous, 'ada'].map((alias) => ({ alias, userId: 'ada', linking: 'add' })),
   });
   const row = { person_id: 'p', distinct_id: anonymous, properties: {}, is_deleted: false };
   expect(readPreset.posthog(row, null)?.record).toMatchObject({ user_id: anonymous });
