@@ -126,8 +126,8 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
 async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    const { tally } = await requireSound(db, claim);
-    await decideMirror(db, claim.subjectId, tally);
+    await requireSound(db, claim);
+    await decideMirror(db, claim.subjectId);
   });
 }
 

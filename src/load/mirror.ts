@@ -7,12 +7,18 @@ import { type Expression, type SqlBool, sql } from 'kysely';
 import type { LoadEntity } from '../domain/entity.ts';
 import { ConflictError, inputError } from '../domain/errors.ts';
 import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
-import type { LoadOptions, Tally } from '../domain/load.ts';
+import type { LoadOptions } from '../domain/load.ts';
 import { type KeptReason, mirrorOf } from '../domain/mirror.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { noteWritten } from '../postgres/stores/chunks.ts';
-import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
+import {
+  hasDoubtfulRejects,
+  keepsChanges,
+  listMissing,
+  readMirror,
+  workOffMissing,
+} from '../postgres/stores/mirrors.ts';
 import { findSegmentDefinition } from '../postgres/stores/segments.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
@@ -57,7 +63,7 @@ async function isInSegment(
 }
 
 /** Decides what becomes of the profiles that the file does not hold. Call it in the transaction that holds the fence; a second call does nothing. */
-export async function decideMirror(db: Database, loadId: number, { rejected }: Tally): Promise<void> {
+export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
   const isIn =
@@ -65,7 +71,7 @@ export async function decideMirror(db: Database, loadId: number, { rejected }: T
   const reasons: readonly (readonly [boolean, KeptReason])[] = [
     [isIn === null, 'segment_gone'],
     [!isLogged, 'changes_not_kept'],
-    [rejected > 0 && !mirror.despiteRejects, 'rejects'],
+    [!mirror.despiteRejects && (await hasDoubtfulRejects(db, loadId)), 'rejects'],
   ];
   const kept = reasons.find(([holds]) => holds)?.[1] ?? null;
   await listMissing(db, scope, isIn ?? sql<SqlBool>`false`, mirror.maxRemoved, kept);

@@ -246,6 +246,16 @@ test('of two mirrors that wait together, the later also removes what the earlier
   expect(await ids()).toEqual(['b', 'u1']);
 });
 
+test('records of suppressed persons, who are not stored, keep nobody from being removed', async () => {
+  await load(csv(['u0', 'u1']));
+  const running = await startManually(t.system, environmentId, `${csv(['u0'])},pro\n`, mirror);
+  await running.chunk(0);
+  await sql`update load_rejects set error_code = 'suppressed' where load_id = ${running.loadId}`.execute(
+    t.system.db,
+  );
+  expect(outcome(await running.finish())).toMatchObject({ missing: 1, done: 1, kept_because: null });
+});
+
 test('nothing is removed that no undo could bring back', async () => {
   await load(csv(['u0', 'u1']));
   const job = await acceptFile(withoutQueue(t.system), environmentId, csv(['u0']), mirror);

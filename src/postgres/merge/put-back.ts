@@ -188,12 +188,13 @@ async function remove(db: Database, entity: Entity, scope: PatchScope): Promise<
   return Number(numAffectedRows ?? 0);
 }
 
-/** The columns of a profile that is written. What is put back counts as set now. */
-function written(
+/** The columns of a profile `p` that is written whole. What changes counts as set now; `seen`: when somebody last named it. */
+export function written(
   entity: Entity,
-  { loadId, chunkNo }: PatchScope,
+  { loadId, chunkNo }: Pick<PatchScope, 'loadId' | 'chunkNo'>,
   metadata: RawBuilder<unknown>,
   company: RawBuilder<unknown>,
+  seen: RawBuilder<unknown> = sql`now()`,
 ): RawBuilder<unknown> {
   const isUser = entity === 'users';
   const stored = isUser ? sql`p.company_id` : sql`null`;
@@ -214,7 +215,7 @@ function written(
     load_id = ${loadId},
     load_chunk = ${chunkNo},
     load_touches = 1,
-    last_seen_at = now(),
+    last_seen_at = ${seen},
     updated_at = now(),
     position = sluice.current_position()`;
 }

@@ -11,6 +11,7 @@ import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
+import { written } from '../merge/put-back.ts';
 import { knowsAliases } from './aliases.ts';
 import { isLogged } from './amendments.ts';
 import { isKey } from './change-log.ts';
@@ -45,6 +46,13 @@ export async function readMirror(db: Database, loadId: number) {
   if (mirror === null || entity === 'auto') throw new Fault(`load ${loadId} is no mirror`);
   const scope: MirrorScope = { loadId, entity, flag: mirror.flag, ...file };
   return { mirror, decided, isLogged: isComplete, scope };
+}
+
+/** Tells whether the file may hold more than its rows say: a record was refused, and not because its person is suppressed and so not stored. */
+export async function hasDoubtfulRejects(db: Database, loadId: number): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from load_rejects where load_id = ${loadId} and error_code <> 'suppressed' limit 1`.execute(db);
+  return rows.length > 0;
 }
 
 /** Tells whether the log of changes is kept, without which nothing brings back what a mirror removes. */
@@ -190,20 +198,15 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
 
 const flagOf = (flag: string): RawBuilder<unknown> => sql`jsonb_build_object(${flag}::text, true)`;
 
-/** The columns of a profile that is flagged. Nobody has seen it. */
-const flagged = ({ loadId, entity }: MirrorScope, flag: string): RawBuilder<unknown> => sql`
-  metadata = p.metadata || ${flagOf(flag)},
-  times = case
-    when p.times is not null then sluice.touch_times(
-      p.times, p.last_seen_at, p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null`}, ${flagOf(flag)}, null, now()
-    )
-  end,
-  digest = null,
-  load_id = ${loadId},
-  load_chunk = 0,
-  load_touches = 1,
-  updated_at = now(),
-  position = sluice.current_position()`;
+/** Nobody has seen a profile that is flagged. */
+const flagged = ({ loadId, entity }: MirrorScope, flag: string): RawBuilder<unknown> =>
+  written(
+    entity,
+    { loadId, chunkNo: 0 },
+    sql`(p.metadata || ${flagOf(flag)})`,
+    sql`p.company_id`,
+    sql`p.last_seen_at`,
+  );
 
 /** Adds what is missing to the rows of a plan, behind those of its chunks. Returns the rows as a query named `rows`. */
 export const plannedMissing = ({ environmentId, loadId, entity, flag }: MirrorScope): RawBuilder<unknown> => {
