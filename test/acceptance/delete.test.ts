@@ -8,7 +8,7 @@ beforeEach(async () => {
   folder = await temporaryFolder();
 });
 
-test('sluice delete: asks to be told --yes, deletes what a list and the line name, and says what became of each', async () => {
+test('sluice delete: asks to be told --yes, deletes what a list and the line name, says what became of each, and keeps people out if asked', async () => {
   const dataDir = join(folder, 'data');
   const sluice = (args: readonly string[], input?: string) =>
     runCli(args, { cwd: folder, env: { DATA_DIR: dataDir }, ...(input !== undefined && { input }) });
@@ -35,4 +35,13 @@ test('sluice delete: asks to be told --yes, deletes what a list and the line nam
   const companies = await sluice(['delete', 'companies', '--file', '-', '--yes'], 'acme\n');
   expect(companies, companies.stderr).toMatchObject({ code: 0 });
   expect(companies.stdout).toMatch(/acme +deleted +0 +1\ncompanies: 1 deleted, 0 not found/);
+
+  expect(await sluice(['delete', 'companies', 'acme', '--suppress', '--yes'])).toMatchObject({ code: 2 });
+  expect(await sluice(['delete', 'users', 'd', '--suppress', '--yes'])).toMatchObject({ code: 0 });
+  const again = await sluice(['import', 'users.csv', '--json']);
+  expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { rejected: 1 } } }] });
+  expect((await sluice(['suppressions', 'count', 'd'])).stdout).toBe('d is kept out.\n');
+  const lifted = await sluice(['suppressions', 'lift', 'd', 'a', '--json']);
+  expect(JSON.parse(lifted.stdout)).toEqual({ lifted: 1, not_found: 1 });
+  expect((await sluice(['suppressions', 'count'])).stdout).toBe('Environment default keeps 0 ids out.\n');
 });

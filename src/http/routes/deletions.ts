@@ -16,13 +16,13 @@ import {
   requireDeletion,
 } from '../../deletion/deletions.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
-import { MAX_INTEGER } from '../../domain/limits.ts';
+import { MAX_ID_BYTES, MAX_INTEGER } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
 import { countSuppressions, findSuppressed, liftSuppressions } from '../../postgres/stores/suppressions.ts';
 import { answerRows, rowQuery } from '../job-rows.ts';
 import { pageBytes } from '../page.ts';
-import { bodyHeaders, jobParameters, readIdempotency } from '../parameters.ts';
+import { bodyHeaders, jobParameters, readIdempotency, textParameter } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { lenientQuery } from '../plugins/validation.ts';
@@ -152,7 +152,7 @@ const showSuppressions = route({
     'Counts the IDs that deletions with `suppress` keep out. Only hashes of them are stored, so they cannot be listed; `user_id` asks about one.',
   access: 'read',
   query: lenientQuery({
-    user_id: Type.Optional(Type.String({ description: 'Count only this ID: 1 if it is kept out, else 0.' })),
+    user_id: textParameter('user_id', MAX_ID_BYTES, 'Count only this ID: 1 if it is kept out, else 0.', 'u1'),
   }),
   answer: { description: 'The number.', schema: suppressionCount.ref },
   handle: async ({ system: { reader }, environment, query: { user_id: id } }) => ({

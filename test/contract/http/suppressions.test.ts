@@ -111,6 +111,7 @@ test('companies are not kept out, and wrong requests change nothing', async () =
     ['invalid_field'],
   ]);
   expect(await ask('/v1/users', { users: ['u1'], suppress: 'yes' })).toEqual([400, ['invalid_field']]);
+  expect(await refusalOf(server, '/v1/suppressions?user_id=%00')).toEqual([400, ['invalid_field']]);
   expect(await ask('/v1/suppressions', { users: [] })).toEqual([400, ['invalid_field']]);
   expect(await ask('/v1/suppressions', { users: ['u1'], suppress: false })).toEqual([400, ['invalid_field']]);
 });
