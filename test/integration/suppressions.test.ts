@@ -193,6 +193,16 @@ describe('records of a person who is kept out', () => {
     expect((await stored()).users).toEqual(['gone']);
   });
 
+  // proves: suppressed
+  test('keep no mirror from removing what its file does not hold', async () => {
+    await load('user_id\nold\n');
+    await keepOut('gone');
+    const options = { source: { mirror: 'remove', maxRemoved: '100%' } } as const;
+    const mirrored = await load('user_id\nu1\ngone\n', { entity: 'users', ...options });
+    expect(mirrored).toMatchObject({ status: 'completed', tally: { rejected: 1 } });
+    expect((await stored()).users).toEqual(['u1']);
+  });
+
   test('count as refused for max_errors, before anything is written', async () => {
     await keepOut('gone');
     for (const chunkBytes of [1, 1_000]) {
