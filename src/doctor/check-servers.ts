@@ -3,12 +3,14 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
 import { plural } from '../domain/wording.ts';
+import { missingKeys } from '../personal/personal-data.ts';
 import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
 import { isPooled, pooling } from '../postgres/session.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
 import { readChangeLog } from '../postgres/stores/change-log.ts';
 import { readServer, type ServerFacts } from '../postgres/stores/health.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
+import { listKeyedEnvironments } from '../postgres/stores/rules.ts';
 import { askRedis } from '../queue/redis.ts';
 import { type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
 import { isAtLeast } from './check-machine.ts';
@@ -36,6 +38,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       migrations: () => checkMigrations(client),
       'event retention': () => checkEventRetention(client),
       'change log': () => checkChangeLog(client, config),
+      'personal data': () => checkPersonalKeys(client, config),
     };
     const findings: Finding[] = [];
     const advice = 'The server did not answer this question; its log may tell why.';
@@ -259,6 +262,20 @@ export async function checkChangeLog(
   const advice =
     "Is a worker running? It looks after the log every half hour, unless an export, a backup or somebody's session reads it for long. Changes are kept all the same, and stray ones go when they are old.";
   return [warning(check, `${size}; ${problems.join('; ')}`, advice)];
+}
+
+/** Checks that values can be hashed and encrypted where rules say so. */
+export async function checkPersonalKeys(
+  client: ClientBase,
+  { personalKeys }: Pick<Config, 'personalKeys'>,
+): Promise<Finding[]> {
+  const check = 'personal data';
+  const names = await listKeyedEnvironments(client).catch(nullIfMissing);
+  if (names === null || names.length === 0) return [];
+  if (personalKeys.size > 0) return [ok(check, `${plural(personalKeys.size, 'key')} in PERSONAL_KEYS`)];
+  return [
+    failed(check, missingKeys(names), 'Set PERSONAL_KEYS to the keys that these rules were applied with.'),
+  ];
 }
 
 /** BullMQ recommends this version or newer; it refuses what is older than 5. */

@@ -8,6 +8,10 @@ import { hiddenValues, PersonalValues } from './values.ts';
 export const noKeys =
   'Personal values cannot be hashed, encrypted or decrypted without keys: set PERSONAL_KEYS (docs/personal-data.md) and start again';
 
+/** Says which environments cannot take records for want of keys. */
+export const missingKeys = (names: readonly string[]) =>
+  `PERSONAL_KEYS is not set, and the rules of these environments hash or encrypt personal values: ${names.join(', ')}`;
+
 /** PersonalData gives the personal values of each environment, whose keys it derives once. */
 export class PersonalData {
   readonly #db: Database;

@@ -7,7 +7,9 @@ import { findAddressFault } from '../../doctor/check-machine.ts';
 import { checkRedis } from '../../doctor/check-servers.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { missingKeys } from '../../personal/personal-data.ts';
 import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
+import { listKeyedEnvironments } from '../../postgres/stores/rules.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
 import { explainRedis } from '../../queue/redis.ts';
 import { describeRedis, readRedisUrl } from '../../redis-url.ts';
@@ -157,4 +159,10 @@ async function connect(url: string): Promise<string> {
   } finally {
     await client.end().catch(() => undefined);
   }
+}
+
+/** @throws CommandFailed if rules hash or encrypt values and there are no keys: no record of theirs could be stored. */
+export async function requirePersonalKeys(pool: pg.Pool, { personalKeys }: Config): Promise<void> {
+  const names = personalKeys.size > 0 ? [] : await listKeyedEnvironments(pool);
+  if (names.length > 0) throw new CommandFailed(missingKeys(names));
 }

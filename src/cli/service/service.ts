@@ -19,7 +19,14 @@ import { announceNewData } from '../session.ts';
 import { type ProcessEnv, readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
 import { withSmallLoads } from '../workers.ts';
-import { awaitDatabase, checkAddress, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
+import {
+  awaitDatabase,
+  checkAddress,
+  requirePersonalKeys,
+  retryWhileAway,
+  warnOfRedis,
+  warnOfStorage,
+} from './preflight.ts';
 import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
 
 const drainSlackMs = 1_000;
@@ -186,7 +193,11 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   );
   const system = openServingSystem(config, database.url, log, options.tracing ?? null);
   void warnOfStorage(config, system.files, log);
-  const key = await retryWhileAway(options, () => ensureFirstKey(system.db)).catch(async (error: unknown) => {
+  const prepare = async () => {
+    await requirePersonalKeys(system.pool, config);
+    return ensureFirstKey(system.db);
+  };
+  const key = await retryWhileAway(options, prepare).catch(async (error: unknown) => {
     await system.close();
     throw error;
   });
@@ -294,6 +305,7 @@ export const serve = defineCommand({
     const system = openServingSystem(config, databaseUrl, log, await openTracing('serve', log));
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
+    await retryWhileAway(waiting, () => requirePersonalKeys(system.pool, config));
     const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));
     if (key !== null) announceKey(terminal, key);
     const http = await openHttpService(system);

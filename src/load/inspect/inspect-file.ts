@@ -9,7 +9,7 @@ import type { InputError } from '../../domain/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
-import type { CountedFinding, RulesDocument } from '../../domain/rules.ts';
+import { type CountedFinding, hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Rows } from '../../mapping/rows.ts';
@@ -140,10 +140,13 @@ export async function look(
   if (chosen.reasons.size > 0 && sample.rows.length === 0)
     sample = await readSample(store, received, said, chosen, most);
   const { map, preset, problem } = chosen;
-  const { records, refused, rows, findings } = sample;
+  const { records, rows, findings } = sample;
+  const isPersonal = hasPersonalRules(options.rules ?? {});
+  if (isPersonal) values.hide();
+  const refused = isPersonal ? withoutRecords(sample.refused) : sample.refused;
   return {
     readAs,
-    head: await headOf(store, received),
+    head: isPersonal ? '' : await headOf(store, received),
     isWhole: received.isWhole && records === received.totalRows,
     records,
     entity: entityOf(header, said, chosen),
@@ -155,6 +158,14 @@ export async function look(
     refused,
     rows,
     findings: findings.all,
+  };
+}
+
+/** Refused records may hold personal values anywhere. */
+function withoutRecords({ samples, ...refused }: Inspection['refused']): Inspection['refused'] {
+  return {
+    ...refused,
+    samples: samples.map((reject) => ({ ...reject, message: reject.code, raw: Buffer.alloc(0) })),
   };
 }
 

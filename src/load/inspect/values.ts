@@ -25,6 +25,12 @@ export function recordsWithin(columns: number, least: number): number {
 export class NamedValues {
   records = 0;
   readonly #values = new Map<string, ColumnValues>();
+  #isHidden = false;
+
+  /** Shows no values from now on, but what they are and how many. */
+  hide(): void {
+    this.#isHidden = true;
+  }
 
   get names(): readonly string[] {
     return [...this.#values.keys()];
@@ -40,7 +46,8 @@ export class NamedValues {
   }
 
   summaryOf(name: string): ValuesSummary {
-    return (this.#values.get(name) ?? new ColumnValues()).summary();
+    const summary = (this.#values.get(name) ?? new ColumnValues()).summary();
+    return this.#isHidden ? { ...summary, samples: [], frequent: [] } : summary;
   }
 }
 

@@ -1,6 +1,8 @@
 /** The SQL of `sluice.rules`: the versions of an environment's rules. */
+
 import { isDeepStrictEqual } from 'node:util';
 import { type RawBuilder, sql } from 'kysely';
+import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
@@ -184,4 +186,17 @@ export function countWithoutCompany(
 async function count(db: Database, query: RawBuilder<unknown>): Promise<number> {
   const { rows } = await query.execute(db);
   return Number((rows[0] as { readonly count: number }).count);
+}
+
+/** Lists the environments whose rules hash or encrypt values, by name. */
+export async function listKeyedEnvironments(client: Pick<ClientBase, 'query'>): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(`
+    select e.name
+    from sluice.environments e
+    cross join lateral (
+      select document from sluice.rules r where r.environment_id = e.environment_id order by version desc limit 1
+    ) current
+    where document @? '$.*.properties.*.personal ? (@ == "hash" || @ == "encrypt")'
+    order by e.name`);
+  return rows.map(({ name }) => name);
 }

@@ -1,6 +1,12 @@
+import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { requirePersonalKeys } from '../../../src/cli/service/preflight.ts';
+import { checkPersonalKeys } from '../../../src/doctor/check-servers.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { readRulesFile } from '../../../src/rules/rules-file.ts';
+import { connectTo } from '../../support/connect.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';
 import { openTestSystem, type Tenant } from '../../support/system.ts';
@@ -172,6 +178,39 @@ describe('personal values', () => {
     }
   });
 
+  test('are not shown by an inspection, of columns that are stored, dropped or cannot be read', async () => {
+    const { key } = await t.addEnvironment('personal-inspected');
+    await apply(key, rules);
+    const row = `u1,${cell(email)},${cell(name)},${ip},${ssn}\n,${cell(email)}\n`;
+    for (const header of ['user_id,email,name,ip,ssn', 'a,b,c,d,e']) {
+      const answer = await server.fetch('/v1/imports/inspect?format=csv', {
+        method: 'POST',
+        body: `${header}\n${row}`,
+        headers: { 'content-type': 'text/csv' },
+        key,
+      });
+      const text = await answer.text();
+      expect(answer.status).toBe(200);
+      for (const secret of secrets) expect(text).not.toContain(JSON.stringify(secret).slice(1, -1));
+    }
+  });
+
+  test('become what the documentation says', async () => {
+    const page = await readFile('docs/personal-data.md', 'utf8');
+    const [file = '', user = '', stored = ''] = Array.from(
+      page.matchAll(/```(?:yaml|json)\n(.*?)```/gs),
+      ([, text]) => text,
+    );
+    const { key } = await t.addEnvironment('personal-documented');
+    expect((await apply(key, file)).status).toBe(200);
+    expect((await server.json('/v1/identify', { json: JSON.parse(user), key })).status).toBe(202);
+    const { body } = await server.json<{ metadata: object }>('/v1/users/u1', { key });
+    const shortened = JSON.stringify(body.metadata)
+      .replace(/(hash:|enc:a:)[\w:-]+/g, '$1…')
+      .replace('enc:a:', 'enc:2026:');
+    expect(JSON.parse(shortened)).toEqual(JSON.parse(stored));
+  });
+
   test('that an export brings back stay as they are, whatever the rules say of them in clear', async () => {
     const { key, environment } = await t.addEnvironment('personal-back');
     await apply(key, rules);
@@ -188,6 +227,8 @@ test('rules that hash or encrypt are refused without keys; those that drop or tr
   const system = await openTestSystem();
   const own = await serve(system);
   try {
+    const look = () => connectTo(system.databaseUrl, (client) => checkPersonalKeys(client, system.config));
+    expect(await look()).toEqual([]);
     const put = (file: string) => ({ method: 'PUT', json: { file } });
     expect(await refusalOf(own, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
     const { status } = await own.json(
@@ -195,6 +236,12 @@ test('rules that hash or encrypt are refused without keys; those that drop or tr
       put('users: { properties: { ip: { personal: truncate } } }'),
     );
     expect(status).toBe(200);
+    expect(await look()).toEqual([]);
+    const document = readRulesFile(Buffer.from(rules)).value ?? {};
+    await applyRules(system.system.db, system.environment.environmentId, document, null);
+    expect(await look()).toMatchObject([{ status: 'failed', found: expect.stringContaining('default') }]);
+    expect((await own.fetch('/v1/identify', { json: good })).status).toBe(503);
+    await expect(requirePersonalKeys(system.system.pool, system.config)).rejects.toThrow(/PERSONAL_KEYS/);
   } finally {
     await own.stop();
     await system.close();
