@@ -34,8 +34,7 @@ import {
 import type { AppliedRules } from '../postgres/stores/rules.ts';
 import { patternProblem } from './pattern.ts';
 
-const number = (description: string) =>
-  Type.Number({ description, problem: rule('must be a number, or a date for type: date') });
+const number = (description: string) => Type.Number({ description, problem: rule('must be a number') });
 
 const propertyRule = objectOf('a property', 'What the values of a property must be.', {
   type: Type.Optional(
@@ -128,13 +127,21 @@ const rulesFile: OperatorFile<typeof rulesSchema> = {
 function checkProperty(place: Place, entity: string): void {
   const { value } = place;
   if (typeof value !== 'object' || value === null) return;
-  const { required, otherwise, unique } = value as Record<string, unknown>;
+  const { required, otherwise = 'report', unique, references, ...rule } = value as Record<string, unknown>;
   if (required === true && otherwise === 'strip')
     place
       .at(['otherwise'])
       .report('cannot be strip for a required property, of which nothing is left to strip');
-  if (unique === true && (entity === 'events' || (otherwise ?? 'report') !== 'report'))
-    place.at(['unique']).report('is a rule of profiles, and needs `otherwise: report`');
+  if (unique === true && entity === 'events') place.at(['unique']).report('is a rule of users and companies');
+  if ((unique === true || references !== undefined) && otherwise !== 'report')
+    place
+      .at(['otherwise'])
+      .report('must be report for unique and references, which only `sluice rules check` counts');
+  if (
+    (rule['minimum'] ?? rule['maximum']) !== undefined &&
+    !['number', 'integer'].includes(String(rule['type']))
+  )
+    place.report('has minimum or maximum, and so needs `type: number` or `type: integer`');
 }
 
 export function readRulesFile(bytes: Uint8Array): FileReading<RulesDocument> {

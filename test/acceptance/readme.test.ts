@@ -13,6 +13,7 @@ const names = [
   'docs/api.md',
   'docs/start.md',
   'docs/undo.md',
+  'docs/rules.md',
   'docs/how-to/sdks.md',
   'docs/how-to/segment.md',
   'docs/how-to/hosted-analytics.md',

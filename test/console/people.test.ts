@@ -150,6 +150,18 @@ test('a person is deleted after the number of its events was said, which the ser
   await page.getByText('There is no profile of this id').waitFor();
 });
 
+test('the rules are shown, applied, and refused with the line at fault', async () => {
+  await expectGoodInEveryLook(stage, 'rules', '/rules', (page) => page.getByText('no rules yet').waitFor());
+  const page = await stage.open('/rules');
+  await page.getByLabel('As YAML').fill('users:\n  unknwn: report\n');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.getByText(/users.unknwn is unknown/).waitFor();
+  await page.getByLabel('As YAML').fill('companies:\n  unknown: report\n');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.getByText('Version').waitFor();
+  await page.getByText('1', { exact: true }).first().waitFor();
+});
+
 test('a segment says who is in it in words and by number, and a changed definition says who would be', async () => {
   await expectGoodInEveryLook(stage, 'segments', '/segments', (page) => page.getByText('Pro plan').waitFor());
   const page = await stage.open('/segments');

@@ -1,7 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { RulesRecord } from '../../../src/api/rules.ts';
+import { readEvents } from '../../support/events.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';
+import { runs } from '../../support/runs.ts';
 
 const { t, server } = await openServer({ worker: true });
 
@@ -51,6 +54,21 @@ async function load(
 const cell = (value: unknown) =>
   `"${(typeof value === 'string' ? value : JSON.stringify(value)).replaceAll('"', '""')}"`;
 
+async function sendBatch(
+  { key }: Tenant,
+  users: readonly Record<string, unknown>[],
+  itemOf: (user: Record<string, unknown>) => object,
+): Promise<string[]> {
+  const { body } = await server.json<
+    { rejected?: { index: number; error_code: string }[] } & Partial<ErrorBody>
+  >('/v1/batch', { json: { batch: users.map(itemOf) }, key });
+  const { rejected = [], errors = [] } = body;
+  expect([...rejected, ...errors].every(({ error_code }) => error_code === 'breaks_rule')).toBe(true);
+  // A request of which nothing is accepted is refused.
+  const refused = errors.length > 0 ? users : rejected.map(({ index }) => users[index]);
+  return refused.map((user) => String(user?.['user_id']));
+}
+
 const ways: Readonly<Record<string, Way>> = {
   csv: (tenant, users) => {
     const names = [...new Set(users.flatMap((user) => Object.keys(user)))];
@@ -78,53 +96,297 @@ const ways: Readonly<Record<string, Way>> = {
     }
     return refused;
   },
-  batch: async ({ key }, users) => {
-    const batch = users.map((user) => ({ type: 'identify', ...user }));
-    const { body } = await server.json<{ rejected: { index: number; error_code: string }[] }>('/v1/batch', {
-      json: { batch },
-      key,
-    });
-    expect(body.rejected.every(({ error_code }) => error_code === 'breaks_rule')).toBe(true);
-    return body.rejected.map(({ index }) => String(users[index]?.['user_id']));
-  },
-  segment: async ({ key }, users) => {
-    const batch = users.map(({ user_id, ...traits }) => ({ type: 'identify', userId: user_id, traits }));
-    const { body } = await server.json<{ rejected: { index: number }[] }>('/v1/batch', {
-      json: { batch },
-      key,
-    });
-    return body.rejected.map(({ index }) => String(users[index]?.['user_id']));
-  },
+  batch: (tenant, users) => sendBatch(tenant, users, (user) => ({ type: 'identify', ...user })),
+  segment: (tenant, users) =>
+    sendBatch(tenant, users, ({ user_id, ...traits }) => ({ type: 'identify', userId: user_id, traits })),
 };
 
+type Value = string | number | boolean;
+
+/** Rules of which each type says of a value as JSON and of the text that a CSV has for it the same. */
+const ruleOf = fc.oneof(
+  fc.record(
+    { type: fc.constant('text'), maxLength: fc.constant(3), pattern: fc.constant('^[a-z0-9é😀]*$') },
+    { requiredKeys: ['type'] },
+  ),
+  fc.record(
+    { type: fc.constantFrom('integer', 'number'), minimum: fc.constant(0), maximum: fc.constant(10) },
+    { requiredKeys: ['type'] },
+  ),
+  fc.record({ type: fc.constant('text'), enum: fc.constant(['free', 'pro', '7']) }),
+  fc.record({ type: fc.constant('boolean') }),
+  fc.record({ type: fc.constant('date') }),
+);
+const remedy = fc.constantFrom('report', 'strip', 'refuse');
+const rulesOf = fc.record({
+  properties: fc.dictionary(
+    fc.constantFrom('a', 'bb', 'ccc', 'dé'),
+    fc.tuple(ruleOf, remedy, fc.boolean()).map(([rule, otherwise, required]) => ({
+      ...rule,
+      otherwise,
+      ...(required && otherwise !== 'strip' && { required }),
+    })),
+  ),
+  unknown: fc.constantFrom('allow', 'report', 'strip', 'refuse'),
+});
+const value = fc.constantFrom<Value>(
+  ...[
+    'free',
+    'pro',
+    'x',
+    'ééé',
+    '😀😀😀😀',
+    'a"b',
+    'tab\t',
+    'True',
+    'false',
+    '7',
+    '007',
+    '12.50',
+    '-3',
+    '1e3',
+    '12345678901234567890',
+  ],
+  ...[
+    '2026-02-30',
+    '2026-02-03',
+    '2026-11-20T10:00:00Z',
+    '2026-11-20T25:00:00Z',
+    '1790000000',
+    3,
+    12,
+    2.5,
+    1_790_000_000,
+    true,
+  ],
+);
+const usersOf = fc.array(fc.dictionary(fc.constantFrom('a', 'bb', 'ccc', 'dé', 'other'), value), {
+  minLength: 1,
+  maxLength: 12,
+});
+
+const isDay = (text: string) => {
+  const date = new Date(`${text.slice(0, 10)}T00:00:00Z`);
+  return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === text.slice(0, 10);
+};
+
+/** The value as its type wants it, or undefined. Numbers stand as they are written. */
+function converted(type: string, value: Value): Value | undefined {
+  const text = String(value);
+  if (type === 'text') return text;
+  if (type === 'boolean')
+    return ({ true: true, false: false } as Record<string, boolean>)[text.toLowerCase()];
+  if (type !== 'date') {
+    const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?(e\d+)?$/.test(text);
+    return isNumber && (type === 'number' || Number.isInteger(Number(text))) ? Number(text) : undefined;
+  }
+  if (/^\d{10}$/.test(text)) return `${new Date(Number(text) * 1_000).toISOString().slice(0, 19)}.000000Z`;
+  return /^\d{4}-\d\d-\d\d(T([01]\d|2[0-3]):\d\d:\d\dZ)?$/.test(text) && isDay(text) ? text : undefined;
+}
+
+interface OracleRule {
+  readonly type: string;
+  readonly pattern?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly required?: boolean;
+  readonly otherwise: string;
+}
+
+function keeps(rule: OracleRule, value: Value): boolean {
+  if (rule.enum?.includes(String(value)) === false) return false;
+  if (rule.minimum !== undefined && !(Number(value) >= rule.minimum)) return false;
+  if (rule.maximum !== undefined && !(Number(value) <= rule.maximum)) return false;
+  if (rule.maxLength !== undefined && Array.from(String(value)).length > rule.maxLength) return false;
+  return rule.pattern === undefined || new RegExp(rule.pattern, 'u').test(String(value));
+}
+
+interface Stored {
+  readonly value: Value;
+  readonly isTyped: boolean;
+}
+
+/** What is stored of a record; null: it is refused. */
+function oracle(
+  { properties, unknown }: { readonly properties: object; readonly unknown: string },
+  user: Readonly<Record<string, Value>>,
+): Record<string, Stored> | null {
+  const rules = properties as Readonly<Record<string, OracleRule>>;
+  const stored: Record<string, Stored> = {};
+  for (const [name, value] of Object.entries(user)) {
+    const rule = rules[name];
+    const own = rule === undefined ? value : converted(rule.type, value);
+    const isKept = rule === undefined ? unknown === 'allow' : own !== undefined && keeps(rule, own);
+    const otherwise = rule?.otherwise ?? unknown;
+    if (!isKept && otherwise === 'refuse') return null;
+    if (isKept || otherwise === 'report')
+      stored[name] = { value: own ?? value, isTyped: rule !== undefined && own !== undefined };
+  }
+  const lacks = Object.entries(rules).some(
+    ([name, { required, otherwise }]) =>
+      required === true && otherwise === 'refuse' && user[name] === undefined,
+  );
+  return lacks ? null : stored;
+}
+
+/** A value of no type is a text in CSV, whatever it is in JSON. */
+const compared = (expected: Readonly<Record<string, Stored>>, found: object) =>
+  Object.entries(found).map(([name, value]) => [
+    name,
+    expected[name]?.isTyped === true ? value : String(value),
+  ]);
+
 describe('rules', () => {
-  for (const [name, send] of Object.entries(ways)) {
-    test(`are kept to by records that come as ${name}`, async () => {
-      const tenant = await t.addEnvironment(`rules-${name}`);
-      await apply(
-        `users:
-  properties:
-    email: { pattern: '^[^@]+@[^@]+$', otherwise: refuse }
-    plan: { enum: [free, pro], otherwise: strip }
-    seats: { type: integer, maximum: 10 }
-    active: { type: boolean }
-  unknown: strip
-`,
-        tenant.key,
+  const tenants = new Map<string, Tenant>();
+  beforeAll(async () => {
+    for (const name of Object.keys(ways)) tenants.set(name, await t.addEnvironment(`rules-${name}`));
+  });
+  let serial = 0;
+
+  // proves: rules-everywhere
+  test('keep the same values and refuse the same records whatever way they come', async () => {
+    await fc.assert(
+      fc.asyncProperty(rulesOf, usersOf, async (document, given) => {
+        const users = given.map((properties) => ({ user_id: `u${++serial}`, ...properties }));
+        const expected = users.map(
+          ({ user_id, ...properties }) => [user_id, oracle(document, properties)] as const,
+        );
+        for (const [name, send] of Object.entries(ways)) {
+          const tenant = tenants.get(name) as Tenant;
+          await apply(JSON.stringify({ users: document }), tenant.key);
+          const refused = await send(tenant, users);
+          expect([name, refused.toSorted()]).toEqual([
+            name,
+            expected.flatMap(([id, stored]) => (stored === null ? [id] : [])).toSorted(),
+          ]);
+          const { users: stored } = await readProfiles(t.system, tenant.environment.environmentId);
+          for (const [id, properties] of expected) {
+            const found = stored[id]?.metadata as object | undefined;
+            if (properties === null) {
+              expect([name, id, found]).toEqual([name, id, undefined]);
+              continue;
+            }
+            const values = Object.fromEntries(
+              Object.entries(properties).map(([key, { value }]) => [key, value]),
+            );
+            const asked = new Map(compared(properties, found ?? {}) as [string, unknown][]);
+            expect([name, id, asked]).toEqual([
+              name,
+              id,
+              new Map(compared(properties, values) as [string, unknown][]),
+            ]);
+          }
+        }
+      }),
+      { numRuns: runs(12) },
+    );
+  }, 240_000);
+
+  const eventWays: Readonly<Record<string, (tenant: Tenant) => Promise<number>>> = {
+    csv: async (tenant) =>
+      (
+        await load(
+          '/v1/imports?format=csv',
+          tenant,
+          'event_type,user_id,event_name,size\ntrack,u1,bought,3\ntrack,u1,sold,4\n',
+          'text/csv',
+        )
+      ).length,
+    ndjson: async (tenant) =>
+      (
+        await load(
+          '/v1/imports?format=ndjson',
+          tenant,
+          ['bought', 'sold']
+            .map(
+              (event_name) =>
+                `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name, metadata: { size: '3' } })}\n`,
+            )
+            .join(''),
+          'application/x-ndjson',
+        )
+      ).length,
+    single: async ({ key }) => {
+      const answers = ['bought', 'sold'].map((event_name) =>
+        server.json('/v1/track', { json: { user_id: 'u1', event_name, metadata: { size: '3' } }, key }),
       );
-      const refused = await send(tenant, [
-        { user_id: 'u1', email: 'a@b', plan: 'pro', seats: '7', active: 'TRUE' },
-        { user_id: 'u2', email: 'none', plan: 'pro' },
-        { user_id: 'u3', email: 'c@d', plan: 'gold', seats: '12', color: 'red' },
-      ]);
-      expect(refused).toEqual(['u2']);
-      const { users } = await readProfiles(t.system, tenant.environment.environmentId);
-      expect(Object.entries(users).map(([id, { metadata }]) => [id, metadata])).toEqual([
-        ['u1', { email: 'a@b', plan: 'pro', seats: 7, active: true }],
-        ['u3', { email: 'c@d', seats: 12 }],
+      return (await Promise.all(answers)).filter(({ status }) => status === 400).length;
+    },
+    segment: async ({ key }) => {
+      const batch = ['bought', 'sold'].map((event) => ({
+        type: 'track',
+        userId: 'u1',
+        event,
+        properties: { size: '3' },
+      }));
+      return (await server.json<{ rejected: object[] }>('/v1/batch', { json: { batch }, key })).body.rejected
+        .length;
+    },
+  };
+  for (const [name, send] of Object.entries(eventWays)) {
+    // proves: rules-everywhere
+    test(`store only events that exist, with properties of their types, as ${name}`, async () => {
+      const tenant = await t.addEnvironment(`rules-events-${name}`);
+      await apply('events:\n  names: [bought]\n  properties: { size: { type: integer } }\n', tenant.key);
+      expect(await send(tenant)).toBe(1);
+      const events = await readEvents(t.system, tenant.environment.environmentId);
+      expect(events.map(({ name, metadata }) => [name, (metadata as { size: unknown }).size])).toEqual([
+        ['bought', 3],
       ]);
     });
   }
+
+  // proves: rules-counted
+  test('are counted in the job and in an inspection, and the records that they refuse have a cause', async () => {
+    const tenant = await t.addEnvironment('rules-counted');
+    const file =
+      'users:\n  properties:\n    plan: { enum: [free], otherwise: refuse }\n    seats: { type: integer }\n  unknown: strip\n';
+    await apply(file, tenant.key);
+    const csv = 'user_id,plan,seats,color\nu1,free,many,red\nu2,gold,3,\nu3,free,3,blue\n';
+    const findings = [
+      { entity: 'users', property: 'color', rule: 'unknown', otherwise: 'strip', records: 2 },
+      { entity: 'users', property: 'seats', rule: 'type', otherwise: 'report', records: 1 },
+    ];
+    const inspected = await server.json<{ findings: object[]; rejects: object }>('/v1/imports/inspect', {
+      method: 'POST',
+      body: csv,
+      headers: { 'content-type': 'text/csv' },
+      key: tenant.key,
+    });
+    expect(inspected.body.findings).toEqual(expect.arrayContaining(findings));
+    expect(inspected.body.rejects).toMatchObject({ count: 1, by_code: { breaks_rule: 1 } });
+    const { body } = await post('/v1/imports?format=csv', tenant.key, csv, 'text/csv');
+    await endedLoad(t.system, tenant.environment.environmentId, body.job_id);
+    const path = `/v1/background_jobs/${body.job_id}`;
+    expect((await server.json(path, { key: tenant.key })).body).toMatchObject({ rules_version: 1, findings });
+    const causes = await server.json<{ data: object[] }>(`${path}/rejects?group_by=cause`, {
+      key: tenant.key,
+    });
+    expect(causes.body.data).toMatchObject([{ error_code: 'breaks_rule', column: 'plan', count: 1 }]);
+  });
+
+  // proves: rules-changed
+  test('that change are applied to records that are loaded again unchanged', async () => {
+    const tenant = await t.addEnvironment('rules-changed');
+    const csv = `user_id,plan\n${Array.from({ length: 20 }, (_, at) => `u${at},gold\n`).join('')}`;
+    const again = () => load('/v1/imports?format=csv', tenant, csv, 'text/csv');
+    expect(await again()).toEqual([]);
+    expect(await again()).toEqual([]);
+    await apply(
+      'users:\n  properties: { plan: { type: text, maxLength: 3, otherwise: refuse } }\n',
+      tenant.key,
+    );
+    await apply(
+      'users:\n  properties: { plan: { enum: [gold], otherwise: strip }, seats: { type: integer } }\n',
+      tenant.key,
+    );
+    expect(await again()).toEqual([]);
+    await apply('users:\n  properties: { plan: { enum: [free, u0], otherwise: refuse } }\n', tenant.key);
+    await post('/v1/imports?format=csv', tenant.key, 'user_id,plan\nx,free\n', 'text/csv');
+    expect((await load('/v1/imports?format=csv', tenant, `${csv}y,free\n`, 'text/csv')).length).toBe(20);
+  });
 
   test('are shown as they were applied, by version, and the same rules again are no new version', async () => {
     const { key } = await t.addEnvironment('rules-shown');

@@ -41,6 +41,7 @@ export const screens: readonly Screen[] = [
   screen('/companies/:id', async () => (await profile()).Company),
   screen('/segments', async () => (await segments()).Segments, 'Segments', 'segments', 'Data'),
   screen('/segments/:id', async () => (await segments()).Segment),
+  screen('/rules', async () => (await import('../screens/rules.tsx')).Rules, 'Rules', 'segments', 'Data'),
   screen('/report', async () => (await import('../screens/report.tsx')).Report, 'Report', 'file', 'Data'),
   screen('/export', async () => (await exports()).Export, 'Export', 'export', 'Out'),
   screen('/export/:job', async () => (await exports()).ExportFiles),

@@ -1,0 +1,68 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { RulesRecord } from '../../../api/rules.ts';
+import { api, useAction, useApi } from '../lib/api.ts';
+import { formatTime, visibleText } from '../lib/format.ts';
+import { Button, CopyButton, Field } from '../ui/controls.tsx';
+import { Facts, Loaded, Page, Problems, Section } from '../ui/page.tsx';
+
+/** Shows the rules of the environment, and applies others. */
+export function Rules(): VNode {
+  const rules = useApi<RulesRecord>('/v1/rules');
+  return (
+    <Page title="Rules">
+      <Loaded of={rules}>
+        {(data) => (
+          <div class="stack">
+            <Facts
+              of={[
+                ['Version', data.version === 0 ? 'no rules yet' : data.version],
+                ['Applied', data.applied_at && formatTime(data.applied_at)],
+                ['By', data.applied_by && visibleText(data.applied_by)],
+              ]}
+            />
+            <Edited key={data.version} file={data.file} onApplied={rules.reload} />
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Edited({ file, onApplied }: { readonly file: string; readonly onApplied: () => void }): VNode {
+  const [text, setText] = useState(file);
+  const applying = useAction(async () => {
+    await api('/v1/rules', { method: 'PUT', body: { file: text } });
+    onApplied();
+  });
+  return (
+    <Section title="The file" aside={<CopyButton text={text} />}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void applying.run();
+        }}
+      >
+        <Field
+          label="As YAML"
+          hint="The rules count for loads that are accepted from then on, and for single records within a second."
+        >
+          <textarea
+            class="mono"
+            rows={Math.min(30, Math.max(8, text.split('\n').length + 1))}
+            spellcheck={false}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </Field>
+        <Problems error={applying.error} />
+        <div class="row">
+          <Button type="submit" look="main" disabled={applying.isRunning || text === file}>
+            {applying.isRunning ? 'Applying …' : 'Apply'}
+          </Button>
+        </div>
+      </form>
+    </Section>
+  );
+}
