@@ -1,0 +1,399 @@
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import {
+  clearBelow,
+  clearCompany,
+  clearEvent,
+  clearIn,
+  clearUser,
+  personalKeys,
+  personalRules,
+} from '../support/clear-values.ts';
+import { EventStream } from '../support/event-stream.ts';
+import { ended, progressed } from '../support/exactness.ts';
+import { drop } from '../support/inbox.ts';
+import { startSluice } from '../support/processes.ts';
+import type { TestRedis } from '../support/redis.ts';
+import { startS3 } from '../support/s3.ts';
+import { type Api, onSite, queues, type Site } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
+import { textRow, workbookFile } from '../support/workbook-file.ts';
+
+const columns = ['user_id', 'level', ...Object.keys(clearUser(0))];
+const csvRow = (id: string, level: string, n: number | string): string =>
+  [id, level, ...Object.values(clearUser(n))].join(',');
+const csvOf = (...rows: readonly string[]): string => `${[columns.join(','), ...rows].join('\n')}\n`;
+
+/** Good records, and each sort of bad one: against a rule, without an id, with a cell too many, with a stray quote. */
+const someBad = (name: string): string[] => [
+  csvRow(`${name}-1`, '1', `${name}.1`),
+  csvRow(`${name}-2`, 'none', `${name}.2`),
+  csvRow('', '3', `${name}.3`),
+  `${csvRow(`${name}-4`, '4', `${name}.4`)},more`,
+  csvRow(`${name}-5`, '"5" ', `${name}.5`),
+];
+const ndjson = (...records: readonly object[]): string =>
+  records.map((each) => `${JSON.stringify(each)}\n`).join('');
+const largeRows = 6_000;
+const json = { 'content-type': 'application/json' };
+
+/** A site with every place that bytes can get to in one folder. */
+interface House {
+  readonly site: Site;
+  readonly folder: string;
+  /** Where everything is that this service writes, in its own processes or in others. */
+  readonly written: readonly string[];
+  readonly variables: Readonly<Record<string, string>>;
+  readonly hooks: WebhookReceiver;
+  readonly answers: Map<string, string>;
+}
+
+// proves: no-clear-value
+describe.each(queues)('with the queue on %s', (queue) => {
+  test('what the rules call personal is nowhere in clear, whatever way it came and however the service died', async () => {
+    await inHouse(queue, async (house) => {
+      const { site } = house;
+      let api = await serve(house);
+      await Promise.all([work(house), work(house)]);
+      const rules = { method: 'PUT', headers: json, body: JSON.stringify({ file: personalRules }) };
+      await ask(house, api, '/v1/rules', rules);
+      await command(house, 'notifications', 'add', '--url', house.hooks.url);
+      const watched = await EventStream.open(api.url, 'jobs,pulse,records', { key: site.key });
+
+      await sendRecords(house, api);
+      await sendFiles(house, api);
+      await loadFromFolders(house, api);
+      api = await killInTheMiddle(house, api);
+      await lookAround(house, api);
+      await runCommands(house);
+
+      watched.close();
+      house.answers.set('live view', JSON.stringify(watched.events));
+      await expectNothingClear(house);
+
+      // The files were kept sealed, and with the person go the keys of all that may hold them.
+      const [kept] = await site.sql<{ keys: number }>('select count(*)::int as keys from sluice.file_keys');
+      expect(kept?.keys).toBeGreaterThan(5);
+      const gone = { method: 'DELETE', headers: json, body: JSON.stringify({ users: ['csv-1'] }) };
+      await ask(house, api, '/v1/users', gone);
+      await waitFor('the keys to be destroyed', async () => {
+        const rows = await site.sql('select from sluice.file_keys');
+        return rows.length === 0;
+      });
+    });
+  });
+});
+
+async function inHouse(queue: (typeof queues)[number], run: (house: House) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-personal-'));
+  const s3 = queue === 'redis' ? await startS3() : null;
+  const hooks = await startWebhookReceiver();
+  const temporary = join(folder, 'tmp');
+  await mkdir(temporary);
+  for (const name of ['drop', 'logs', 'data']) await mkdir(join(folder, name));
+  await writeFile(
+    join(folder, 'schedules.yaml'),
+    'schedules:\n  - { name: nightly, cron: "0 0 1 1 *", load: { files: { pattern: "drop/*.csv" } } }\n',
+  );
+  const settings = {
+    ...s3?.variables,
+    ...{ DATA_DIR: join(folder, 'data'), TMPDIR: temporary, LOG_LEVEL: 'trace' },
+    ...{ INBOX_DIR: join(folder, 'inbox'), INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '100' },
+    ...{ SCHEDULES_FILE: join(folder, 'schedules.yaml'), PERSONAL_KEYS: personalKeys },
+    ...{ NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' },
+  };
+  try {
+    await onSite({ queue, settings, privatePostgres: true }, async (site) => {
+      const redis: Record<string, string> = site.redis === null ? {} : { REDIS_URL: site.redis.url };
+      const variables = { ...settings, ...redis, DATABASE_URL: site.databaseUrl };
+      const own = ['data', 'tmp', 'logs'].map((name) => join(folder, name));
+      const written = [...own, site.postgres?.dataDir ?? '', ...(s3 === null ? [] : [s3.folder])];
+      await run({ site, folder, written, variables, hooks, answers: new Map() });
+    });
+  } finally {
+    await hooks.stop();
+    await s3?.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Each process has a log of its own, of which nothing is lost. */
+async function logged<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
+  const log = openSync(join(folder, 'logs', name), 'a');
+  try {
+    return await start(log);
+  } finally {
+    closeSync(log);
+  }
+}
+
+const serve = (house: House) => logged(house, 'serve', (stderr) => house.site.serve({}, { stderr }));
+const work = (house: House) => logged(house, 'work', (stderr) => house.site.work({}, { stderr }));
+
+/** The answer to a request that is to succeed; kept, to be searched. */
+async function ask({ answers }: House, api: Api, path: string, init: RequestInit = {}): Promise<string> {
+  const response = await api.fetch(path, init);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path} was answered ${response.status}: ${text}`);
+  answers.set(`${init.method ?? 'GET'} ${path}`, text);
+  return text;
+}
+
+const post = (house: House, api: Api, path: string, body: object) =>
+  ask(house, api, path, { method: 'POST', headers: json, body: JSON.stringify(body) });
+
+async function sendRecords(house: House, api: Api): Promise<void> {
+  const user = (n: string) => ({ user_id: n, metadata: clearUser(n) });
+  const event = (n: string) => ({ user_id: n, event_name: 'Paid', metadata: clearEvent(n) });
+  const company = (n: string) => ({ company_id: n, metadata: clearCompany(n) });
+  await post(house, api, '/v1/identify', { ...user('single'), company: company('single') });
+  await post(house, api, '/v1/track', event('single'));
+  await post(house, api, '/v1/companies/identify', company('single'));
+  const bad = { ...user('bad'), metadata: { ...clearUser('bad'), level: clearUser('bad').email } };
+  await post(house, api, '/v1/batch', {
+    batch: [
+      { type: 'identify', ...user('batch') },
+      { type: 'track', ...event('batch') },
+      { type: 'company', ...company('batch') },
+      { type: 'identify', ...bad },
+      { type: clearUser('type').email },
+    ],
+  });
+  const users = { users: [user('bulk'), bad, { metadata: clearUser('no id') }] };
+  await done(house, await post(house, api, '/v1/users/bulk_identify', users));
+  const companies = { companies: [company('bulk')] };
+  await done(house, await post(house, api, '/v1/companies/bulk_identify', companies));
+  // Refused, with the value in the text that JSON cannot be read from.
+  const broken = `{"user_id":"broken","metadata":{"email":"${clearUser('broken').email}"`;
+  const refused = await api.fetch('/v1/identify', { method: 'POST', headers: json, body: broken });
+  house.answers.set('broken JSON', await refused.text());
+  const called = { type: 'identify', userId: 'sdk', traits: clearUser('sdk') };
+  await post(house, api, '/v1/i', { ...called, messageId: 'sdk' });
+}
+
+/** Waits for the job of an answer; its id. */
+async function done({ site }: House, answer: string): Promise<string> {
+  const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
+  expect(await ended(site.sql, jobId)).toMatchObject({ status: 'completed' });
+  return jobId;
+}
+
+const csv = { 'content-type': 'text/csv' };
+
+async function sendFiles(house: House, api: Api): Promise<void> {
+  const imports = (body: string | Buffer<ArrayBuffer>, headers: Record<string, string>, options = '') =>
+    ask(house, api, `/v1/imports${options}`, { method: 'POST', headers, body });
+  const first = await done(house, await imports(csvOf(...someBad('csv')), csv));
+  await mend(house, api, first);
+  const lines = ndjson(
+    { user_id: 'nd', metadata: clearUser('nd'), company: { company_id: 'nd', ...clearCompany('nd') } },
+    { user_id: 'nd-bad', metadata: { ...clearUser('nd-bad'), level: 'x' } },
+    { metadata: clearUser('nd no id') },
+  );
+  const damaged = `${lines}{"user_id":"nd-cut","metadata":{"email":"${clearUser('cut').email}\n`;
+  await done(house, await imports(damaged, { 'content-type': 'application/x-ndjson' }));
+  const events = ndjson(
+    {
+      event_type: 'track',
+      user_id: 'ev',
+      event_name: 'Paid',
+      timestamp: '2026-11-01T00:00:00Z',
+      metadata: clearEvent('ev'),
+    },
+    { event_type: 'track', event_name: 'Paid', metadata: clearEvent('no user') },
+  );
+  await done(house, await imports(events, { 'content-type': 'application/x-ndjson' }, '?entity=auto'));
+  const rows = [
+    columns,
+    ['xlsx', '1', ...Object.values(clearUser('xlsx'))],
+    ['', '2', ...Object.values(clearUser('x'))],
+  ];
+  const sheet = { name: 'Users', rows: rows.map((cells, row) => textRow(row + 1, ...cells)).join('') };
+  const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+  await done(house, await imports(workbookFile({ sheets: [sheet] }), { 'content-type': type }));
+  await planAndApply(house, await imports(csvOf(...someBad('plan')), csv, '?plan=true'), api);
+  await uploadInParts(house, api, csvOf(...someBad('tus')));
+}
+
+/** Reads what was refused, and mends it in each of the ways. */
+async function mend(house: House, api: Api, jobId: string): Promise<void> {
+  const job = `/v1/background_jobs/${jobId}`;
+  for (const query of ['', '?group_by=cause']) await ask(house, api, `${job}/rejects${query}`);
+  const edits = { records: [{ row: 4, raw: csvRow('csv-4', '4', 'edited') }] };
+  await done(house, await post(house, api, `${job}/rejects/edits`, edits));
+  const mended = `${columns.join(',')},sluice_row\n${csvRow('csv-3', '3', 'mended')},3\n`;
+  const sent = { method: 'POST', headers: csv, body: mended };
+  await done(house, await ask(house, api, `${job}/amend`, sent));
+}
+
+async function planAndApply(house: House, answer: string, api: Api): Promise<void> {
+  const job = `/v1/background_jobs/${await done(house, answer)}`;
+  await ask(house, api, `${job}/plan?format=ndjson`);
+  await ask(house, api, `${job}/apply`, { method: 'POST' });
+  const applied = await done(house, answer);
+  await done(house, await post(house, api, `/v1/background_jobs/${applied}/undo`, {}));
+}
+
+/** A resumable upload that is inspected, loaded, and inspected again. */
+async function uploadInParts(house: House, api: Api, text: string): Promise<void> {
+  const body = Buffer.from(text);
+  const tus = { 'tus-resumable': '1.0.0', 'upload-length': String(body.length) };
+  const metadata = `filename ${Buffer.from('tus.csv').toString('base64')}`;
+  const created = await ask(house, api, '/v1/uploads', {
+    method: 'POST',
+    headers: { ...tus, 'upload-metadata': metadata },
+  });
+  const { upload_id: uploadId } = JSON.parse(created) as { upload_id: string };
+  for (const [start, end] of [
+    [0, 100],
+    [100, body.length],
+  ] as const) {
+    const headers = { 'upload-offset': String(start), 'content-type': 'application/offset+octet-stream' };
+    await ask(house, api, `/v1/uploads/${uploadId}`, {
+      method: 'PATCH',
+      headers,
+      body: body.subarray(start, end),
+    });
+  }
+  await post(house, api, '/v1/imports/inspect', { upload_id: uploadId });
+  // It shows the beginning of the file to whoever may load it.
+  house.answers.delete('POST /v1/imports/inspect');
+  await done(house, await post(house, api, '/v1/imports', { upload_id: uploadId }));
+}
+
+async function loadFromFolders(house: House, api: Api): Promise<void> {
+  const { site, folder } = house;
+  await drop(join(folder, 'inbox/default/users.csv'), csvOf(...someBad('inbox')));
+  await waitFor('the inbox to be empty', async () => {
+    const rows = await site.sql("select from sluice.inbox_files where state = 'concluded'");
+    return rows.length === 1;
+  });
+  await writeFile(join(folder, 'drop/users.csv'), csvOf(...someBad('scheduled')));
+  const path = '/v1/schedules/nightly/runs';
+  await post(house, api, path, {});
+  const run = await waitFor('the run to end', async () => {
+    const [latest] = JSON.parse(await ask(house, api, path)) as { status: string; ended_at: string | null }[];
+    return latest?.ended_at == null ? null : latest;
+  });
+  expect(run).toMatchObject({ status: 'completed_with_rejects' });
+}
+
+/** All processes die in the middle of a load, and while a file is received. */
+async function killInTheMiddle(house: House, before: Api): Promise<Api> {
+  const { site } = house;
+  const rows = Array.from({ length: largeRows }, (_, n) => csvRow(n % 100 === 0 ? '' : `large-${n}`, '1', n));
+  const jobId = await before.upload(Buffer.from(csvOf(...rows)));
+  await progressed(site.sql, jobId, 0.3);
+  async function* endless(): AsyncGenerator<Buffer> {
+    for (let n = 0; ; n++) {
+      yield Buffer.from(csvOf(csvRow(`endless-${n}`, '1', n)));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+  const init = {
+    method: 'POST',
+    headers: csv,
+    body: ReadableStream.from(endless()),
+    duplex: 'half',
+  } as const;
+  const receiving = before.fetch('/v1/imports', init).catch(() => null);
+  await waitFor('the file to be received', async () => (await sizeBelow(house)) > 2 ** 20);
+  await Promise.all([before.process.kill('SIGKILL'), site.killWorkers()]);
+  await receiving;
+  await expectNothingClear(house);
+  await site.expireLeases();
+  const api = await serve(house);
+  await work(house);
+  expect(await ended(site.sql, jobId)).toMatchObject({ status: 'completed', rejected: largeRows / 100 });
+  return api;
+}
+
+/** What people and other programs look at. */
+async function lookAround(house: House, api: Api): Promise<void> {
+  for (const path of [
+    '/v1/users/csv-1',
+    '/v1/users/single/events',
+    '/v1/companies/single',
+    '/v1/background_jobs?limit=100',
+    '/v1/overview',
+    '/v1/report',
+    '/v1/uploads',
+    '/v1/inbox',
+    '/v1/deliveries',
+    '/metrics',
+  ])
+    await ask(house, api, path);
+  const asked = { event_type: ['users', 'companies', 'events'], format: 'ndjson' };
+  const answer = await post(house, api, '/api/v1/analytics/exports', asked);
+  const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
+  const job = await waitFor('the export to complete', async () => {
+    const text = await ask(house, api, `/api/v1/analytics/exports/jobs/${jobId}`);
+    const found = JSON.parse(text) as { status: string; presigned_urls: { url: string }[] };
+    return found.status === 'completed' ? found : null;
+  });
+  for (const { url } of job.presigned_urls) {
+    const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
+    expect(bytes.length).toBeGreaterThan(0);
+    expect(clearIn('an export', bytes)).toEqual([]);
+  }
+}
+
+async function command(house: House, ...args: readonly string[]): Promise<void> {
+  const { folder, variables, answers } = house;
+  const run = startSluice(args, variables);
+  await waitFor(`${run.name} to end`, () => run.ending !== null, { timeoutMs: 60_000 });
+  expect([run.output, run.ending]).toEqual([expect.anything(), 'exit code 0']);
+  answers.set(`sluice ${args.join(' ')}`.replaceAll(folder, ''), run.output);
+}
+
+async function runCommands(house: House): Promise<void> {
+  const { folder, site } = house;
+  const file = join(folder, 'drop/cli.csv');
+  await writeFile(file, csvOf(csvRow('cli', '1', 'cli'), csvRow('cli-bad', 'x', 'cli.bad')));
+  await command(house, 'import', file, '--rejects-dir', join(folder, 'drop'));
+  await command(house, 'jobs', 'list');
+  await command(house, 'report');
+  await command(house, 'users', 'show', 'csv-1');
+  await site.sql('checkpoint');
+  await command(house, 'backup', join(folder, 'data', 'backup.tar.gz'), '-q');
+}
+
+async function expectNothingClear({ site, written, answers, hooks }: House): Promise<void> {
+  await site.sql('checkpoint');
+  const found = await clearBelow(...written);
+  if (site.redis !== null) found.push(...(await clearInRedis(site.redis)));
+  for (const [name, text] of answers) found.push(...clearIn(name, text));
+  for (const { body } of hooks.received) found.push(...clearIn('a webhook', body));
+  expect(hooks.received.length).toBeGreaterThan(0);
+  expect(found).toEqual([]);
+}
+
+async function clearInRedis({ url, configure }: TestRedis): Promise<string[]> {
+  await configure('rdbcompression', 'no');
+  const client = new Redis(url);
+  try {
+    const keys = await client.keys('*');
+    const dumps = await Promise.all(
+      keys.map(async (key) => clearIn(key, (await client.dumpBuffer(key)) ?? '')),
+    );
+    return dumps.flat();
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function sizeBelow({ written }: House): Promise<number> {
+  let bytes = 0;
+  for (const folder of written.filter((each) => !each.includes('postgres'))) {
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      if (entry.isFile())
+        bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size;
+    }
+  }
+  return bytes;
+}
