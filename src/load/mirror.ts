@@ -3,7 +3,7 @@
  * of them in view (`decideMirror`); then it works them off in slices, each fenced (`workOffMirror`). Promise: more than was allowed never go,
  * and none that anybody has written since the file came.
  */
-import { type Expression, type SqlBool, sql } from 'kysely';
+import type { Expression, SqlBool } from 'kysely';
 import type { LoadEntity } from '../domain/entity.ts';
 import { ConflictError, inputError } from '../domain/errors.ts';
 import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
@@ -66,15 +66,14 @@ async function isInSegment(
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
-  const isIn =
-    mirror.segment === null ? sql<SqlBool>`true` : await isInSegment(db, scope.environmentId, mirror.segment);
+  const isIn = mirror.segment === null || (await isInSegment(db, scope.environmentId, mirror.segment));
   const reasons: readonly (readonly [boolean, KeptReason])[] = [
     [isIn === null, 'segment_gone'],
     [!isLogged, 'changes_not_kept'],
     [!mirror.despiteRejects && (await hasDoubtfulRejects(db, loadId)), 'rejects'],
   ];
   const kept = reasons.find(([holds]) => holds)?.[1] ?? null;
-  await listMissing(db, scope, isIn ?? sql<SqlBool>`false`, mirror.maxRemoved, kept);
+  await listMissing(db, scope, isIn ?? false, mirror.maxRemoved, kept);
 }
 
 /** Removes or flags what was decided. May be called again after half of it. */

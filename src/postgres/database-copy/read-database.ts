@@ -244,7 +244,7 @@ async function readSequences(client: pg.Client): Promise<CopiedSequence[]> {
 /** A copy has no key of a file that no load under way needs: it may outlive what destroys these. */
 const neededKeys = `(
   select k.* from sluice.file_keys k where exists (
-    select from sluice.loads l where l.file_ref = k.file_ref and l.ended_at is null))`;
+    select 1 from sluice.loads l where l.file_ref = k.file_ref and l.ended_at is null))`;
 
 async function* copyOut(client: pg.Client, table: CopiedTable): AsyncGenerator<Buffer, void> {
   const rows = table.name === 'file_keys' ? neededKeys : copyTarget(table);

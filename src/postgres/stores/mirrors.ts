@@ -109,7 +109,7 @@ function isOlder({
 export async function listMissing(
   db: Database,
   scope: MirrorScope,
-  isIn: Expression<SqlBool>,
+  isIn: Expression<SqlBool> | boolean,
   limit: GuardLimit,
   kept: KeptReason | null,
 ): Promise<void> {
@@ -126,7 +126,7 @@ export async function listMissing(
     absent as materialized (
       select p.*
       from ${table} p
-      where p.environment_id = ${environmentId} and ${isIn} and not exists (select 1 from held where hash = ${keyHash(id)})
+      where p.environment_id = ${environmentId} and ${typeof isIn === 'boolean' ? sql.lit(isIn) : isIn} and not exists (select 1 from held where hash = ${keyHash(id)})
     ),
     missing as materialized (
       select ${id} as key from absent p where ${isOlder(scope)} ${hasAliases ? isNobodysAlias(environmentId) : sql``}

@@ -36,7 +36,7 @@ export function applyRules(
   appliedBy: string | null,
 ): Promise<AppliedRules> {
   return db.transaction().execute(async (transaction) => {
-    await sql`select from environments where environment_id = ${environmentId} for no key update`.execute(
+    await sql`select 1 from environments where environment_id = ${environmentId} for no key update`.execute(
       transaction,
     );
     const before = await readRules(transaction, environmentId);
@@ -176,7 +176,7 @@ export function countWithoutCompany(
       from ${sql.table(entity)} r
       where r.environment_id = ${environmentId} and r.metadata ->> ${property} is not null
         and not exists (
-          select
+          select 1
           from companies c
           where c.environment_id = r.environment_id and c.company_id = r.metadata ->> ${property}
         )`,
