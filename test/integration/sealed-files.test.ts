@@ -10,7 +10,7 @@ import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
 import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { amendManually } from '../support/amend-file.ts';
-import { clearIn, clearUser } from '../support/clear-values.ts';
+import { clearIn, clearUser, personalKeys } from '../support/clear-values.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptFile, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -24,7 +24,7 @@ describe.each(['folder', 's3'] as const)(
     let t: TestSystem;
     let environmentId: number;
     beforeAll(async () => {
-      t = await openTestSystem({ storage, settings: { STORAGE_PRESIGN: 'true' } });
+      t = await openTestSystem({ storage, settings: { PERSONAL_KEYS: personalKeys } });
       environmentId = t.environment.environmentId;
       await applyRules(
         t.system.db,
@@ -91,7 +91,7 @@ describe.each(['folder', 's3'] as const)(
       ).toEqual([[], []]);
       const shown = async () => {
         const page = { limit: 10, after: 0 };
-        const { rejects } = await listRejects(t.system, environmentId, load.jobId, page);
+        const { rejects } = await listRejects(t.system, environmentId, load.jobId, page, true);
         return rejects.map(({ raw }) => Buffer.from(raw).toString());
       };
       const lines = bad.split('\n').slice(2, 4);
