@@ -50,6 +50,8 @@ class Connections {
     this.#open.set(socket, new Set());
     if (!this.#beyond.has(socket)) this.#idle.add(socket);
     socket.once('close', () => this.#forget(socket));
+    // Each of the requests that wait on a connection listens for its end (`onceClosed`), and there may be many.
+    socket.setMaxListeners(0);
   }
 
   #makeRoom(socket: Socket): void {
