@@ -128,7 +128,7 @@ comment on column sluice.loads.plan_cursor is 'What had been committed when the 
 comment on column sluice.loads.file_at is 'The time at which its file was accepted; of a stored file that is loaded again, for the first time.';
 comment on column sluice.loads.file_cursor is 'What had been committed at file_at: a mirror leaves alone what was written since.';
 comment on column sluice.loads.mirror is
-  'What the file of a mirror does not hold, and what was decided about it, {"profiles", "missing", "allowed", "done", "kept"}; null until then.';
+  'What the file of a mirror does not hold, and what was decided about it, {"profiles", "missing", "allowed", "done", "kept_because"}; null until then.';
 comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';

@@ -168,7 +168,10 @@ const mirrorFields = {
   flag: orNull(text('Property that flags a profile. Null if it is removed.', 'gone')),
   segment: orNull(text('Key of the segment that the file holds. Null for all profiles.', 'customers')),
   profiles: orNull(
-    count('Profiles in the scope. Null until the file is loaded, as are the other counts.', 240),
+    count(
+      'Profiles in the scope before the file. Null until the file is loaded, as are the other counts.',
+      240,
+    ),
   ),
   missing: orNull(
     count('Profiles that the file does not hold, and that nobody has written since it came.', 3),

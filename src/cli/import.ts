@@ -109,6 +109,8 @@ again.`,
         mapping === null
           ? said
           : applyMapping(said, await requireSavedMapping(system.db, environmentId, mapping));
+      if (inputs.length > 1 && asked.source.mirror !== undefined)
+        throw new UsageError('The file of a mirror holds all there is: give one file.');
       const all = async (workers: Workers | null) => {
         const options = { ...flags, ...asked, mapping, json, workers, signal: stop.signal };
         if (folder !== null) return [await importFolder(terminal, session, folder, options)];
@@ -142,6 +144,7 @@ function requireUnchanged(flags: object): void {
     'maxChanged',
     'maxRemovedValues',
     'guard',
+    'mirror',
     'map',
     'mapping',
     'preset',

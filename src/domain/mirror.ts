@@ -34,6 +34,7 @@ export function mirrorOf({
 export const keptReasons = {
   too_many: 'more profiles are missing from the file than max_removed allows',
   rejects: 'records of the file were refused, which may be those that are missing',
+  newer_file: 'files that came later were loaded first, and may hold them; send the file again',
   changes_not_kept: 'changes since the file came are no longer kept (CHANGES_DAYS)',
   segment_gone: 'the segment is no longer defined',
 } as const;
@@ -41,36 +42,23 @@ export type KeptReason = keyof typeof keptReasons;
 
 /** The outcome of a mirror, once it is decided. */
 export interface Mirrored {
-  /** Profiles in the scope, with those that the file made. */
+  /** Profiles in the scope, without those that the file made. */
   readonly profiles: number;
   /** Profiles that the file does not hold and that nobody has written since it came. */
   readonly missing: number;
   readonly allowed: number;
   /** Profiles that were removed or flagged so far. */
   readonly done: number;
-  readonly kept: KeptReason | null;
+  readonly kept_because: KeptReason | null;
 }
 
 /** A mirror as callers see it, in a sentence. */
-export function describeMirror({
-  flag,
-  profiles,
-  missing,
-  allowed,
-  done,
-  kept_because: kept,
-}: ShownMirror): string {
+export function describeMirror(mirror: ShownMirror): string {
+  const { flag, profiles, missing, allowed, done, kept_because: kept } = mirror;
   if (missing === null) return 'what the file does not hold is not known yet';
   const found = `${missing} of ${profiles} profiles are missing from the file`;
   if (kept === null) return `${found}; ${done} ${flag === null ? 'removed' : `flagged as ${flag}`}`;
   return `${found}, and all stay: ${kept === 'too_many' ? `max_removed allows ${allowed}` : keptReasons[kept]}`;
 }
 
-interface ShownMirror {
-  readonly flag: string | null;
-  readonly profiles: number | null;
-  readonly missing: number | null;
-  readonly allowed: number | null;
-  readonly done: number;
-  readonly kept_because: KeptReason | null;
-}
+type ShownMirror = Pick<Mirror, 'flag'> & { readonly [Field in keyof Mirrored]: Mirrored[Field] | null };

@@ -103,7 +103,7 @@ export async function recordLoadEnd(
   const row = await readLoadEnd(db, environmentId, jobId);
   const status = (['held', ...endedStatuses] as const).find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
-  const outcome = outcomeOf(status, row.rows_rejected > 0 || (row.mirror?.kept ?? null) !== null);
+  const outcome = outcomeOf(status, row.rows_rejected > 0 || (row.mirror?.kept_because ?? null) !== null);
   return recordEnd(db, {
     kind: 'load',
     environmentId,

@@ -3,6 +3,7 @@ import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
 import { findSurprises, type Limits, type Surprise } from '../domain/guards.ts';
 import { balances, GUARD_EXCEEDED, keepsPlan, type LoadPass, type PlanSummary } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import { plural } from '../domain/wording.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { AliasesMet, prepareIncoming } from '../postgres/merge/incoming.ts';
@@ -245,7 +246,7 @@ async function replayChunk(
 export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
   return {
     code: 'too_many_rejects',
-    message: `${rejected} ${rejected === 1 ? 'record was' : 'records were'} refused and max_errors allows ${maxErrors}`,
+    message: `${plural(rejected, 'record')} ${rejected === 1 ? 'was' : 'were'} refused and max_errors allows ${maxErrors}`,
   };
 }
 
@@ -256,17 +257,10 @@ function findGuardHit(
 ): TaskFailure | null {
   const { users, companies } = profiles;
   const changed = users.changed + users.removed + companies.changed + companies.removed;
-  if (maxChanged !== null && changed > maxChanged) {
-    const what =
-      changed === 1 ? 'profile would be changed or removed' : 'profiles would be changed or removed';
-    return { code: GUARD_EXCEEDED, message: `${changed} ${what} and max_changed allows ${maxChanged}` };
-  }
-  if (maxRemovedValues !== null && values.go > maxRemovedValues) {
-    const what = values.go === 1 ? 'value would be removed' : 'values would be removed';
-    return {
-      code: GUARD_EXCEEDED,
-      message: `${values.go} ${what} and max_removed_values allows ${maxRemovedValues}`,
-    };
-  }
-  return null;
+  const hits = [
+    [changed, maxChanged, `${plural(changed, 'profile')} would be changed or removed and max_changed`],
+    [values.go, maxRemovedValues, `${plural(values.go, 'value')} would be removed and max_removed_values`],
+  ] as const;
+  const [, limit, what] = hits.find(([count, most]) => most !== null && count > most) ?? [];
+  return what === undefined ? null : { code: GUARD_EXCEEDED, message: `${what} allows ${limit}` };
 }

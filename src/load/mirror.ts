@@ -4,7 +4,7 @@
  * and none that anybody has written since the file came.
  */
 import type { Expression, SqlBool } from 'kysely';
-import type { LoadEntity } from '../domain/entity.ts';
+import type { Entity, LoadEntity } from '../domain/entity.ts';
 import { ConflictError, inputError } from '../domain/errors.ts';
 import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
@@ -12,16 +12,12 @@ import { type KeptReason, mirrorOf } from '../domain/mirror.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { noteWritten } from '../postgres/stores/chunks.ts';
-import {
-  hasDoubtfulRejects,
-  keepsChanges,
-  listMissing,
-  readMirror,
-  workOffMissing,
-} from '../postgres/stores/mirrors.ts';
+import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
+import { readRules } from '../postgres/stores/rules.ts';
 import { findSegmentDefinition } from '../postgres/stores/segments.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
+import { compileRules } from '../rules/compile-rules.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { LoadContext } from './context.ts';
@@ -41,6 +37,8 @@ export async function requireMirrorFits(
   if (preset !== null) throw refuse('give mirror or preset, not both');
   if (entity === 'auto')
     throw refuse('mirror needs entity=users or entity=companies: all of which the file holds');
+  if (mirror.flag !== null && !(await mayBeTrue(db, environmentId, entity, mirror.flag)))
+    throw refuse(`by the rules ${mirror.flag} cannot be true: flag another property`);
   if (!(await keepsChanges(db)))
     throw refuse(
       'mirror needs the log of changes, which alone can bring back what it removes: set CHANGES_DAYS',
@@ -49,6 +47,18 @@ export async function requireMirrorFits(
   if (entity !== 'users') throw refuse('a segment has users: leave mirror_segment out', 'mirror_segment');
   if ((await isInSegment(db, environmentId, mirror.segment)) !== null) return;
   throw refuse(`there is no segment with the key ${mirror.segment}`, 'mirror_segment');
+}
+
+/** Tells whether the rules let a property be `true`. */
+async function mayBeTrue(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  name: string,
+): Promise<boolean> {
+  const rules = await readRules(db, environmentId);
+  const stage = rules && compileRules(rules.document)[entity];
+  return stage === null || (stage.judgeAll({ [name]: true })[name] === true && stage.problems.length === 0);
 }
 
 /** Returns the condition that the user `p` is in the segment as it is defined now; `null` if it is not. */
@@ -64,13 +74,13 @@ async function isInSegment(
 
 /** Decides what becomes of the profiles that the file does not hold. Call it in the transaction that holds the fence; a second call does nothing. */
 export async function decideMirror(db: Database, loadId: number): Promise<void> {
-  const { mirror, decided, isLogged, scope } = await readMirror(db, loadId);
+  const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
   const isIn = mirror.segment === null || (await isInSegment(db, scope.environmentId, mirror.segment));
   const reasons: readonly (readonly [boolean, KeptReason])[] = [
     [isIn === null, 'segment_gone'],
     [!isLogged, 'changes_not_kept'],
-    [!mirror.despiteRejects && (await hasDoubtfulRejects(db, loadId)), 'rejects'],
+    [isDoubtful && !mirror.despiteRejects, 'rejects'],
   ];
   const kept = reasons.find(([holds]) => holds)?.[1] ?? null;
   await listMissing(db, scope, isIn ?? false, mirror.maxRemoved, kept);
@@ -79,7 +89,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
 /** Removes or flags what was decided. May be called again after half of it. */
 export async function workOffMirror(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
-  if (decided === null || decided.kept !== null) return;
+  if (decided === null || decided.kept_because !== null) return;
   const { environmentId, entity, flag } = scope;
   if (flag !== null && decided.missing > 0)
     await context.knownProperties.learn(context.db, environmentId, entity, new Map([[flag, 'boolean']]));

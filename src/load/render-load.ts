@@ -60,17 +60,8 @@ export function renderLoadDetail(
 
 export function renderMirror({ source, mirrored }: Pick<Load, 'source' | 'mirrored'>) {
   const mirror = mirrorOf(source);
-  return (
-    mirror && {
-      flag: mirror.flag,
-      segment: mirror.segment,
-      profiles: mirrored?.profiles ?? null,
-      missing: mirrored?.missing ?? null,
-      allowed: mirrored?.allowed ?? null,
-      done: mirrored?.done ?? 0,
-      kept_because: mirrored?.kept ?? null,
-    }
-  );
+  const undecided = { profiles: null, missing: null, allowed: null, done: 0, kept_because: null };
+  return mirror && { flag: mirror.flag, segment: mirror.segment, ...(mirrored ?? undecided) };
 }
 
 function renderUndo(

@@ -38,7 +38,8 @@ export async function retryLoad(
 ): Promise<void> {
   const action = { name: 'retry', says: 'load queued again', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
-    if (!(await requeueLoad(db, environmentId, jobId))) throw await notRetryable(db, environmentId, jobId);
+    if (await requeueLoad(db, environmentId, jobId)) return true;
+    throw await notRetryable(db, environmentId, jobId);
   });
 }
 
@@ -54,12 +55,11 @@ export async function releaseLoad(
   idempotencyKey: string | null = null,
 ): Promise<void> {
   const action = { name: 'release', says: 'held load released', idempotencyKey } as const;
-  const { held, status } = await requireLoad(context, environmentId, jobId);
-  if (held?.decidedAt != null && status !== 'cancelled') return;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
-    if (await releaseHeld(db, environmentId, jobId, by)) return;
-    const now = await requireLoad({ db }, environmentId, jobId);
-    throw inputError('job_not_held', `the job is ${now.status}, and not held`, `job_id: ${jobId}`);
+    if (await releaseHeld(db, environmentId, jobId, by)) return true;
+    const { held, status } = await requireLoad({ db }, environmentId, jobId);
+    if (held?.decidedAt != null && status !== 'cancelled') return false;
+    throw inputError('job_not_held', `the job is ${status}, and not held`, `job_id: ${jobId}`);
   });
 }
 
@@ -70,18 +70,18 @@ interface QueueAction {
   readonly idempotencyKey: string | null;
 }
 
-/** Queues a load in its lane, unless the same idempotency key did, or data was deleted since it was accepted. */
+/** Queues a load in its lane, unless it is there, or the same idempotency key did, or data was deleted since it was accepted. */
 async function queueOnce(
   context: LoadContext,
   environmentId: number,
   jobId: string,
   { name, says, idempotencyKey }: QueueAction,
-  queue: (db: Database) => Promise<void>,
+  queue: (db: Database) => Promise<boolean>,
 ): Promise<void> {
   const isQueued = await inTransaction(context.pool, async ({ db }) => {
     if ((await claimJobAction(db, environmentId, name, jobId, idempotencyKey)) !== null) return false;
     await lockLane(db, environmentId);
-    await queue(db);
+    if (!(await queue(db))) return false;
     await requireNoDeletionSince(db, environmentId, jobId);
     return true;
   });
@@ -178,8 +178,8 @@ export async function applyPlan(
 ): Promise<void> {
   const action = { name: `apply ${onDrift}`, says: 'plan queued to be applied', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
-    if (!(await queueApply(db, environmentId, jobId, onDrift)))
-      throw await notAppliable(db, environmentId, jobId);
+    if (await queueApply(db, environmentId, jobId, onDrift)) return true;
+    throw await notAppliable(db, environmentId, jobId);
   });
 }
 

@@ -59,7 +59,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
         'select from sluice.users where user_id = $1 for update',
         [idOf(kept + done + 5)],
         async () => {
-          expect(await mirrorOf(jobId)).toMatchObject({ missing: before - kept, done, kept: null });
+          expect(await mirrorOf(jobId)).toMatchObject({ missing: before - kept, done, kept_because: null });
           expect(await count()).toBe(before - done);
         },
       );

@@ -5,8 +5,9 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findNeeds } from '../../src/background-jobs/jobs.ts';
 import { prune } from '../../src/background-jobs/prune.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { releaseLoad } from '../../src/load/retry-load.ts';
+import { HOLD_EXPIRED } from '../../src/domain/load.ts';
+import { cancelLoad, failLoad } from '../../src/load/end-load.ts';
+import { releaseLoad, retryLoad } from '../../src/load/retry-load.ts';
 import { acceptUndo } from '../../src/load/undo/accept-undo.ts';
 import { type Load, requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { readRunItems } from '../../src/postgres/stores/schedule-runs.ts';
@@ -15,7 +16,15 @@ import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
-import { acceptFile, endedLoad, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import {
+  acceptFile,
+  endedLoad,
+  manualLoad,
+  readProfiles,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
 import { doNext, finish, readSchedule, runNow, runsOf, scheduleContext, tick } from '../support/schedules.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -191,6 +200,19 @@ describe('a schedule with guard=usual', () => {
     expect((await runsOf(context, schedule)).at(-1)).toMatchObject({ status: 'queued' });
   });
 
+  // proves: guard-usual
+  test('takes plans and dry runs for no past, for nothing of them is stored', async () => {
+    const { environmentId } = await tenant();
+    const night = (rows: number, more = {}) => {
+      const filename = `crm-${rows}.csv`;
+      return startManually(t.system, environmentId, users(rows), { filename, guard: 'usual', ...more });
+    };
+    for (const rows of [100, 101, 102]) await runManually(await night(rows));
+    for (const more of [{ plan: true }, { dryRun: true }])
+      expect(await runManually(await night(10, more))).toMatchObject({ status: 'completed' });
+    expect(await runManually(await night(11))).toMatchObject({ status: 'held' });
+  });
+
   test('takes loads that are undone, of other files or of other schedules for no past', async () => {
     const { environmentId, name } = await tenant();
     const schedule = nightly(name);
@@ -321,6 +343,65 @@ describe('a held load', () => {
     const jobId = await acceptFile(t.system, environmentId, users(5, { refused: 5 }), options);
     expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({
       failure: { code: 'all_records_refused' },
+    });
+  });
+
+  // proves: guard-released
+  test('is released once, by callers who ask at the same time', async () => {
+    const { environmentId } = await tenant();
+    const { jobId } = await hold(environmentId);
+    await Promise.all(Array.from({ length: 4 }, () => releaseLoad(t.system, environmentId, jobId, person)));
+    expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({
+      status: 'completed',
+      tally: { inserted: 5 },
+    });
+  });
+
+  // proves: guard-holds, guard-released
+  test('is held again if it is retried after it was discarded', async () => {
+    const { environmentId } = await tenant();
+    const { jobId } = await hold(environmentId);
+    await cancelLoad(t.system, environmentId, jobId, null, person);
+    await retryLoad(t.system, environmentId, jobId);
+    expect(await heldLoad(environmentId)).toMatchObject({
+      jobId,
+      held: { decidedAt: null, decidedBy: null },
+    });
+    expect(await countUsers(environmentId)).toBe(0);
+    await releaseLoad(t.system, environmentId, jobId, person);
+    expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({ status: 'completed' });
+  });
+
+  // proves: guard-holds
+  test.each([
+    ['refused records', { maxErrors: { count: 0 }, chunkBytes: 1 }, 'too_many_rejects'],
+    ['changed profiles', { maxChanged: { count: 0 } }, 'guard_exceeded'],
+  ])('is still held if its retry accepts its %s', async (_, limit, code) => {
+    const { environmentId } = await tenant();
+    await acceptFile(t.system, environmentId, users(4)).then((jobId) =>
+      endedLoad(t.system, environmentId, jobId),
+    );
+    const load = await startManually(t.system, environmentId, users(5, { refused: 1 }), {
+      ...options,
+      ...limit,
+    });
+    const failed = await runManually(load);
+    expect(failed.failure?.code).toBe(code);
+    await retryLoad(t.system, environmentId, load.jobId);
+    expect(await heldLoad(environmentId)).toMatchObject({ jobId: load.jobId, tally: { rejected: 1 } });
+  });
+
+  // proves: guard-released
+  test('that was released in time does not expire', async () => {
+    const { environmentId } = await tenant();
+    const { jobId } = await hold(environmentId);
+    const load = await manualLoad(t.system, environmentId, jobId);
+    await releaseLoad(withoutQueue(t.system), environmentId, jobId, person);
+    await failLoad(t.system, load.loadId, { code: HOLD_EXPIRED, message: 'too late' });
+    await runManually(load);
+    expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({
+      status: 'completed',
+      tally: { inserted: 5 },
     });
   });
 

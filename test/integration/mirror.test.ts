@@ -3,12 +3,15 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { MIRROR_SLICE_PROFILES } from '../../src/domain/limits.ts';
-import { startLane } from '../../src/load/end-load.ts';
+import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { renderMirror } from '../../src/load/render-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
+import { amendManually } from '../support/amend-file.ts';
+import { apply, segmentItem } from '../support/definitions.ts';
 import {
   acceptFile,
   countLeftovers,
@@ -17,13 +20,14 @@ import {
   newEnvironment,
   readProfiles,
   runAtOnce,
+  runManually,
   shuffled,
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
 import { loadFile, runJob, undo } from '../support/undo.ts';
 
 let t: TestSystem;
@@ -269,5 +273,127 @@ test('nothing is removed that no undo could bring back', async () => {
   } finally {
     await sql`select sluice.switch_change_log(true)`.execute(t.system.db);
   }
+  expect(await ids()).toEqual(['u0', 'u1']);
+});
+
+// proves: mirror
+test('a mirror that runs after a file that came later removes nobody: the later file may hold them, changed or not', async () => {
+  await load(csv(['u0', 'u1', 'u2']));
+  const quiet = withoutQueue(t.system);
+  const job = await acceptFile(quiet, environmentId, csv(['u0']), mirror);
+  await cancelLoad(quiet, environmentId, job);
+  await load(csv(['u0', 'u1']));
+  await retryLoad(quiet, environmentId, job);
+  expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({
+    done: 0,
+    kept_because: 'newer_file',
+  });
+  expect(await ids()).toEqual(['u0', 'u1', 'u2']);
+  expect(outcome(await load(csv(['u0']), mirror))).toMatchObject({ done: 2, kept_because: null });
+});
+
+// proves: mirror
+test.each([
+  ['in one chunk', {}],
+  ['in many chunks, one after another', { chunkBytes: 40 }],
+  ['after a guard', { maxChanged: { percent: 100 } }],
+])('users that the file brings do not raise the share that max_removed allows: %s', async (_, more) => {
+  await load(csv(many(20)));
+  const wrong = { source: { mirror: 'remove' }, ...more };
+  const file = csv([...many(400, 1_000), 'u1000', 'u1399']);
+  const done = await runManually(await startManually(t.system, environmentId, file, wrong));
+  expect(outcome(done)).toMatchObject({
+    profiles: 20,
+    missing: 20,
+    allowed: 1,
+    done: 0,
+    kept_because: 'too_many',
+  });
+  expect(await ids()).toHaveLength(420);
+});
+
+// proves: mirror
+test('a mirror takes its flag off, and no other value that a property of that name has', async () => {
+  await load('user_id,status\nu0,active\nu1,active\nu2,\n');
+  const flagging: FileOptions = { source: { mirror: 'flag:status', maxRemoved: '100%' } };
+  const status = async () =>
+    Object.values(await usersOf(environmentId)).map(({ metadata }) => metadata['status']);
+  expect(outcome(await load(csv(['u0', 'u1']), flagging))).toMatchObject({ missing: 1, done: 1 });
+  expect(await status()).toEqual(['active', 'active', true]);
+  await load(csv(['u0', 'u2']), flagging);
+  expect(await status()).toEqual(['active', true, undefined]);
+});
+
+// proves: mirror
+test('a record that is mended takes the flag off its person, as its file would have', async () => {
+  const flagging = (mirrorDespiteRejects: boolean): FileOptions => ({
+    source: { mirror: 'flag:gone', maxRemoved: '100%', mirrorDespiteRejects },
+  });
+  await load(csv(['u0', 'u1']));
+  const parent = await load(`${csv(['u0'])},pro\n`, flagging(true));
+  expect(outcome(parent)).toMatchObject({ missing: 1, done: 1 });
+  const mend = await amendManually(
+    t.system,
+    environmentId,
+    parent.jobId,
+    'sluice_row,user_id,plan\n2,u1,pro\n',
+  );
+  expect(await runManually(mend)).toMatchObject({ status: 'completed', failure: null });
+  expect((await usersOf(environmentId))['u1']?.metadata).toEqual({ plan: 'pro' });
+});
+
+test('a property that the rules name is no flag: it would be stored past them', async () => {
+  await load(csv(['u0', 'u1']));
+  const rules = {
+    users: { properties: { email: { personal: 'drop' }, gone: { type: 'boolean' } } },
+  } as const;
+  await applyRules(t.system.db, environmentId, rules, null);
+  const flagging = (flag: string): FileOptions => ({
+    source: { mirror: `flag:${flag}`, maxRemoved: '100%' },
+  });
+  await expect(load(csv(['u0']), flagging('email'))).rejects.toThrow('rules');
+  expect(outcome(await load(csv(['u0']), flagging('gone')))).toMatchObject({ done: 1 });
+});
+
+// proves: mirror
+test('nobody is removed whose segment is gone when it comes to that', async () => {
+  const owner = { environment: { environmentId } } as Tenant;
+  await load(csv(['u0', 'u1']));
+  await apply(t, owner, { segments: [segmentItem('pro')] });
+  const running = await startManually(t.system, environmentId, csv(['u0']), {
+    source: { mirror: 'remove', maxRemoved: '100%', mirrorSegment: 'pro' },
+  });
+  await running.chunk(0);
+  await t.system.db.deleteFrom('segments').where('environment_id', '=', environmentId).execute();
+  expect(outcome(await running.finish())).toMatchObject({ done: 0, kept_because: 'segment_gone' });
+  expect(await ids()).toEqual(['u0', 'u1']);
+});
+
+test('a dry run says who would go, and nobody goes', async () => {
+  await load(csv(['u0', 'u1']));
+  const dry = await load(csv(['u0']), { ...mirror, dryRun: true });
+  expect(outcome(dry)).toMatchObject({ missing: 1, done: 0, kept_because: null });
+  expect(await ids()).toEqual(['u0', 'u1']);
+});
+
+test('a cancelled mirror goes on with the profiles that are left', async () => {
+  await load(csv(many(MIRROR_SLICE_PROFILES + 10)));
+  const running = await startManually(t.system, environmentId, csv(['u0']), mirror);
+  await running.chunk(0);
+  await sql`
+    create function sluice.stop_any() returns trigger language plpgsql as $$
+    begin
+      raise exception 'stopped' using errcode = '08006';
+    end $$`.execute(t.system.db);
+  await sql`create trigger stop_any before delete on sluice.users for each row when (old.environment_id = ${sql.lit(environmentId)} and old.user_id = 'u999') execute function sluice.stop_any()`.execute(
+    t.system.db,
+  );
+  await running.finish();
+  await sql`drop trigger stop_any on sluice.users`.execute(t.system.db);
+  await cancelLoad(withoutQueue(t.system), environmentId, running.jobId);
+  await identify(environmentId, ['u1'], { single: 1 });
+  await retryLoad(withoutQueue(t.system), environmentId, running.jobId);
+  const done = await runJob(t.system, environmentId, running.jobId);
+  expect(done.status).toBe('completed');
   expect(await ids()).toEqual(['u0', 'u1']);
 });

@@ -85,7 +85,7 @@ export async function copyBatch(transaction: Transaction, batch: Batch): Promise
   return keys;
 }
 
-/** Lets rows remove the flag of a mirror from the profiles that have it. What the row itself says of the property wins. */
+/** Lets rows remove the flag of a mirror, `true`, from the profiles that have it. What the row itself says of the property wins. */
 async function unflag(
   db: Database,
   entity: Entity,
@@ -96,7 +96,7 @@ async function unflag(
     update ${sql.table(incomingTable[entity])} i
     set properties = jsonb_build_object(${flag}::text, null) || i.properties, flags = i.flags | 1
     where (
-      select p.metadata ? ${flag}
+      select p.metadata -> ${flag} = 'true'::jsonb
       from ${sql.table(entity)} p
       where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
     )`.execute(db);

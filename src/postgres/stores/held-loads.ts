@@ -33,7 +33,7 @@ const sourceOf = (load: string) => {
 
 /**
  * Reads the guard of a load with the figures of its file and of the latest completed loads of the same source, newest first; `null` if it
- * has none, or a person decided before.
+ * has none.
  */
 export async function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   const { rows } = await sql<Guarded>`
@@ -51,15 +51,21 @@ export async function readGuarded(db: Database, loadId: number): Promise<Guarded
         limit ${USUAL_LOADS}
       ) as past
     from loads l
-    where l.load_id = ${loadId} and l.guard is not null and l.decided_at is null`.execute(db);
+    where l.load_id = ${loadId} and l.guard is not null`.execute(db);
   return rows[0] ?? null;
 }
 
-/** Holds a running load. Call it in the transaction that ends its last task. */
+/** Holds a running load, also one that was discarded before and is retried. Call it in the transaction that ends its last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
   await db
     .updateTable('loads')
-    .set({ status: 'held', held_at: sql<Date>`now()`, held_for: JSON.stringify(reasons) })
+    .set({
+      status: 'held',
+      held_at: sql<Date>`now()`,
+      held_for: JSON.stringify(reasons),
+      decided_at: null,
+      decided_by: null,
+    })
     .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .execute();
 }

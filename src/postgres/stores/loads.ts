@@ -279,7 +279,7 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
 
 /** Fails a load; what was applied stays. Returns `null` if it has ended already. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
-  return end(db, loadId, ['processing', 'held'], {
+  return end(db, loadId, [code === HOLD_EXPIRED ? 'held' : 'processing'], {
     status: 'failed',
     failure_code: code,
     failure_message: sql<string>`${message}::text || ' (' || (${applied})
@@ -308,7 +308,7 @@ async function end(
   from: readonly LoadStatus[],
   to: UpdateObject<Tables, 'loads'>,
 ) {
-  await deleteTasks(db, loadTasks, loadId);
+  if (from.includes('processing')) await deleteTasks(db, loadTasks, loadId);
   const ended = await db
     .updateTable('loads')
     .set({ ...to, ...ends })
@@ -336,6 +336,9 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
+/** What a limit refused is loaded, unless the volume guard has yet to look at it. */
+const accepted = sql`case when guard is null then 'load' else 'validate' end`;
+
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
@@ -357,8 +360,8 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
       max_changed: sql`case when ${isGuarded} then null else max_changed end`,
       max_removed_values: sql`case when ${isGuarded} then null else max_removed_values end`,
       pass: sql<string>`case
-        when pass = 'guard' and ${isGuarded} then 'load'
-        when pass = 'validate' and failure_code = 'too_many_rejects' then 'load'
+        when pass = 'guard' and ${isGuarded} then ${accepted}
+        when pass = 'validate' and failure_code = 'too_many_rejects' then ${accepted}
         when pass = 'apply' then 'plan'
         else pass
       end`,

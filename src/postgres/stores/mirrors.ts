@@ -7,6 +7,7 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
+import { patchTypes } from '../../domain/load.ts';
 import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -27,32 +28,27 @@ export interface MirrorScope {
   readonly fileCursor: string;
 }
 
-/** Reads a mirror: its options and scope, and what was decided. `isLogged`: all changes since its file came are in the log. */
+/**
+ * Reads a mirror: its options and scope, and what was decided. `isLogged`: all changes since its file came are in the log. `isDoubtful`: the
+ * file may hold more than its rows say, for a record was refused, and not because its person is suppressed and so not stored.
+ */
 export async function readMirror(db: Database, loadId: number) {
-  const {
-    source,
-    decided,
-    isLogged: isComplete,
-    entity,
-    ...file
-  } = await db
+  const { source, environmentId, entity, fileAt, fileCursor, ...state } = await db
     .selectFrom('loads')
     .select(['environment_id as environmentId', 'entity', 'source_options as source', 'mirror as decided'])
     .select(sql<string>`file_cursor::text`.as('fileCursor'))
     .select([instantText(sql`file_at`).as('fileAt'), isLogged(sql.ref('file_cursor')).as('isLogged')])
+    .select(
+      sql<boolean>`exists (
+        select from load_rejects r where r.load_id = loads.load_id and r.error_code <> 'suppressed'
+      )`.as('isDoubtful'),
+    )
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   const mirror = mirrorOf(source);
   if (mirror === null || entity === 'auto') throw new Fault(`load ${loadId} is no mirror`);
-  const scope: MirrorScope = { loadId, entity, flag: mirror.flag, ...file };
-  return { mirror, decided, isLogged: isComplete, scope };
-}
-
-/** Tells whether the file may hold more than its rows say: a record was refused, and not because its person is suppressed and so not stored. */
-export async function hasDoubtfulRejects(db: Database, loadId: number): Promise<boolean> {
-  const { rows } = await sql`
-    select 1 from load_rejects where load_id = ${loadId} and error_code <> 'suppressed' limit 1`.execute(db);
-  return rows.length > 0;
+  const scope: MirrorScope = { environmentId, loadId, entity, flag: mirror.flag, fileAt, fileCursor };
+  return { mirror, scope, ...state };
 }
 
 /** Tells whether the log of changes is kept, without which nothing brings back what a mirror removes. */
@@ -102,6 +98,15 @@ function isOlder({
   end)`;
 }
 
+/** Files that came later have been loaded. Which of the profiles that they left unchanged they hold is not known any more. */
+const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
+  sql<boolean>`exists (
+    select from loads l
+    where l.environment_id = ${environmentId} and l.load_id <> ${loadId} and l.file_at > ${fileAt}::timestamptz
+      and l.entity in (${entity}, 'auto') and l.rows_unchanged > 0 and not l.dry_run
+      and l.type <> all (${patchTypes}::text[])
+  )`;
+
 /**
  * Lists what is missing, unless it is more than `limit` allows of the profiles that are `isIn` the scope, or is `kept` anyway. Call it once, in
  * the transaction that holds the fence.
@@ -131,18 +136,34 @@ export async function listMissing(
     missing as materialized (
       select ${id} as key from absent p where ${isOlder(scope)} ${hasAliases ? isNobodysAlias(environmentId) : sql``}
     ),
+    made as materialized (
+      select distinct hash & -4 as hash
+      from load_chunk_keys k, unnest(k.written) hash
+      where k.load_id = ${loadId} and k.entity = ${entity} and hash & 1 = 1
+    ),
     counted as materialized (
       select
         profiles,
         (select count(*) from missing) as missing,
         ${'count' in limit ? sql`${limit.count}::bigint` : sql`floor(profiles * ${limit.percent}::numeric / 100)::bigint`} as allowed
-      from (select count(*) as profiles from ${table} p where p.environment_id = ${environmentId} and ${isIn}) s
+      from (
+        select count(*) filter (where m.hash is null) as profiles
+        from ${table} p
+        left join made m on m.hash = ${keyHash(id)}
+        where p.environment_id = ${environmentId} and ${isIn}
+      ) s
     ),
     decided as materialized (
-      select *, coalesce(${kept}::text, case when missing > allowed then 'too_many' end) as kept from counted
+      select
+        *,
+        coalesce(
+          ${kept}::text,
+          case when missing > 0 and ${isOvertaken(scope)} then 'newer_file' when missing > allowed then 'too_many' end
+        ) as kept_because
+      from counted
     ),
     listed as (
-      insert into load_missing (load_id, key) select ${loadId}, key from missing where (select kept is null from decided)
+      insert into load_missing (load_id, key) select ${loadId}, key from missing where (select kept_because is null from decided)
     )
     update loads
     set mirror = (select to_jsonb(d) || '{"done": 0}' from decided d)
@@ -173,7 +194,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     doomed as materialized (
       select ${id} as key
       from ${table} p
-      where p.environment_id = ${environmentId} and ${id} = any (array(select key from some_keys)) and ${isOlder(scope)}
+      where p.environment_id = ${environmentId} and ${id} = any (array(select key from some_keys))
+        and ${isOlder(scope)} and not ${isOvertaken(scope)}
       order by ${id}
       for update of p
     ),

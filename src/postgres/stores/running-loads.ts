@@ -62,6 +62,9 @@ export async function readLoadSource(db: Database, loadId: number) {
       end`.as('removals'),
       sql<string | null>`loads.source_options ->> 'companyFrom'`.as('companyFrom'),
       'loads.source_options as options',
+      sql<string | null>`(
+        select p.source_options ->> 'mirror' from loads p where p.load_id = loads.amends
+      )`.as('mirrorOfParent'),
       sql<boolean>`exists (
         select 1 from suppression_keys k where k.environment_id = loads.environment_id
       )`.as('hasSuppressions'),
@@ -69,7 +72,7 @@ export async function readLoadSource(db: Database, loadId: number) {
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  const { parentId, since, isLogged: isComplete, options, ...load } = row;
+  const { parentId, since, isLogged: isComplete, options, mirrorOfParent, ...load } = row;
   // Each transaction looks for itself (`namesAliases`).
   const mirror = mirrorOf(options);
   const source = {
@@ -77,8 +80,8 @@ export async function readLoadSource(db: Database, loadId: number) {
     namesAliases: false as boolean,
     /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
     keepsKeys: load.chunkCount > 1 || mirror !== null,
-    /** The property that a mirror takes off the profiles that its file holds. */
-    unflags: mirror?.flag ?? null,
+    /** The property that a mirror takes off the profiles that its file holds, or the records that mend it. */
+    unflags: (mirror ?? mirrorOf({ mirror: mirrorOfParent ?? undefined }))?.flag ?? null,
   };
   if (parentId === null) return { ...source, yields: null };
   if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);

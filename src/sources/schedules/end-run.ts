@@ -88,7 +88,7 @@ async function readEnds(
     if (job === undefined) return { item, problem: gone, rejects: 0 };
     if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
     const rejects =
-      'tally' in job && item.isNew ? job.tally.rejected + Number(job.mirrored?.kept != null) : 0;
+      'tally' in job && item.isNew ? job.tally.rejected + Number(job.mirrored?.kept_because != null) : 0;
     if (job.status === 'completed') return { item, problem: null, rejects };
     const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };
     return { item, problem, rejects: 0 };

@@ -49,9 +49,9 @@ describe('a load with mirror=remove', () => {
     expect(job.mirror).toEqual({
       flag: null,
       segment: null,
-      profiles: 5,
+      profiles: 4,
       missing: 2,
-      allowed: 5,
+      allowed: 4,
       done: 2,
       kept_because: null,
     });
@@ -217,6 +217,17 @@ describe('a load with mirror=remove', () => {
         expect.any(String),
       ]);
       if (details !== 'file') expect(where, query).toBe(details);
+    }
+    for (const [empty, type] of [
+      [`${csv()}\n\n`, 'text/csv'],
+      ['[]', 'application/json'],
+      ['\n\n', 'application/x-ndjson'],
+    ] as const) {
+      const query = '?mirror=remove&entity=users&max_removed=100%25';
+      expect(
+        (await post<ErrorBody>(owner, `/v1/imports${query}`, empty, type)).body.errors[0]?.error_code,
+        empty,
+      ).toBe('empty_file');
     }
     const mixed = '{"user_id":"u1","plan":"pro"}\n';
     const answer = await post<ErrorBody>(owner, '/v1/imports?mirror=remove', mixed, 'application/x-ndjson');
