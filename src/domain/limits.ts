@@ -31,6 +31,8 @@ export const MAX_RULED_PROPERTIES = 500;
 export const MAX_PATTERN_CHARS = 500;
 /** States of the automaton that a pattern becomes; counted repetitions are written out. */
 export const MAX_PATTERN_STATES = 2_000;
+/** Patterns that a process keeps with the steps that they remember. */
+export const KEPT_PATTERNS = 32;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;

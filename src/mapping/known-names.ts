@@ -1,5 +1,6 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
 import { isPlain } from '../formats/json-position.ts';
+import type { EntityStage, RuledProperty } from '../rules/compile-rules.ts';
 import { escapeCopyJson } from './json-text.ts';
 
 const QUOTE = 0x22;
@@ -19,12 +20,23 @@ export class KnownName {
   next: KnownName = this;
   /** The last object that had it. */
   object = 0;
+  #stage: EntityStage | null = null;
+  #ruled: RuledProperty | undefined = undefined;
 
   constructor(text: string, role: number) {
     this.text = text;
     this.bytes = Buffer.from(`${text}"`, 'latin1');
     this.prefix = Buffer.from(escapeCopyJson(`${JSON.stringify(text)}:`), 'latin1');
     this.role = role;
+  }
+
+  /** The rules of a property of the name; asked of every cell. */
+  ruledBy(stage: EntityStage): RuledProperty | undefined {
+    if (this.#stage !== stage) {
+      this.#stage = stage;
+      this.#ruled = stage.find(this.text);
+    }
+    return this.#ruled;
   }
 }
 

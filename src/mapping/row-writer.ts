@@ -191,11 +191,17 @@ export class RowWriter {
   }
 
   /** Applies the rules to the properties; returns why the record is refused, or null. */
-  #rule(cells: RecordCells, entity: PropertyEntity, shape: Uint8Array): Reason | null {
+  #rule(
+    cells: RecordCells,
+    entity: PropertyEntity,
+    shape: Uint8Array,
+    kind: EventKind | null = null,
+  ): Reason | null {
     const stage = this.#rows.stage?.[entity] ?? null;
-    return stage === null
-      ? null
-      : applyRules(stage, cells, shape, { isBeside: (cells.flags & UNCOUNTED) !== 0 });
+    if (stage === null) return null;
+    const nameOf = () =>
+      this.#isBlankName(cells) ? String(kind) : this.#textOf(cells, role.eventName);
+    return applyRules(stage, cells, shape, kind === null ? null : nameOf);
   }
 
   /** Tells whether the record removes its profile; or why it is refused. */
@@ -235,9 +241,7 @@ export class RowWriter {
     const { events, types } = this.#rows;
     if (cells.findings === null) cells.page = pageOf(cells);
     const shape = cells.page === null ? ofEventWithUrl : ofEvent;
-    const stage = this.#rows.stage?.events ?? null;
-    const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
-    const broken = stage === null ? null : applyRules(stage, cells, shape, { eventName: name });
+    const broken = this.#rule(cells, 'events', shape, kind);
     if (broken !== null) return broken;
     const address = cells.page;
     const page = address === null ? '' : escapeCopyJson(JSON.stringify(address).slice(1, -1));

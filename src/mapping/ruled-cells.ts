@@ -4,6 +4,7 @@ import type { EntityStage, RuledProperty } from '../rules/compile-rules.ts';
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
 import { fromByteString, markNumber, parseJsonText } from './json-text.ts';
 import { KnownName } from './known-names.ts';
+import { UNCOUNTED } from './row-buffer.ts';
 
 /** A cell that the rules left out. */
 const leftOut = new KnownName('', role.ignored);
@@ -16,16 +17,16 @@ export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
   shape: Uint8Array,
-  { eventName, isBeside = false }: { readonly eventName?: () => string; readonly isBeside?: boolean } = {},
+  eventName: (() => string) | null = null,
 ): Reason | null {
   if (cells.findings !== null) return null;
   stage.begin();
-  if (eventName !== undefined) stage.judgeName(() => fromByteString(eventName()));
+  if (eventName !== null) stage.judgeName(() => fromByteString(eventName()));
   const { own, metadata, page } = cells;
   if (metadata.count > 0) hideOverwritten(own, metadata, shape);
   cells.size += judgeList(stage, own, shape) + judgeList(stage, metadata, shape);
   if (page !== null) cells.page = stage.judgeAll(withoutOverwritten(page, [own, metadata], shape));
-  stage.end(isBeside);
+  stage.end(eventName === null && (cells.flags & UNCOUNTED) !== 0);
   cells.findings = stage.findings;
   return stage.problems[0] ?? null;
 }
@@ -56,7 +57,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   for (let cell = 0; cell < list.count; cell++) {
     const name = list.names[cell] as KnownName;
     if (shape[name.role] !== 1 || list.isNothing(cell)) continue;
-    const property = stage.find(name.text);
+    const property = name.ruledBy(stage);
     if (property === undefined ? stage.allowsUnknown : isKept(stage, property, list, cell)) continue;
     const before = readCell(list, cell);
     const value = stage.judge(property, fromByteString(name.text), before);
@@ -73,13 +74,14 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   return replaced === null ? 0 : list.rewrite(replaced);
 }
 
-/** Tells whether a plain text breaks no rule, without making a string of it. The digits of a number need no quotes then. */
+/** Tells whether a plain text or a number breaks no rule, without making a string of it. The digits of a number need no quotes then. */
 function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
-  if (list.kinds[cell] !== kind.text) return false;
-  const { bytes } = list;
-  const [start, end] = [list.starts[cell] as number, list.ends[cell] as number];
-  if (property.keeps(bytes, start, end)) return stage.see(property);
-  if (!property.keepsAsNumber(bytes, start, end)) return false;
+  const is = list.kinds[cell] as number;
+  if (is !== kind.text && is !== kind.number) return false;
+  const start = list.starts[cell] as number;
+  const end = list.ends[cell] as number;
+  if (is === kind.text && property.keeps(list.bytes, start, end)) return stage.see(property);
+  if (!property.keepsAsNumber(list.bytes, start, end)) return false;
   list.kinds[cell] = kind.number;
   return stage.see(property);
 }

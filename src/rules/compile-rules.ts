@@ -155,6 +155,12 @@ export class RuledProperty {
   /** The last record that has a value of it. */
   seenIn = 0;
   readonly #pattern: Pattern | null;
+  /* The rules once more, as the cells of files are held to them: a document has objects of many shapes, which are slow to read. */
+  readonly #isDate: boolean;
+  readonly #minimum: number;
+  readonly #maximum: number;
+  readonly #minLength: number;
+  readonly #maxLength: number;
   /** Some plain texts are found to stay as they are without a closer look. */
   readonly #maySkip: boolean;
   /** The texts that are allowed, as byte strings. */
@@ -167,7 +173,7 @@ export class RuledProperty {
     this.name = name;
     this.rule = rule;
     this.otherwise = rule.otherwise ?? 'report';
-    this.#pattern = rule.pattern === undefined ? null : new Pattern(rule.pattern);
+    this.#pattern = rule.pattern === undefined ? null : Pattern.of(rule.pattern);
     this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
     this.#allowedTexts = rule.enum?.map((each) => Buffer.from(String(each))) ?? null;
     this.#maySkip =
@@ -177,6 +183,11 @@ export class RuledProperty {
       rule.minimum === undefined &&
       rule.maximum === undefined;
     const { personal, pattern, minLength, maxLength } = rule;
+    this.#isDate = rule.type === 'date';
+    this.#minimum = rule.minimum ?? -Infinity;
+    this.#maximum = rule.maximum ?? Infinity;
+    this.#minLength = minLength ?? 0;
+    this.#maxLength = maxLength ?? Infinity;
     const isMore = [personal, pattern, rule.enum, minLength, maxLength].some((each) => each !== undefined);
     this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore;
   }
@@ -186,20 +197,23 @@ export class RuledProperty {
     const isPlain = this.#isPlainNumber && end > start && end - start <= MAX_PLAIN_DIGITS;
     if (!isPlain || (bytes[start] === ZERO && end - start > 1)) return false;
     const number = readDigits(bytes, start, end);
-    const { minimum = number, maximum = number } = this.rule;
-    return number >= minimum && number <= maximum;
+    return number >= this.#minimum && number <= this.#maximum;
   }
 
   /** Tells whether a plain text, bytes of UTF-8, breaks no rule and stays what it is: nearly all do, and need no string. */
   keeps(bytes: Buffer, start: number, end: number): boolean {
-    const { type, minLength, maxLength } = this.rule;
     if (!this.#maySkip || start === end) return false;
-    if (type === 'date' && !isPlainDate(bytes, start, end)) return false;
+    if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
+    const length = end - start;
     // A character has four bytes at most.
-    if (maxLength !== undefined && end - start > maxLength) return false;
-    if (minLength !== undefined && end - start < 4 * minLength) return false;
-    if (this.#pattern?.testBytes(bytes, start, end) === false) return false;
-    return this.#allowedTexts === null || this.#allowedTexts.some((text) => isSame(text, bytes, start, end));
+    const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
+    if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
+    if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
+    return this.#allowedTexts === null || isAmong(this.#allowedTexts, bytes, start, end);
+  }
+
+  #fits(characters: number): boolean {
+    return characters >= this.#minLength && characters <= this.#maxLength;
   }
 
   /** Returns the keyword that the value breaks, or null; `value` is what it is converted to. */
@@ -247,10 +261,21 @@ export class RuledProperty {
   }
 }
 
-function isSame(text: Buffer, bytes: Buffer, start: number, end: number): boolean {
-  if (text.length !== end - start) return false;
-  for (let at = 0; at < text.length; at++) if (text[at] !== bytes[start + at]) return false;
-  return true;
+function isAmong(texts: readonly Buffer[], bytes: Buffer, start: number, end: number): boolean {
+  for (const text of texts) {
+    if (text.length !== end - start) continue;
+    let at = 0;
+    while (at < text.length && text[at] === bytes[start + at]) at++;
+    if (at === text.length) return true;
+  }
+  return false;
+}
+
+/** Counts the characters of UTF-8: bytes that go on with one begin with the bits 10. */
+function countCharacterBytes(bytes: Buffer, start: number, end: number): number {
+  let count = 0;
+  for (let at = start; at < end; at++) if (((bytes[at] as number) & 0xc0) !== 0x80) count++;
+  return count;
 }
 
 const ZERO = 0x30;
@@ -273,12 +298,20 @@ function readDigits(bytes: Buffer, start: number, end: number): number {
 /** Tells whether the bytes are a date such as 2026-11-20 or 2026-11-20T12:34:56Z; others are looked at more closely. */
 function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
   if (!resemblesIsoDateBytes(bytes, start, end)) return false;
-  const part = (at: number, length = 2) => readDigits(bytes, start + at, start + at + length);
-  const [month, day] = [part(5), part(8)];
-  if (!(part(0, 4) >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= 28)) return false;
+  const month = readDigits(bytes, start + 5, start + 7);
+  const day = readDigits(bytes, start + 8, start + 10);
+  const isDay = month >= 1 && month <= 12 && day >= 1 && day <= 28;
+  if (!isDay || Number.isNaN(readDigits(bytes, start, start + 4))) return false;
   if (end - start === 10) return true;
-  const isTime = end - start === 20 && bytes[start + 13] === COLON && bytes[start + 16] === COLON;
-  return isTime && bytes[end - 1] === LETTER_Z && part(11) < 24 && part(14) < 60 && part(17) < 60;
+  return (
+    end - start === 20 &&
+    bytes[start + 13] === COLON &&
+    bytes[start + 16] === COLON &&
+    bytes[end - 1] === LETTER_Z &&
+    readDigits(bytes, start + 11, start + 13) < 24 &&
+    readDigits(bytes, start + 14, start + 16) < 60 &&
+    readDigits(bytes, start + 17, start + 19) < 60
+  );
 }
 
 function countCharacters(text: string): number {

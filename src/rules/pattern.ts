@@ -4,7 +4,7 @@
  * instead, and a pattern such as `^(a+)+$` keeps it busy for hours. What a single character may be is left to that engine, so that classes and
  * escapes mean what they mean in JSON Schema. What needs going back, look-around and back-references, is refused.
  */
-import { MAX_PATTERN_STATES } from '../domain/limits.ts';
+import { KEPT_PATTERNS, MAX_PATTERN_STATES } from '../domain/limits.ts';
 
 type Node =
   | { readonly is: 'character'; readonly matches: (character: string) => boolean }
@@ -116,8 +116,20 @@ interface State {
 const maxStates = 1_000;
 const ASCII = 128;
 
+const kept = new Map<string, Pattern>();
+
 /** A pattern that is looked for in texts. */
 export class Pattern {
+  /** Returns the pattern, with the steps that it remembers: each chunk asks for those of its rules. */
+  static of(text: string): Pattern {
+    let pattern = kept.get(text);
+    if (pattern !== undefined) return pattern;
+    if (kept.size === KEPT_PATTERNS) kept.clear();
+    pattern = new Pattern(text);
+    kept.set(text, pattern);
+    return pattern;
+  }
+
   readonly #steps: Step[] = [];
   #states = new Map<string, State>();
   #first: State;
