@@ -31,6 +31,8 @@ export const MAX_RULED_PROPERTIES = 500;
 export const MAX_PATTERN_CHARS = 500;
 /** States of the automaton that a pattern becomes; counted repetitions are written out. */
 export const MAX_PATTERN_STATES = 2_000;
+/** Companies that a process remembers of a file whose records refer to others that are missing. */
+export const MAX_NAMED_COMPANIES = 100_000;
 /** Patterns that a process keeps with the steps that they remember. */
 export const KEPT_PATTERNS = 32;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */

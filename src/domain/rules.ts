@@ -48,6 +48,15 @@ export function hasPersonalRules(document: RulesDocument): boolean {
   return personalOf(document).length > 0;
 }
 
+/** Tells whether a company is asked for before its record is stored, and not only by `sluice rules check`. */
+export function isAskedAtOnce({ references, otherwise = 'report' }: PropertyRule): boolean {
+  return references !== undefined && otherwise !== 'report';
+}
+
+export function asksForCompanies(document: RulesDocument): boolean {
+  return Object.values(document).some(({ properties = {} }) => Object.values(properties).some(isAskedAtOnce));
+}
+
 /** Tells whether some values become others by a key. */
 export function needsPersonalKeys(document: RulesDocument): boolean {
   return personalOf(document).some((action) => action === 'hash' || action === 'encrypt');

@@ -4,8 +4,9 @@
  */
 import { entities } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
-import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import { MAX_NAMED_COMPANIES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
+import { asksForCompanies } from '../domain/rules.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planFile } from '../mapping/column-plan.ts';
 import { CsvPresetRows } from '../mapping/csv-preset-rows.ts';
@@ -14,9 +15,11 @@ import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
-import type { PersonalValues } from '../personal/values.ts';
+import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
 import { findRefuted } from '../postgres/merge/merge-batch.ts';
+import { readChunkRange } from '../postgres/stores/chunks.ts';
+import { findCompanies } from '../postgres/stores/rules.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
@@ -34,8 +37,23 @@ export interface ReadScope extends Omit<ChunkScope, 'origin' | 'suppressed'> {
   readonly hasDigests?: boolean;
 }
 
+interface MapScope extends ReadScope, ChunkScope {
+  /** Companies that are not there, to which records refer. */
+  readonly missing?: ReadonlySet<string>;
+}
+
+const noIds: ReadonlySet<string> = new Set();
+
 /** Returns those of the ids, a text[] in binary, whose users are kept out. */
 export type FindSuppressed = (ids: Buffer) => Promise<ReadonlySet<string>>;
+
+interface LookUps {
+  readonly findSuppressed?: FindSuppressed | null;
+  readonly findMissing?: FindMissing;
+}
+
+/** Returns those of the companies that are not there, to which complete rows refer. */
+type FindMissing = (rows: Rows, asked: ReadonlySet<string>) => Promise<ReadonlySet<string>>;
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 export interface ChunkReader {
@@ -48,13 +66,44 @@ export interface ChunkReader {
  * @throws TransientError if the rules need keys that are not there.
  */
 export async function createStoringReader(
-  { files, personal }: Pick<LoadContext, 'files' | 'personal'>,
+  context: Pick<LoadContext, 'db' | 'files' | 'memory' | 'personal'>,
   source: LoadSource,
   rows = new Rows(),
   findSuppressed: FindSuppressed | null = null,
 ): Promise<ChunkReader> {
-  const values = await personal.valuesFor(source.environmentId, source.rules);
-  return createChunkReader(source, files, values, rows, findSuppressed);
+  const values = await context.personal.valuesFor(source.environmentId, source.rules);
+  const findMissing: FindMissing = (some, asked) => findMissingCompanies(context, source, some, asked);
+  return createChunkReader(source, context.files, values, rows, { findSuppressed, findMissing });
+}
+
+/** Any record of the file may name a company. Most are found without it: then it is read as a whole, once by each process. */
+async function findMissingCompanies(
+  { db, files, memory }: Pick<LoadContext, 'db' | 'files' | 'memory'>,
+  source: LoadSource,
+  rows: Rows,
+  asked: ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
+  const left = new Set(asked);
+  for (const id of rows.companyIds()) left.delete(id);
+  if (left.size === 0) return left;
+  for (const id of await findCompanies(db, source.environmentId, [...left])) left.delete(id);
+  if (left.size === 0 || source.chunkCount === 1) return left;
+  const known = memory.of(source.loadId);
+  if (known.named !== null && known.named.size < MAX_NAMED_COMPANIES) {
+    for (const id of known.named) left.delete(id);
+    return left;
+  }
+  const named = new Set<string>();
+  const reader = createChunkReader({ ...source, rules: null }, files, hiddenValues);
+  for (let chunkNo = 0; chunkNo < source.chunkCount; chunkNo++) {
+    const chunk = await readChunkRange(db, source.loadId, chunkNo);
+    for (const id of (await reader.read(chunk, { hasDigests: false })).companyIds()) {
+      left.delete(id);
+      if (named.size < MAX_NAMED_COMPANIES) named.add(id);
+    }
+  }
+  known.named = named;
+  return left;
 }
 
 /**
@@ -66,7 +115,7 @@ export function createChunkReader(
   files: Pick<FileStore, 'readRange'>,
   personal: PersonalValues,
   rows = new Rows(),
-  findSuppressed: FindSuppressed | null = null,
+  { findSuppressed, findMissing }: LookUps = {},
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
@@ -74,9 +123,10 @@ export function createChunkReader(
   const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
-  const map = async (chunk: ChunkRange, bytes: Buffer, scope: ReadScope & ChunkScope): Promise<void> => {
+  const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
     rows.reset({ ...scope, origin: source });
     rows.bytes = bytes;
+    rows.stage?.references?.begin(scope.missing);
     rows.digests.open(bytes, scope.hasDigests === false ? null : key);
     if (scope.findUnchanged !== undefined && key !== null) {
       parser.offerUnchanged(bytes);
@@ -92,24 +142,36 @@ export function createChunkReader(
         ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
         : chunk.byteEnd;
       const bytes = await files.readRange(fileRef, chunk.byteStart, end);
-      await map(chunk, bytes, scope);
+      // What counts the records must see them once.
+      const isCounted = scope.counter != null && rows.stage?.references != null;
+      await map(chunk, bytes, isCounted ? { ...scope, counter: null } : scope);
       const keptOut = await findSuppressed?.(rows.userIds());
-      if (keptOut !== undefined && keptOut.size > 0)
-        await map(chunk, bytes, { ...scope, suppressed: rows.recordsOf(keptOut) });
+      const own =
+        keptOut !== undefined && keptOut.size > 0 ? { ...scope, suppressed: rows.recordsOf(keptOut) } : scope;
+      if (own !== scope) await map(chunk, bytes, own);
       if (rows.records.count !== chunk.rowCount) {
         throw new Fault(
           `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
         );
       }
       rows.complete();
+      const asked = rows.stage?.references?.asked ?? noIds;
+      const missing = asked.size === 0 ? noIds : ((await findMissing?.(rows, new Set(asked))) ?? noIds);
+      if (missing.size > 0 || isCounted) {
+        await map(chunk, bytes, { ...own, missing });
+        rows.complete();
+      }
       return rows;
     },
   };
 }
 
-/** A preset makes several rows of a record, and `removed` may mean another thing in another load: their records have no digest. */
-function isDigested({ preset, removals }: LoadSource): boolean {
-  return preset === null && removals === 'unasked';
+/**
+ * A preset makes several rows of a record, `removed` may mean another thing in another load, and companies come and go: such records have
+ * no digest.
+ */
+function isDigested({ preset, removals, rules }: LoadSource): boolean {
+  return preset === null && removals === 'unasked' && !(rules !== null && asksForCompanies(rules));
 }
 
 /** All that decides what becomes of a record, beside its bytes. */

@@ -199,9 +199,9 @@ export class RowWriter {
   ): Reason | null {
     const stage = this.#rows.stage?.[entity] ?? null;
     if (stage === null) return null;
-    const nameOf = () =>
-      this.#isBlankName(cells) ? String(kind) : this.#textOf(cells, role.eventName);
-    return applyRules(stage, cells, shape, kind === null ? null : nameOf);
+    if (kind === null) return applyRules(stage, cells, shape);
+    const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
+    return applyRules(stage, cells, shape, name);
   }
 
   /** Tells whether the record removes its profile; or why it is refused. */

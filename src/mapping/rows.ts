@@ -176,6 +176,17 @@ export class Rows {
     return textArray(Array.from(ids, unescapeCopy));
   }
 
+  /** The ids of companies that rows name, some of them several times. Call it when they are complete. */
+  *companyIds(): Generator<string> {
+    const { users, companies, dated } = this;
+    const idOf = (key: string) => fromByteString(unescapeCopy(key));
+    for (const key of companies.keys()) yield idOf(key);
+    for (const key of dated.companies.keys()) yield idOf(key);
+    for (let row = 0; row < users.rows; row++) yield idOf(users.companyOf(row) ?? '');
+    for (let row = 0; row < dated.users.rows; row++)
+      yield idOf(dated.users.line(row).toString('latin1').split('\t')[4] ?? '');
+  }
+
   /** A record that the database refused after it had passed all checks. */
   rejectRecord(record: number, message: string, chunk: ChunkRange): Reject {
     return this.records.reject(

@@ -35,6 +35,7 @@ export async function checkRules(
     for (let after: StoredProperties | null = null; checked[entity] < most; ) {
       const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
       const page: StoredProperties[] = await readStored(db, environmentId, entity, after, limit);
+      stages.references?.begin();
       for (const record of page) checkRecord(stage, record, counts);
       checked[entity] += page.length;
       after = page.at(-1) ?? null;

@@ -1,11 +1,14 @@
 import { resemblesIsoDateBytes } from '../domain/data-type.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import { readEpoch, readInstant } from '../domain/instant.ts';
+import { MAX_ID_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import {
+  asksForCompanies,
   type EntityRules,
   type Finding,
   hasPersonalRules,
+  isAskedAtOnce,
   type PropertyRule,
   type Remedy,
   type RulesDocument,
@@ -27,14 +30,41 @@ import { Pattern } from './pattern.ts';
 export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
   /** Some values are personal. */
   readonly isPersonal: boolean;
+  /** Null: records are stored whatever companies they refer to. */
+  readonly references: CompanyReferences | null;
 };
 
 export function compileRules(document: RulesDocument, personal: PersonalValues = hiddenValues): Stage {
+  const references = asksForCompanies(document) ? new CompanyReferences() : null;
   const stages = propertyEntities.map((entity) => {
     const rules = document[entity];
-    return [entity, rules === undefined ? null : new EntityStage(entity, rules, personal)] as const;
+    const stage = rules === undefined ? null : new EntityStage(entity, rules, personal, references);
+    return [entity, stage] as const;
   });
-  return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document) } as Stage;
+  return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document), references } as Stage;
+}
+
+/**
+ * The companies that records refer to. Records are judged once to find them, and again if some are not there: so one query tells it of all
+ * records of a chunk or a request.
+ */
+export class CompanyReferences {
+  readonly asked = new Set<string>();
+  #missing: ReadonlySet<string> = new Set();
+
+  /** To be called before records are judged; `missing`: companies that are known not to be there. */
+  begin(missing: ReadonlySet<string> = new Set()): void {
+    this.asked.clear();
+    this.#missing = missing;
+  }
+
+  /** Tells whether the text may be the id of a company that is there. */
+  has(text: unknown): boolean {
+    if (typeof text !== 'string' || text === '' || Buffer.byteLength(text) > MAX_ID_BYTES) return false;
+    if (text.includes('\0') || !text.isWellFormed()) return false;
+    this.asked.add(text);
+    return !this.#missing.has(text);
+  }
 }
 
 /** The rules of users, companies or events. Holds what it finds in one record, between `begin` and `end`. */
@@ -51,10 +81,17 @@ export class EntityStage {
   problems: Reason[] = [];
   findings: Finding[] = [];
 
-  constructor(entity: PropertyEntity, rules: EntityRules, personal: PersonalValues) {
+  constructor(
+    entity: PropertyEntity,
+    rules: EntityRules,
+    personal: PersonalValues,
+    references: CompanyReferences | null,
+  ) {
     const { properties = {}, unknown = 'allow', names, other_names = 'refuse' } = rules;
     this.#entity = entity;
-    const ruled = Object.entries(properties).map(([name, rule]) => new RuledProperty(name, rule));
+    const ruled = Object.entries(properties).map(
+      ([name, rule]) => new RuledProperty(name, rule, isAskedAtOnce(rule) ? references : null),
+    );
     for (const each of ruled) this.#properties.set(toByteString(each.name), each);
     this.#required = ruled.filter(({ rule }) => rule.required === true);
     this.#unknown = unknown;
@@ -143,7 +180,7 @@ export class EntityStage {
   }
 }
 
-type Keyword = 'type' | 'required' | 'pattern' | 'enum' | 'minimum' | 'maximum' | 'minLength' | 'maxLength';
+type Keyword = Exclude<keyof PropertyRule, 'unique' | 'otherwise' | 'personal'>;
 
 /** The rules of one property. */
 export class RuledProperty {
@@ -168,16 +205,20 @@ export class RuledProperty {
   /** Whole numbers need no other look than at their digits. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
+  /** Null: no company is asked for. */
+  readonly #references: CompanyReferences | null;
 
-  constructor(name: string, rule: PropertyRule) {
+  constructor(name: string, rule: PropertyRule, references: CompanyReferences | null = null) {
     this.name = name;
     this.rule = rule;
     this.otherwise = rule.otherwise ?? 'report';
     this.#pattern = rule.pattern === undefined ? null : Pattern.of(rule.pattern);
     this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
     this.#allowedTexts = rule.enum?.map((each) => Buffer.from(String(each))) ?? null;
+    this.#references = references;
     this.#maySkip =
       rule.personal === undefined &&
+      references === null &&
       (rule.type === undefined || rule.type === 'text' || rule.type === 'date') &&
       (rule.enum?.every((each) => typeof each === 'string') ?? true) &&
       rule.minimum === undefined &&
@@ -188,7 +229,8 @@ export class RuledProperty {
     this.#maximum = rule.maximum ?? Infinity;
     this.#minLength = minLength ?? 0;
     this.#maxLength = maxLength ?? Infinity;
-    const isMore = [personal, pattern, rule.enum, minLength, maxLength].some((each) => each !== undefined);
+    const others = [personal, pattern, rule.enum, minLength, maxLength, rule.references];
+    const isMore = others.some((each) => each !== undefined);
     this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore;
   }
 
@@ -240,8 +282,10 @@ export class RuledProperty {
     if (this.#allowed?.has(plain) === false) return 'enum';
     if (minimum !== undefined && !(Number(plain) >= minimum)) return 'minimum';
     if (maximum !== undefined && !(Number(plain) <= maximum)) return 'maximum';
-    if (this.#pattern === null && minLength === undefined && maxLength === undefined) return null;
+    const isText = this.#pattern !== null || minLength !== undefined || maxLength !== undefined;
+    if (!isText && this.#references === null) return null;
     const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
+    if (this.#references?.has(text) === false) return 'references';
     if (typeof text !== 'string') return 'pattern';
     if (this.#pattern?.test(text) === false) return 'pattern';
     // No text has more characters than UTF-16 units.
@@ -256,6 +300,7 @@ export class RuledProperty {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
     if (keyword === 'type') return `is no ${rule.type}, as the rules want it`;
+    if (keyword === 'references') return 'is the id of no company';
     if (keyword === 'enum') return 'is none of the values that the rules allow';
     return `breaks the rule ${keyword}: ${rule[keyword]}`;
   }

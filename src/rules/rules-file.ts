@@ -127,16 +127,14 @@ const rulesFile: OperatorFile<typeof rulesSchema> = {
 function checkProperty(place: Place, entity: string): void {
   const { value } = place;
   if (typeof value !== 'object' || value === null) return;
-  const { required, otherwise = 'report', unique, references, ...rule } = value as Record<string, unknown>;
+  const { required, otherwise = 'report', unique, ...rule } = value as Record<string, unknown>;
   if (required === true && otherwise === 'strip')
     place
       .at(['otherwise'])
       .report('cannot be strip for a required property, of which nothing is left to strip');
   if (unique === true && entity === 'events') place.at(['unique']).report('is a rule of users and companies');
-  if ((unique === true || references !== undefined) && otherwise !== 'report')
-    place
-      .at(['otherwise'])
-      .report('must be report for unique and references, which only `sluice rules check` counts');
+  if (unique === true && otherwise !== 'report')
+    place.at(['otherwise']).report('must be report for unique, which only `sluice rules check` counts');
   if (
     (rule['minimum'] ?? rule['maximum']) !== undefined &&
     !['number', 'integer'].includes(String(rule['type']))

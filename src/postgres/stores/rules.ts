@@ -162,7 +162,7 @@ export function countRepeated(
   );
 }
 
-/** Counts the records whose value of the property is the id of no company. */
+/** Counts the records whose value of the property, or an item of it, is the id of no company. */
 export function countWithoutCompany(
   db: Database,
   environmentId: number,
@@ -175,12 +175,34 @@ export function countWithoutCompany(
       select count(*) as count
       from ${sql.table(entity)} r
       where r.environment_id = ${environmentId} and r.metadata ->> ${property} is not null
-        and not exists (
+        and exists (
           select 1
-          from companies c
-          where c.environment_id = r.environment_id and c.company_id = r.metadata ->> ${property}
+          from jsonb_array_elements_text(
+            case jsonb_typeof(r.metadata -> ${property})
+              when 'array' then r.metadata -> ${property}
+              else jsonb_build_array(r.metadata -> ${property})
+            end
+          ) item (id)
+          where not exists (
+            select 1
+            from companies c
+            where c.environment_id = r.environment_id and c.company_id = item.id
+          )
         )`,
   );
+}
+
+/** Returns those of the ids that companies have. */
+export async function findCompanies(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ id: string }>`
+    select company_id as id
+    from companies
+    where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])`.execute(db);
+  return new Set(rows.map(({ id }) => id));
 }
 
 async function count(db: Database, query: RawBuilder<unknown>): Promise<number> {

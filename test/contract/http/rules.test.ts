@@ -1,10 +1,13 @@
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RulesRecord } from '../../../src/api/rules.ts';
+import type { RulesDocument } from '../../../src/domain/rules.ts';
+import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { readEvents } from '../../support/events.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
-import { endedLoad, readProfiles } from '../../support/load-file.ts';
+import { endedLoad, readProfiles, runManually, startManually } from '../../support/load-file.ts';
 import { runs } from '../../support/runs.ts';
+import { openTestSystem } from '../../support/system.ts';
 
 const { t, server } = await openServer({ worker: true });
 
@@ -365,6 +368,131 @@ describe('rules', () => {
       key: tenant.key,
     });
     expect(causes.body.data).toMatchObject([{ error_code: 'breaks_rule', column: 'plan', count: 1 }]);
+  });
+
+  const ofReferences: RulesDocument = {
+    users: {
+      properties: {
+        partner: { references: 'companies', otherwise: 'refuse' },
+        seller: { references: 'companies', otherwise: 'strip' },
+      },
+    },
+  };
+  const storeCompany = ({ key }: Tenant, id: string) =>
+    server.json('/v1/identify', { json: { user_id: 'of-company', company_id: id }, key });
+
+  for (const [name, send] of Object.entries(ways)) {
+    // proves: rules-references
+    test(`refuse or strip what refers to a company that is not there, as ${name}`, async () => {
+      const tenant = await t.addEnvironment(`rules-references-${name}`);
+      await apply(JSON.stringify(ofReferences), tenant.key);
+      await storeCompany(tenant, 'a"é');
+      const users = [
+        { user_id: 'u1', partner: 'a"é', seller: 'a"é' },
+        { user_id: 'u2', partner: 'a"é', seller: 'none' },
+        { user_id: 'u3', partner: 'none' },
+      ];
+      expect(await send(tenant, users)).toEqual(['u3']);
+      const { users: stored } = await readProfiles(t.system, tenant.environment.environmentId);
+      expect([stored['u1']?.metadata, stored['u2']?.metadata, stored['u3']]).toEqual([
+        { partner: 'a"é', seller: 'a"é' },
+        { partner: 'a"é' },
+        undefined,
+      ]);
+      await storeCompany(tenant, 'none');
+      expect(await send(tenant, users)).toEqual([]);
+      const after = await readProfiles(t.system, tenant.environment.environmentId);
+      expect(after.users['u2']?.metadata).toEqual({ partner: 'a"é', seller: 'none' });
+    });
+  }
+
+  // proves: rules-references
+  test('find companies that the same batch names', async () => {
+    const tenant = await t.addEnvironment('rules-references-beside');
+    await apply(JSON.stringify(ofReferences), tenant.key);
+    const users = [
+      { user_id: 'u1', partner: 'later' },
+      { user_id: 'u2', partner: 'none' },
+      { user_id: 'u3', company_id: 'later' },
+    ];
+    expect(await ways['batch']?.(tenant, users)).toEqual(['u2']);
+  });
+
+  // proves: rules-references
+  test.each([null, { count: 5 }])(
+    'find companies that any chunk of the same file names, with max_errors %j',
+    async (maxErrors) => {
+      const own = await openTestSystem();
+      onTestFinished(() => own.close());
+      const { environmentId } = own.environment;
+      await applyRules(own.system.db, environmentId, ofReferences, null);
+      const csv =
+        'user_id,company_id,partner,seller\nu1,,later,none\nu2,,none,\nu1,,later,later\nu3,later,,later\nu1,,,none\n';
+      const load = await startManually(own.system, environmentId, csv, { chunkBytes: 1, maxErrors });
+      expect((await runManually(load, [2, 4, 0, 1, 3])).tally).toMatchObject({ read: 5, rejected: 1 });
+      const { users } = await readProfiles(own.system, environmentId);
+      expect(Object.entries(users).map(([id, { metadata }]) => [id, metadata])).toEqual([
+        ['u1', { partner: 'later', seller: 'later' }],
+        ['u3', { seller: 'later' }],
+      ]);
+    },
+  );
+
+  // proves: rules-references
+  test('of events ask for companies too', async () => {
+    const tenant = await t.addEnvironment('rules-references-events');
+    await apply(
+      'events:\n  properties: { account: { references: companies, otherwise: refuse } }\n',
+      tenant.key,
+    );
+    await storeCompany(tenant, 'c1');
+    const track = async (account: string) => {
+      const json = { user_id: 'u1', event_name: 'bought', metadata: { account } };
+      return (await server.json('/v1/track', { json, key: tenant.key })).status;
+    };
+    expect([await track('c1'), await track('none')]).toEqual([202, 400]);
+    const csv = 'event_type,user_id,event_name,account\ntrack,u2,bought,c1\ntrack,u3,bought,none\n';
+    expect(await load('/v1/imports?format=csv', tenant, csv, 'text/csv')).toEqual(['u3']);
+  });
+
+  // proves: rules-changed
+  test('that were relaxed take the records again that they refused before', async () => {
+    const tenant = await t.addEnvironment('rules-relaxed');
+    await apply('users:\n  properties: { plan: { enum: [free], otherwise: refuse } }\n', tenant.key);
+    const csv = 'user_id,plan\nu1,gold\nu2,free\n';
+    const { body } = await post('/v1/imports?format=csv', tenant.key, csv, 'text/csv');
+    await endedLoad(t.system, tenant.environment.environmentId, body.job_id);
+    const path = `/v1/background_jobs/${body.job_id}`;
+    const mend = async () => {
+      const rejects = await server.fetch(`${path}/rejects`, {
+        key: tenant.key,
+        headers: { accept: 'text/csv' },
+      });
+      const mended = await post(`${path}/amend`, tenant.key, await rejects.text(), 'text/csv');
+      return endedLoad(t.system, tenant.environment.environmentId, mended.body.job_id);
+    };
+    expect((await mend()).tally).toMatchObject({ inserted: 0 });
+    await apply('users:\n  properties: { plan: { enum: [free, gold], otherwise: refuse } }\n', tenant.key);
+    expect((await mend()).tally).toMatchObject({ inserted: 1, rejected: 0 });
+  });
+
+  // proves: rules-changed
+  test('that change while a load runs do not concern it', async () => {
+    const own = await openTestSystem();
+    onTestFinished(() => own.close());
+    const { environmentId } = own.environment;
+    const strict: RulesDocument = {
+      users: { properties: { plan: { enum: ['free'], otherwise: 'refuse' } } },
+    };
+    await applyRules(own.system.db, environmentId, strict, null);
+    const csv = 'user_id,plan\nu1,free\nu2,gold\n';
+    const running = await startManually(own.system, environmentId, csv, { chunkBytes: 1 });
+    await running.chunk(0);
+    await applyRules(own.system.db, environmentId, {}, null);
+    await running.chunk(1);
+    expect((await running.finish()).tally).toMatchObject({ inserted: 1, rejected: 1 });
+    const later = await startManually(own.system, environmentId, csv, { chunkBytes: 1 });
+    expect((await runManually(later)).tally).toMatchObject({ rejected: 0 });
   });
 
   // proves: rules-changed
