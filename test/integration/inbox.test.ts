@@ -23,11 +23,13 @@ import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import { endedStatuses } from '../../src/domain/load.ts';
+import type { RulesDocument } from '../../src/domain/rules.ts';
 import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
 import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { concludeFiles } from '../../src/sources/inbox/conclude.ts';
 import { lookInto } from '../../src/sources/inbox/folders.ts';
 import { Backoff, createInboxOpener, type Inbox } from '../../src/sources/inbox/inbox.ts';
@@ -95,6 +97,19 @@ describe('a file that is dropped', () => {
       true,
       undefined,
     ]);
+  });
+
+  // proves: rules-everywhere
+  test('keeps to the rules of its environment', async () => {
+    const { environment, folder } = await tenant();
+    const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
+    await applyRules(t.system.db, environment.environmentId, rules, null);
+    await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\nu2,gold\n');
+    const [found] = await concluded(folder, 'users.csv');
+    expect(found?.receipt).toMatchObject({
+      counts: { inserted: 1, rejected: 1 },
+      rejects: { by_code: { breaks_rule: 1 } },
+    });
   });
 
   test('is loaded and moved to done, beside it a receipt and its refused records', async () => {

@@ -14,14 +14,16 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
+import type { RulesDocument } from '../../src/domain/rules.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';
@@ -242,6 +244,16 @@ describe('files', () => {
       status: 'completed',
     });
     expect(await userIds()).toEqual(['u8,x']);
+  });
+
+  // proves: rules-everywhere
+  test('keep to the rules of their environment', async () => {
+    const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
+    await applyRules(context.db, environmentId, rules, null);
+    onTestFinished(async () => void (await applyRules(context.db, environmentId, {}, null)));
+    await put('ruled-1.csv', 'user_id,plan\nr1,pro\nr2,gold\n');
+    expect(await doNow(files('ruled-1.csv'))).toMatchObject({ status: 'completed_with_rejects' });
+    expect(await userIds()).toEqual(['r1']);
   });
 
   // proves: mirror
