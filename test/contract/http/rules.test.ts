@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RulesRecord } from '../../../src/api/rules.ts';
 import type { RulesDocument } from '../../../src/domain/rules.ts';
 import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { checkRules } from '../../../src/rules/check-rules.ts';
 import { readEvents } from '../../support/events.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { endedLoad, readProfiles, runManually, startManually } from '../../support/load-file.ts';
@@ -453,6 +454,26 @@ describe('rules', () => {
     expect([await track('c1'), await track('none')]).toEqual([202, 400]);
     const csv = 'event_type,user_id,event_name,account\ntrack,u2,bought,c1\ntrack,u3,bought,none\n';
     expect(await load('/v1/imports?format=csv', tenant, csv, 'text/csv')).toEqual(['u3']);
+  });
+
+  test('of which only a check can tell count the profiles that share a value, or refer to no company', async () => {
+    const tenant = await t.addEnvironment('rules-checked');
+    await storeCompany(tenant, 'c1');
+    const users = [
+      { user_id: 'u1', email: 'a', partner: ['c1', 'none'] },
+      { user_id: 'u2', email: 'a', partner: ['c1'] },
+      { user_id: 'u3', email: 'b', partner: 'none' },
+      { user_id: 'u4', email: null, partner: 'c1' },
+    ];
+    expect(await ways['batch']?.(tenant, users)).toEqual([]);
+    const document: RulesDocument = {
+      users: { properties: { email: { unique: true }, partner: { references: 'companies' } } },
+    };
+    const { findings } = await checkRules(t.system.db, tenant.environment.environmentId, document, 100);
+    expect(findings.map(({ rule, records }) => [rule, records])).toEqual([
+      ['unique', 2],
+      ['references', 2],
+    ]);
   });
 
   // proves: rules-changed
