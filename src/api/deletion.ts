@@ -113,7 +113,7 @@ export const liftedSuppressions = component(
   'LiftedSuppressions',
   object(
     {
-      lifted: count('Number of IDs whose records are taken again.', 1),
+      lifted: count('Number of IDs whose records are accepted again.', 1),
       not_found: count('Number of IDs that were not kept out.', 0),
     },
     'The outcome of lifting suppressions.',

@@ -213,10 +213,10 @@ export const jobDetail = component(
         0,
       ),
       rules_version: orNull(
-        ordinal('Version of the rules that the load was accepted with. Null: there were none.'),
+        ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
       ),
       findings: Type.Array(ruleFinding, {
-        description: 'The rules that records broke without being refused, by how many records.',
+        description: 'Rules that records broke without being refused, with the number of these records.',
       }),
       failure: orNull(failure),
       held: orNull(

@@ -5,10 +5,10 @@ import { choice, component, count, object, orNull, record, text, time } from './
 
 export const ruleFinding = object(
   {
-    entity: choice(propertyEntities, 'What has the property.'),
-    property: orNull(text('Name of the property. Null: the name of the event.', 'plan')),
+    entity: choice(propertyEntities, 'Kind of records.'),
+    property: orNull(text('Name of the property. Null if the name of the event broke the rule.', 'plan')),
     rule: text('The rule, by its name in the rules file; `unknown`: the property is not listed.', 'enum'),
-    otherwise: choice(remedies, 'What became of the value: `report` keeps it, `strip` leaves it out.'),
+    otherwise: choice(remedies, 'What happened to the value: `report` kept it, `strip` left it out.'),
     records: count('Number of records.', 12),
   },
   'A rule that records broke.',
@@ -20,7 +20,9 @@ export const rulesRecord = component(
     {
       version: count('Version of the rules. 0 if none were ever applied.', 3),
       applied_at: orNull(time('When they were applied. Null if none were.', '2026-11-20T12:34:56.123Z')),
-      applied_by: orNull(text('ID of the API key. Null: the command line, or nobody.', 'k3f9')),
+      applied_by: orNull(
+        text('ID of the API key. Null for the command line, or if none were applied.', 'k3f9'),
+      ),
       file: text('The rules as a YAML file.', 'users:\n  unknown: report\n'),
       document: record({
         additionalProperties: true,

@@ -53,7 +53,7 @@ that run, now or later, complete it.`,
     run: async (invocation) => {
       const { argument: given, flags } = invocation;
       const { purgeExports, suppress } = flags;
-      if (suppress && entity !== 'users') throw new UsageError('--suppress keeps users out, not companies.');
+      if (suppress && entity !== 'users') throw new UsageError('--suppress is for users only: leave it out.');
       const listed = flags.file === undefined ? [] : await readIdFile(flags.file);
       if (given.length + listed.length === 0) throw new UsageError('Name the ids, or --file PATH.');
       const ids = checkIds(entity, [...given, ...listed]);

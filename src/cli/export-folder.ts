@@ -101,7 +101,7 @@ interface DataFile extends ListedFile {
 function inOrder({ files }: Manifest): readonly DataFile[] {
   if (files.some(({ filename }) => /\.csv(\.gz)?$/.test(filename))) {
     throw new UsageError(
-      'A CSV has no types: as a whole, only exports of NDJSON, Parquet and Avro come back. Name the files.',
+      'A CSV has no types, so a folder of CSV cannot be imported as a whole: name its files.',
     );
   }
   return order.flatMap((dataset) =>

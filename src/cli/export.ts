@@ -64,7 +64,7 @@ const options = {
     'only what was written since an earlier export, of which this is the cursor',
   ),
   includeRemoved: flag('--include-removed', 'with --since: also profiles and properties that were removed'),
-  distinctIds: flag('--distinct-ids', 'users with all their ids: their own, and their aliases'),
+  distinctIds: flag('--distinct-ids', 'add to each user the list of all its ids, aliases included'),
   eventType: repeated(
     '--event-type <type>',
     'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',

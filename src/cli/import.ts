@@ -52,7 +52,7 @@ export const importFiles = defineCommand({
     ),
     guard: parsed<VolumeGuard | null>(
       '--guard <figures>',
-      'hold a file that is unlike usual, or unlike figures such as "rows=900..1100 max_rejected=2%"',
+      'hold a file that differs from the usual, or from figures such as "rows=900..1100 max_rejected=2%"',
       (text) => {
         const read = readVolumeGuard(text);
         if (read === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);

@@ -166,9 +166,7 @@ function printInspection(
   const personal = columns.flatMap(({ becomes, looks_like }) => personalRule(becomes, looks_like) ?? []);
   if (personal.length > 0) {
     terminal.print('');
-    terminal.print(
-      'Values that look personal. To store them otherwise, write into the rules file, as a property:',
-    );
+    terminal.print('Some values look personal. To protect them, add these properties to the rules file:');
     for (const line of personal) terminal.print(`  ${printable(line, 100)}`);
   }
   if (rows.length > 0) {

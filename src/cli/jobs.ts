@@ -163,7 +163,7 @@ const release = defineCommand({
   name: 'release',
   summary: 'load a file that its guard holds',
   description:
-    'Queues a held load: its file is loaded although it is unlike what its guard expects. `sluice jobs cancel` discards it.',
+    'Queues a held load: its file is loaded although it differs from what its guard expects. `sluice jobs cancel` discards it.',
   argument: jobIdArgument,
   options: { wait: waitOption },
   environment: true,

@@ -20,7 +20,7 @@ const apply = defineCommand({
   name: 'apply',
   summary: 'apply a rules file',
   description:
-    'Makes the rules of an environment what the file says. They count for loads that are accepted from then on, and for single\n' +
+    'Makes the rules of an environment what the file says. They apply to loads accepted from then on, and to single\n' +
     'records within a second.',
   argument: required('<file>', 'YAML or JSON; - for standard input'),
   environment: true,
@@ -32,7 +32,7 @@ const apply = defineCommand({
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       system.personal.requireKeysFor(document);
       const rules = await applyRules(system.db, environmentId, document, null);
-      const done = `Environment ${invocation.env} has version ${rules.version} of its rules now.`;
+      const done = `Environment ${invocation.env} now has version ${rules.version} of its rules.`;
       printDone(invocation, renderRules(rules), done);
     });
   },
@@ -40,7 +40,7 @@ const apply = defineCommand({
 
 const show = defineCommand({
   name: 'show',
-  summary: 'the rules as a file',
+  summary: 'show the rules as a file',
   description: 'Shows the rules of an environment, as a file that can be applied to any.',
   json: 'print what GET /v1/rules answers',
   examples: ['sluice rules show > rules.yaml', 'sluice rules show --json | jq .version'],
@@ -55,7 +55,7 @@ const show = defineCommand({
 
 const test = defineCommand({
   name: 'test',
-  summary: 'what the rules would do to a file',
+  summary: 'show what the rules would do to a file',
   description:
     'Looks at the beginning of a file and loads nothing: which records the rules would refuse, and what they would report or\n' +
     'leave out. Takes the options of `import`.',
@@ -85,7 +85,7 @@ const test = defineCommand({
 
 const check = defineCommand({
   name: 'check',
-  summary: 'what is stored and breaks the rules',
+  summary: 'count what is stored and breaks the rules',
   description:
     'Counts the stored users, companies and events that break rules, and changes nothing. Only this command finds values that are\n' +
     'not unique, and what refers to companies that are gone.',

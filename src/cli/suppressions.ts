@@ -7,7 +7,7 @@ import { printable, printDone } from './terminal.ts';
 
 const count = defineCommand({
   name: 'count',
-  summary: 'how many users are kept out, or whether one is',
+  summary: 'count the users who are kept out, or tell whether one is',
   argument: optional('[user-id]', 'count only this one: 1 if it is kept out'),
   json: 'print JSON, as the API has it',
   examples: ['sluice suppressions count', 'sluice suppressions count u1'],
@@ -27,7 +27,7 @@ const count = defineCommand({
 const lift = defineCommand({
   name: 'lift',
   summary: 'let users in again',
-  description: 'Lets users in again: later records of them are taken. Brings nothing back.',
+  description: 'Lets users in again: later records of them are accepted. Deleted data does not come back.',
   argument: several('<user-id...>', 'each as it was sent'),
   json: 'print JSON, as the API has it',
   examples: ['sluice suppressions lift u1'],

@@ -94,7 +94,11 @@ export function idempotencyConflict(): InputError {
 }
 
 export function suppressedError(details = ''): InputError {
-  return inputError('suppressed', 'The person was deleted and is kept out', details);
+  return inputError(
+    'suppressed',
+    'The person was deleted and is kept out until the suppression is lifted',
+    details,
+  );
 }
 
 /** Something outside is away (Postgres, queue, storage, disk); the same call may work later. */

@@ -1,5 +1,5 @@
 /*
- * Guards are looked at before a load writes anything. A limit fails a load that would refuse, change or remove too much. The volume
+ * Guards are checked before a load writes anything. A limit fails a load that would refuse, change or remove too much. The volume
  * guard holds a load whose file is unlike what is expected, until a person decides: its figures are given, or come from the latest
  * loads of the same source.
  */
@@ -10,7 +10,7 @@ import { formatCount, plural } from './wording.ts';
 /** A number, or a share of the records of the file in per cent. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** More than this fail the load, and nothing of it is written: rejects; profiles that change or go; values that are removed. */
+/** The most rejects, changed or removed profiles, and removed values of a load: with more it fails and writes nothing. */
 export type Limits<T> = Readonly<Record<'maxErrors' | 'maxChanged' | 'maxRemovedValues', T | null>>;
 
 export const noLimits: Limits<never> = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
@@ -116,11 +116,11 @@ export interface FileFigures {
   readonly columns: readonly string[] | null;
 }
 
-/** What a file is expected to be. */
+/** The figures that are expected of a file. */
 interface Expected {
   readonly rows: readonly [least: number, most: number];
   readonly rejected: number;
-  /** Columns that must be there, and those that may. `null`: any. */
+  /** Columns that the file must have, and those that it may have. `null`: any. */
   readonly columns: { readonly needed: readonly string[]; readonly known: readonly string[] } | null;
 }
 
@@ -163,7 +163,7 @@ export function findSurprises(
   return found.flatMap(([figure, isHit, message]) => (isHit ? [{ figure, message }] : []));
 }
 
-/** Rows and rejects may leave the range of the past by these. */
+/** The margins by which rows and rejects may leave the range of past loads. */
 const rowsShare = 0.25;
 const rowsLeast = 10;
 const rejectedShare = 0.01;

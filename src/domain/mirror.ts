@@ -30,10 +30,10 @@ export function mirrorOf({
   };
 }
 
-/** Why a mirror leaves all profiles as they are. */
+/** The reasons for which a mirror leaves all profiles as they are. */
 export const keptReasons = {
   too_many: 'more profiles are missing from the file than max_removed allows',
-  rejects: 'records of the file were refused, which may be those that are missing',
+  rejects: 'records of the file were refused, and may be the missing ones',
   newer_file: 'files that came later were loaded first, and may hold them; send the file again',
   changes_not_kept: 'changes since the file came are no longer kept (CHANGES_DAYS)',
   segment_gone: 'the segment is no longer defined',
@@ -52,10 +52,10 @@ export interface Mirrored {
   readonly kept_because: KeptReason | null;
 }
 
-/** A mirror as callers see it, in a sentence. */
+/** Describes a mirror to callers in a sentence. */
 export function describeMirror(mirror: ShownMirror): string {
   const { flag, profiles, missing, allowed, done, kept_because: kept } = mirror;
-  if (missing === null) return 'what the file does not hold is not known yet';
+  if (missing === null) return 'the profiles that are missing from the file are not known yet';
   const found = `${missing} of ${profiles} profiles are missing from the file`;
   if (kept === null) return `${found}; ${done} ${flag === null ? 'removed' : `flagged as ${flag}`}`;
   return `${found}, and all stay: ${kept === 'too_many' ? `max_removed allows ${allowed}` : keptReasons[kept]}`;

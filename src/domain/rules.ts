@@ -2,7 +2,7 @@
 import type { PropertyEntity } from './entity.ts';
 
 export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list', 'object'] as const;
-/** What becomes of a value that breaks a rule: it is counted, left out, or its record is refused. */
+/** A remedy says what happens to a value that breaks a rule: it is counted, left out, or its record is refused. */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 export type Remedy = (typeof remedies)[number];
 export const personalActions = ['drop', 'hash', 'truncate', 'encrypt'] as const;
@@ -28,9 +28,9 @@ export interface PropertyRule {
 /** The rules of users, companies or events. */
 export interface EntityRules {
   readonly properties?: Readonly<Record<string, PropertyRule>>;
-  /** What becomes of properties that are not listed. */
+  /** The remedy for properties that are not listed. */
   readonly unknown?: 'allow' | Remedy;
-  /** The events that exist, and what becomes of others. */
+  /** The events that exist, and the remedy for others. */
   readonly names?: readonly string[];
   readonly other_names?: 'report' | 'refuse';
 }
@@ -48,7 +48,7 @@ export function hasPersonalRules(document: RulesDocument): boolean {
   return personalOf(document).length > 0;
 }
 
-/** Tells whether a company is asked for before its record is stored, and not only by `sluice rules check`. */
+/** Tells whether a rule looks companies up before its record is stored, not only in `sluice rules check`. */
 export function isAskedAtOnce({ references, otherwise = 'report' }: PropertyRule): boolean {
   return references !== undefined && otherwise !== 'report';
 }
@@ -57,7 +57,7 @@ export function asksForCompanies(document: RulesDocument): boolean {
   return Object.values(document).some(({ properties = {} }) => Object.values(properties).some(isAskedAtOnce));
 }
 
-/** Tells whether some values become others by a key. */
+/** Tells whether a document hashes or encrypts values, for which it needs keys. */
 export function needsPersonalKeys(document: RulesDocument): boolean {
   return personalOf(document).some((action) => action === 'hash' || action === 'encrypt');
 }
@@ -71,7 +71,7 @@ function personalOf(document: RulesDocument): PersonalAction[] {
 /** A rule that a record broke and that did not refuse it. */
 export interface Finding {
   readonly entity: PropertyEntity;
-  /** Null: the name of the event. */
+  /** Null if the name of the event broke the rule. */
   readonly property: string | null;
   readonly rule: string;
   readonly otherwise: Remedy;

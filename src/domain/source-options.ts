@@ -225,7 +225,7 @@ export const sourceOptions = {
     type: 'string',
     argument: 'action',
     description:
-      'says that the file holds all users (or companies): those it does not hold are removed once it is loaded, or flagged, as in flag:gone, by a property that is true until a file holds them again',
+      'declares that the file holds all users (or companies). Those that it does not hold are removed once it is loaded (remove), or flagged (flag:gone) by a property that is true until a file holds them again',
     rule: 'must be remove, or flag: and the name of a property',
     examples: ['remove', 'flag:gone'],
     read: (text) =>
@@ -237,7 +237,7 @@ export const sourceOptions = {
     key: 'mirrorSegment',
     type: 'string',
     argument: 'key',
-    description: 'key of the segment whose users the file of a mirror holds. Others stay as they are',
+    description: 'key of the segment whose users the file of a mirror holds. Other users stay as they are',
     rule: 'must be the key of a segment',
     examples: ['customers'],
     read: (text) => (isLine(text, maxKeyChars) ? text : undefined),
@@ -247,7 +247,7 @@ export const sourceOptions = {
     type: 'string',
     argument: 'limit',
     description:
-      'most profiles that a mirror removes or flags: a number, or a share of those it might. If there are more, none is. Default: 5%',
+      'most profiles that a mirror may remove or flag: a number, or a share of its scope. If more are missing from the file, all stay. Default: 5%',
     rule: guardRule,
     examples: ['5%', '200'],
     read: (text) => (new RegExp(guardPattern).test(text) ? text : undefined),
@@ -257,7 +257,7 @@ export const sourceOptions = {
     type: 'boolean',
     argument: '',
     description:
-      'lets a mirror remove profiles though records of the file were refused. The profiles that these name count as not held',
+      'lets a mirror act although records of the file were refused. Profiles that only refused records name count as missing',
     rule: 'must be true or false',
     examples: [true],
     read: readFlag,
@@ -414,14 +414,14 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     [!['', '\\', quote ?? ''].includes(source.escape ?? ''), 'escape', `must be ${escapesOf(quote)}`],
     [startsWith(delimiter), 'comment', 'starts with the delimiter'],
     [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
-    [header === 'none' && headerRows !== undefined, 'header_rows', 'says nothing where header is none'],
-    [header === 'none' && strictHeader === true, 'strict_header', 'says nothing where header is none'],
+    [header === 'none' && headerRows !== undefined, 'header_rows', 'has no effect where header is none'],
+    [header === 'none' && strictHeader === true, 'strict_header', 'has no effect where header is none'],
     ...(['mirror_segment', 'max_removed', 'mirror_despite_rejects'] as const).map(
       (name) =>
         [
           mirror === undefined && source[sourceOptions[name].key] !== undefined,
           name,
-          'says nothing without mirror',
+          'has no effect without mirror',
         ] as const,
     ),
   ];

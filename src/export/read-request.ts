@@ -74,7 +74,7 @@ export function readRequest(
   };
   problems.push(...findUntold(request));
   if (distinctIds && layout !== 'datasets')
-    problems.push(wrong('Rows of a stream have no distinct_ids; leave one out', 'layout'));
+    problems.push(wrong('A stream cannot have distinct_ids; leave out one of the two', 'layout'));
   const emails = distinct(fields.emails);
   const warnings = findIgnored(given);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };

@@ -68,7 +68,7 @@ function isAllowed(link: ShownLink, isOfPage: boolean): boolean {
   if (link.linking === 'observe') return madeId.test(link.alias);
   throw inputError(
     'insufficient_scope',
-    'A key for pages joins no users; send this from a server, with a key of the scope ingest',
+    'A key of the scope browser cannot join users; send this from a server, with a key of the scope ingest',
     `alias: ${link.alias}`,
   );
 }

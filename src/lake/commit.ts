@@ -69,7 +69,7 @@ export async function commitLake(
   await setSnapshot(db, { ...table, location: files.location, version, metadataRef: metadata.ref });
 }
 
-/** The metadata names files by their whole address: writes it anew where the file store has moved. Returns how many tables that were. */
+/** Writes metadata anew where the file store has moved, since it names files by their whole address. Returns the number of tables. */
 export async function refreshLake(context: LakeContext): Promise<number> {
   const moved = await findMovedTables(context.db, context.files.location);
   for (const environmentId of moved) {
@@ -78,7 +78,7 @@ export async function refreshLake(context: LakeContext): Promise<number> {
   return moved.length;
 }
 
-/** A new data file that is known before there is anything in it. */
+/** Records a data file before anything is written to it, and returns it. */
 export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
   place: { readonly environmentId: number; readonly month: string; readonly retirementId: number | null },

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import avro, { type Schema } from 'avsc';
 import { type Column, columnsOf } from '../export/write/page.ts';
 
-/** Of a column in one file: as Iceberg encodes them, in base64. */
+/** The statistics of a column in one file; bounds in Iceberg's encoding, as base64. */
 export interface ColumnStatistics {
   readonly bytes: number;
   readonly nulls: number;
@@ -15,7 +15,7 @@ export interface ColumnStatistics {
 }
 
 export interface DataEntry {
-  /** The address. */
+  /** The address of the file. */
   readonly path: string;
   readonly rows: number;
   readonly bytes: number;
@@ -25,7 +25,7 @@ export interface DataEntry {
 export interface ManifestEntry {
   readonly path: string;
   readonly bytes: number;
-  /** The version of the table that has first named it. */
+  /** The first version of the table that names it. */
   readonly version: number;
   /** YYYY-MM-DD */
   readonly month: string;
@@ -68,7 +68,7 @@ const optional = (id: number, name: string, type: unknown) => ({
   ...field(id, name, ['null', type]),
   default: null,
 });
-/** Keys that are no texts: Avro has no such maps. */
+/** A map whose keys are numbers: Avro has none, so Iceberg writes an array of pairs. */
 const mapOf = (key: number, value: number, type: string) => ({
   type: 'array',
   logicalType: 'map',
@@ -210,7 +210,7 @@ export interface TableState {
   readonly location: string;
   readonly version: number;
   readonly at: Date;
-  /** The address. */
+  /** The address of the manifest list. */
   readonly manifestList: string;
   readonly manifests: readonly ManifestEntry[];
 }
@@ -256,13 +256,13 @@ export function tableMetadata({ uuid, location, version, at, manifestList, manif
   };
 }
 
-/** Months since January 1970. */
+/** Returns the number of months since January 1970. */
 function monthsOf(month: string): number {
   const date = new Date(`${month}T00:00:00Z`);
   return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
 }
 
-/** An object container file of one block. The schema is written as it is: avsc would leave the ids of fields out. */
+/** Returns an object container file of one block. The schema is written as it is: avsc would leave the ids of fields out. */
 function avroFile(of: object, about: Readonly<Record<string, string>>, rows: readonly object[]): Buffer {
   const type = avro.Type.forSchema(of as Schema);
   const body = Buffer.concat(rows.map((row) => type.toBuffer(row)));

@@ -34,7 +34,7 @@ const parsers = {
     bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'),
 };
 
-/** All events of a file, a row group at a time. @throws Fault if they are not as many as they should be. */
+/** Reads all events of a file, a row group at a time. @throws Fault if they are not as many as they should be. */
 export async function* readEvents(
   files: FileStore,
   file: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
@@ -57,10 +57,10 @@ export async function* readEvents(
   if (rows !== file.rows) throw new Fault(`a file of the lake holds ${rows} events, not ${file.rows}`);
 }
 
-/** The longest text that metadata has whole; of a longer one the beginning is a lower bound, and no upper one is given. */
+/** The longest text that is a bound as it is; of a longer one only the beginning is given, as the lower bound. */
 const maxBoundBytes = 64;
 
-/** What the footer tells of each column. */
+/** Reads the statistics of each column from the footer. */
 export async function readStatistics(
   files: FileStore,
   file: { readonly ref: FileRef; readonly bytes: number },
@@ -109,7 +109,7 @@ function boundOf(value: unknown): Buffer | null {
   return bound;
 }
 
-/** As many bytes as a bound may have, and no character is cut. */
+/** Returns how many bytes a bound takes without cutting a character. */
 function wholeChars(bytes: Buffer): number {
   let end = Math.min(bytes.length, maxBoundBytes);
   while (end < bytes.length && ((bytes[end] as number) & 0xc0) === 0x80) end--;
@@ -137,7 +137,7 @@ function storedBuffer(
   };
 }
 
-/** Its columns lie one after another: one read instead of one for each, which on S3 is a request. */
+/** Reads a row group at once: its columns lie one after another, and on S3 each read is a request. */
 async function holdGroup(
   stored: AsyncBuffer,
   group: FileMetaData['row_groups'][number],
@@ -172,7 +172,7 @@ async function* eventsOf(files: FileStore, file: DataFile): AsyncGenerator<LakeE
 }
 
 /**
- * The events of several files in the order of exports: by time, then by id, then by user. Of an event that is in two of them (it came
+ * Merges the events of several files in the order of exports: by time, then by id, then by user. Of an event that is in two of them (it came
  * again after the first had left) the first. A file is opened when its first event is due: those of different
  * months are read one after another, whatever their number. `data` is in the order of their first events.
  */

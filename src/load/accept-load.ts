@@ -175,7 +175,7 @@ function requireKindsOfGroups({ preset, source }: LoadOptions): void {
 
 function requireColumns({ guard }: LoadOptions, { header, readAs }: ReceivedFile): void {
   if (header !== null || guard === null || guard === 'usual' || guard.columns === undefined) return;
-  const message = `the columns of a guard are those of a CSV or a workbook; the file was read as ${readAs.format}`;
+  const message = `only CSV and workbooks have columns to compare; the file was read as ${readAs.format}: leave columns out`;
   throw inputError('invalid_field', message, 'guard');
 }
 

@@ -122,7 +122,7 @@ const expiredAtATime = 100;
 
 /** Fails held loads that nobody decided on while their files were to be kept; the files go with the next pruning. */
 export async function expireHeldLoads(context: EndContext, fileDays: number): Promise<void> {
-  const message = `nobody decided within ${plural(fileDays, 'day')}: send the file again`;
+  const message = `nobody released or discarded it within ${plural(fileDays, 'day')}: send the file again`;
   let expired: readonly number[];
   do {
     expired = await findExpiredHolds(context.db, fileDays, expiredAtATime);

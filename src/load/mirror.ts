@@ -33,18 +33,17 @@ export async function requireMirrorFits(
   const mirror = mirrorOf(source);
   if (mirror === null) return;
   const refuse = (message: string, name = 'mirror') => inputError('invalid_field', message, name);
-  if (isAmendment) throw refuse('mended records are not all there is: leave mirror out');
+  if (isAmendment) throw refuse('mended records are only a part of the file: leave mirror out');
   if (preset !== null) throw refuse('give mirror or preset, not both');
   if (entity === 'auto')
-    throw refuse('mirror needs entity=users or entity=companies: all of which the file holds');
+    throw refuse('mirror needs entity=users or entity=companies, whichever the file holds completely');
   if (mirror.flag !== null && !(await mayBeTrue(db, environmentId, entity, mirror.flag)))
-    throw refuse(`by the rules ${mirror.flag} cannot be true: flag another property`);
+    throw refuse(`by the rules, ${mirror.flag} cannot be true: flag another property`);
   if (!(await keepsChanges(db)))
-    throw refuse(
-      'mirror needs the log of changes, which alone can bring back what it removes: set CHANGES_DAYS',
-    );
+    throw refuse('mirror needs the log of changes, to bring back what it removes: set CHANGES_DAYS above 0');
   if (mirror.segment === null) return;
-  if (entity !== 'users') throw refuse('a segment has users: leave mirror_segment out', 'mirror_segment');
+  if (entity !== 'users')
+    throw refuse('segments hold only users: leave mirror_segment out', 'mirror_segment');
   if ((await isInSegment(db, environmentId, mirror.segment)) !== null) return;
   throw refuse(`there is no segment with the key ${mirror.segment}`, 'mirror_segment');
 }
@@ -105,6 +104,6 @@ export async function workOffMirror(context: LoadContext, claim: TaskClaim): Pro
   }
   context.log.info(
     { ...taskFields(claim), missing: decided.missing },
-    'profiles that the file does not hold are worked off',
+    'mirror begins to remove or flag the profiles that its file does not hold',
   );
 }

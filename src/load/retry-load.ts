@@ -59,7 +59,7 @@ export async function releaseLoad(
     if (await releaseHeld(db, environmentId, jobId, by)) return true;
     const { held, status } = await requireLoad({ db }, environmentId, jobId);
     if (held?.decidedAt != null && status !== 'cancelled') return false;
-    throw inputError('job_not_held', `the job is ${status}, and not held`, `job_id: ${jobId}`);
+    throw inputError('job_not_held', `the job is ${status}, not held`, `job_id: ${jobId}`);
   });
 }
 

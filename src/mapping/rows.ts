@@ -239,7 +239,7 @@ const noRecords: ReadonlyMap<number, RecordKind | null> = new Map();
 
 const keptOut: Reason = {
   code: 'suppressed',
-  message: 'the person was deleted and is kept out',
+  message: 'the person was deleted and is kept out until the suppression is lifted',
   column: 'user_id',
 };
 

@@ -133,7 +133,7 @@ export class EntityStage {
   judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
     if (property === undefined) {
       if (this.#unknown !== 'allow')
-        this.#break(name, 'unknown', this.#unknown, 'is not among the properties of the rules');
+        this.#break(name, 'unknown', this.#unknown, 'is not one of the properties that the rules list');
       return this.#unknown === 'strip' ? undefined : value;
     }
     if (value !== '') property.seenIn = this.#record;
@@ -160,7 +160,7 @@ export class EntityStage {
   /** Judges the name of an event. */
   judgeName(name: () => string): void {
     if (this.#names === null || this.#names.has(name())) return;
-    this.#break(null, 'names', this.#otherNames, 'is not among the names of the rules');
+    this.#break(null, 'names', this.#otherNames, 'is not one of the names that the rules list');
   }
 
   /** All values were judged. A record that another one brings along, such as the company of a user, may lack what is required. */
@@ -299,9 +299,9 @@ export class RuledProperty {
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
-    if (keyword === 'type') return `is no ${rule.type}, as the rules want it`;
-    if (keyword === 'references') return 'is the id of no company';
-    if (keyword === 'enum') return 'is none of the values that the rules allow';
+    if (keyword === 'type') return `is not of the type ${rule.type}, as the rules require`;
+    if (keyword === 'references') return 'is not the id of a company that exists';
+    if (keyword === 'enum') return 'is not one of the values that the rules allow';
     return `breaks the rule ${keyword}: ${rule[keyword]}`;
   }
 }

@@ -20,7 +20,7 @@ export function patternProblem(pattern: string): string | null {
   try {
     new RegExp(pattern, 'u');
   } catch {
-    return 'is no regular expression';
+    return 'is not a regular expression';
   }
   try {
     new Pattern(pattern);
@@ -65,9 +65,9 @@ class PatternReader {
 
   #atom(): Node {
     if (this.#take(lookAround))
-      throw new Unsupported('looks ahead or behind, which rules cannot; say it without');
+      throw new Unsupported('uses look-around, which rules do not support; rewrite it without');
     if (this.#take(unsupportedEscape))
-      throw new Unsupported('has \\b or a back-reference, which rules cannot; say it without');
+      throw new Unsupported('uses \\b or a back-reference, which rules do not support; rewrite it without');
     if (this.#take(groupStart)) {
       const inner = this.choice();
       this.#at++;
@@ -224,7 +224,7 @@ export class Pattern {
   #write(node: Node): void {
     if (this.#steps.length > MAX_PATTERN_STATES) {
       throw new Unsupported(
-        `comes to more than ${MAX_PATTERN_STATES} steps with its repetitions; shorten them`,
+        `takes more than ${MAX_PATTERN_STATES} steps with all its repetitions; use fewer of them`,
       );
     }
     if (node.is === 'sequence') for (const each of node.of) this.#write(each);

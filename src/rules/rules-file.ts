@@ -38,9 +38,9 @@ const number = (description: string) => Type.Number({ description, problem: rule
 
 const propertyRule = objectOf('a property', 'What the values of a property must be.', {
   type: Type.Optional(
-    choice(ruleTypes, 'What it is. A text that says it is converted: `"42"` to 42, `"true"` to true.'),
+    choice(ruleTypes, 'The type. A text that stands for it is converted: `"42"` to 42, `"true"` to true.'),
   ),
-  required: Type.Optional(flag('Every record must have a value of it.')),
+  required: Type.Optional(flag('Every record must have a value for it.')),
   pattern: Type.Optional(
     text({
       maxChars: MAX_PATTERN_CHARS,
@@ -56,16 +56,16 @@ const propertyRule = objectOf('a property', 'What the values of a property must 
       maxItems: MAX_OPERATOR_FILE_ITEMS,
     }),
   ),
-  minimum: Type.Optional(number('The least number.')),
-  maximum: Type.Optional(number('The greatest number.')),
-  minLength: Type.Optional(wholeNumber('The fewest characters of a text.', 0, MAX_VALUE_BYTES)),
-  maxLength: Type.Optional(wholeNumber('The most characters of a text.', 0, MAX_VALUE_BYTES)),
+  minimum: Type.Optional(number('The smallest number allowed.')),
+  maximum: Type.Optional(number('The largest number allowed.')),
+  minLength: Type.Optional(wholeNumber('The fewest characters that a text may have.', 0, MAX_VALUE_BYTES)),
+  maxLength: Type.Optional(wholeNumber('The most characters that a text may have.', 0, MAX_VALUE_BYTES)),
   unique: Type.Optional(flag('No other profile has the value.')),
   references: Type.Optional(choice(['companies'], 'The value is the id of a company that exists.')),
   otherwise: Type.Optional(
     choice(
       remedies,
-      'What becomes of a value that breaks a rule: counted (the default), left out, or the record is refused.',
+      'What happens to a value that breaks a rule: it is counted (the default), left out, or its record is refused.',
     ),
   ),
   personal: Type.Optional(choice(personalActions, 'What is stored in place of a personal value.')),
@@ -81,7 +81,7 @@ const properties = Type.Optional(
   }),
 );
 const unknown = Type.Optional(
-  choice(['allow', ...remedies], 'What becomes of properties that are not listed: allowed by default.'),
+  choice(['allow', ...remedies], 'What happens to properties that are not listed: allowed by default.'),
 );
 
 const profileRules = (what: string) =>
@@ -104,7 +104,7 @@ const rulesSchema = objectOf('a rules file', 'What the records of one environmen
         ),
       ),
       other_names: Type.Optional(
-        choice(['report', 'refuse'], 'What becomes of events with another name: refused by default.'),
+        choice(['report', 'refuse'], 'What happens to events with another name: refused by default.'),
       ),
       properties,
       unknown,
@@ -129,10 +129,9 @@ function checkProperty(place: Place, entity: string): void {
   if (typeof value !== 'object' || value === null) return;
   const { required, otherwise = 'report', unique, ...rule } = value as Record<string, unknown>;
   if (required === true && otherwise === 'strip')
-    place
-      .at(['otherwise'])
-      .report('cannot be strip for a required property, of which nothing is left to strip');
-  if (unique === true && entity === 'events') place.at(['unique']).report('is a rule of users and companies');
+    place.at(['otherwise']).report('cannot be strip for a required property; use report or refuse');
+  if (unique === true && entity === 'events')
+    place.at(['unique']).report('is a rule for users and companies only');
   if (unique === true && otherwise !== 'report')
     place.at(['otherwise']).report('must be report for unique, which only `sluice rules check` counts');
   if (

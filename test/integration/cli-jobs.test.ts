@@ -109,7 +109,7 @@ test('a held load is listed, and released or discarded', async () => {
   const second = await hold('user_id\nheld-2\n');
   expect(await jobs('cancel', second)).toBe('Cancelled; nothing of it stays.\n');
   expect(await jobs('cancel', second)).toBe('Cancelled; nothing of it stays.\n');
-  await expect(jobs('release', second)).rejects.toThrow('cancelled, and not held');
+  await expect(jobs('release', second)).rejects.toThrow('cancelled, not held');
 });
 
 test('status, prune and doctor print what they found', async () => {

@@ -167,7 +167,8 @@ const lift = route({
   at: 'DELETE /v1/suppressions',
   operationId: 'liftSuppressions',
   summary: 'Let users in again',
-  description: 'Lifts the suppression of these IDs: later records of them are taken. Brings nothing back.',
+  description:
+    'Lifts the suppression of these IDs: later records of them are accepted. Deleted data does not come back.',
   access: 'delete',
   bodyKind: 'deletion',
   content: {

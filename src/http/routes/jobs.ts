@@ -248,7 +248,7 @@ const release = route({
   operationId: 'releaseJob',
   summary: 'Release a held load',
   description:
-    'Queues a load that its guard holds, behind those accepted since: its file is loaded although it is unlike what was expected. A released load is left as it is. `cancel` discards a held load.',
+    'Queues a load that its guard holds, behind those accepted since: its file is loaded although it differs from what was expected. Releasing it again changes nothing. `cancel` discards it.',
   access: 'import',
   params: jobParameters,
   headers: actionHeaders,

@@ -36,7 +36,7 @@ const apply = route({
   operationId: 'applyRules',
   summary: 'Apply rules',
   description:
-    'Replaces the rules of the environment. They count for loads that are accepted from then on, and for single records within a second.',
+    'Replaces the rules of the environment. They apply to loads accepted from then on, and to single records within a second.',
   access: 'import',
   json: {
     schema: body,

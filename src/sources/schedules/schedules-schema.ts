@@ -222,7 +222,7 @@ const notify = objectOf('notify', 'Who is notified of the end of a run.', {
   on: withDefault(
     listOf(
       choice(notifiedEnds, 'An end.'),
-      'Of which ends; default: all. held: a load waits for a person.',
+      'Which ends send a message; default: all. held: a load waits for a person.',
       notifiedEnds.length,
     ),
     [...notifiedEnds],

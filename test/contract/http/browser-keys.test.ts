@@ -167,7 +167,7 @@ describe('a key for pages', () => {
     ] as const) {
       const answer = await send(path, json);
       expect([path, answer.status]).toEqual([path, 400]);
-      expect(await answer.text()).toContain('A key for pages joins no users');
+      expect(await answer.text()).toContain('A key of the scope browser cannot join users');
     }
     expect((await send('/capture', { event: '$create_alias', ...posthog })).status).toBe(200);
     const { body } = await server.json<{ data: { alias: string }[] }>('/v1/users/eve/aliases', { key });

@@ -82,8 +82,8 @@ test.each<[GivenSource, string]>([
   [{ quote: 'none', escape: '"' }, 'escape must be none or a backslash, as quote is none'],
   [{ comment: ';;', delimiter: ';' }, 'comment starts with the delimiter'],
   [{ comment: '"#' }, 'comment starts with the quote character'],
-  [{ header: 'none', header_rows: 2 }, 'header_rows says nothing where header is none'],
-  [{ header: 'none', strict_header: true }, 'strict_header says nothing where header is none'],
+  [{ header: 'none', header_rows: 2 }, 'header_rows has no effect where header is none'],
+  [{ header: 'none', strict_header: true }, 'strict_header has no effect where header is none'],
 ])('%j contradicts itself', (given, sentence) => {
   const problems = findContradictions(toSourceOptions(given));
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);

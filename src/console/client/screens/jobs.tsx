@@ -235,7 +235,7 @@ const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry'
     verb: 'Load it anyway',
     isPossible: ({ status }) => status === 'held',
     sentence: (job) =>
-      `${plural(job.total_rows, 'row')} will be loaded, although the file is unlike what is expected.`,
+      `${plural(job.total_rows, 'row')} will be loaded, although the file differs from what was expected.`,
   },
   discard: {
     title: 'Discard the file',

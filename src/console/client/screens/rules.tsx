@@ -46,7 +46,7 @@ function Edited({ file, onApplied }: { readonly file: string; readonly onApplied
       >
         <Field
           label="As YAML"
-          hint="The rules count for loads that are accepted from then on, and for single records within a second."
+          hint="The rules apply to loads accepted from then on, and to single records within a second."
         >
           <textarea
             class="mono"

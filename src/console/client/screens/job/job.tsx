@@ -188,7 +188,7 @@ function Trouble({ job: { status, failure, held, last_error } }: { readonly job:
   if (status === 'held') {
     return (
       <Notice>
-        <p>The file is unlike what is expected. Nothing was written; load it anyway, or discard it.</p>
+        <p>The file differs from what was expected. Nothing was written. Load it anyway, or discard it.</p>
         {held?.reasons.map(({ figure, message }) => (
           <p key={message}>
             {figure}: {visibleText(message)}

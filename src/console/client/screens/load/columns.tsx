@@ -220,7 +220,7 @@ function valuesOf({ becomes, looks_like, frequent, distinct }: InspectedColumn):
       {more > 0 ? <span class="faint nowrap">and {formatCount(more)} more</span> : null}
       {rule === null ? null : (
         <span class="faint">
-          Looks personal; in the rules file: <code>{rule}</code>
+          Looks personal; to protect it, add to the rules file: <code>{rule}</code>
         </span>
       )}
     </span>
