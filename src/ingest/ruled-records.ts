@@ -1,12 +1,8 @@
 import { InputError, type Problem } from '../domain/errors.ts';
 import { RULES_KNOWN_MS } from '../domain/limits.ts';
 import { findCompanies, readRules } from '../postgres/stores/rules.ts';
-import {
-  type CompanyReferences,
-  compileRules,
-  type EntityStage,
-  type Stage,
-} from '../rules/compile-rules.ts';
+import { compileRules, type EntityStage, type Stage } from '../rules/compile-rules.ts';
+import type { CompanyReferences } from '../rules/ruled-property.ts';
 import { type ReadBatch, rejection } from './read-batch.ts';
 import type { BatchItem, IngestContext, ItemRecord, Properties } from './records.ts';
 

@@ -1,6 +1,7 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
 import { isPlain } from '../formats/json-position.ts';
-import type { EntityStage, RuledProperty } from '../rules/compile-rules.ts';
+import type { EntityStage } from '../rules/compile-rules.ts';
+import type { RuledProperty } from '../rules/ruled-property.ts';
 import { escapeCopyJson } from './json-text.ts';
 
 const QUOTE = 0x22;

@@ -1,6 +1,7 @@
 import type { Reason } from '../domain/reject.ts';
 import type { CountedFinding, Finding } from '../domain/rules.ts';
-import type { EntityStage, RuledProperty } from '../rules/compile-rules.ts';
+import type { EntityStage } from '../rules/compile-rules.ts';
+import type { RuledProperty } from '../rules/ruled-property.ts';
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
 import { fromByteString, markNumber, parseJsonText } from './json-text.ts';
 import { KnownName } from './known-names.ts';

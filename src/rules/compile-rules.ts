@@ -1,7 +1,4 @@
-import { resemblesIsoDateBytes } from '../domain/data-type.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
-import { readEpoch, readInstant } from '../domain/instant.ts';
-import { MAX_ID_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import {
   asksForCompanies,
@@ -9,22 +6,13 @@ import {
   type Finding,
   hasPersonalRules,
   isAskedAtOnce,
-  type PropertyRule,
   type Remedy,
   type RulesDocument,
 } from '../domain/rules.ts';
-import {
-  isObject,
-  markedNumber,
-  markNumber,
-  numberInRange,
-  numberText,
-  parseJsonText,
-  toByteString,
-} from '../mapping/json-text.ts';
+import { toByteString } from '../mapping/json-text.ts';
 import { PersonalProperties } from '../personal/properties.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
-import { Pattern } from './pattern.ts';
+import { CompanyReferences, RuledProperty } from './ruled-property.ts';
 
 /** What the records of an environment pass before they are stored. Null: nothing is ruled. */
 export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
@@ -42,29 +30,6 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
     return [entity, stage] as const;
   });
   return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document), references } as Stage;
-}
-
-/**
- * The companies that records refer to. Records are judged once to find them, and again if some are not there: so one query tells it of all
- * records of a chunk or a request.
- */
-export class CompanyReferences {
-  readonly asked = new Set<string>();
-  #missing: ReadonlySet<string> = new Set();
-
-  /** To be called before records are judged; `missing`: companies that are known not to be there. */
-  begin(missing: ReadonlySet<string> = new Set()): void {
-    this.asked.clear();
-    this.#missing = missing;
-  }
-
-  /** Tells whether the text may be the id of a company that is there. */
-  has(text: unknown): boolean {
-    if (typeof text !== 'string' || text === '' || Buffer.byteLength(text) > MAX_ID_BYTES) return false;
-    if (text.includes('\0') || !text.isWellFormed()) return false;
-    this.asked.add(text);
-    return !this.#missing.has(text);
-  }
 }
 
 /** The rules of users, companies or events. Holds what it finds in one record, between `begin` and `end`. */
@@ -179,232 +144,3 @@ export class EntityStage {
     this.problems.push({ code: 'breaks_rule', message: `${column} ${what}`, column });
   }
 }
-
-type Keyword = Exclude<keyof PropertyRule, 'unique' | 'otherwise' | 'personal'>;
-
-/** The rules of one property. */
-export class RuledProperty {
-  readonly name: string;
-  readonly rule: PropertyRule;
-  readonly otherwise: Remedy;
-  /** The value judged last, converted. */
-  value: unknown;
-  /** The last record that has a value of it. */
-  seenIn = 0;
-  readonly #pattern: Pattern | null;
-  /* The rules once more, as the cells of files are held to them: a document has objects of many shapes, which are slow to read. */
-  readonly #isDate: boolean;
-  readonly #minimum: number;
-  readonly #maximum: number;
-  readonly #minLength: number;
-  readonly #maxLength: number;
-  /** Some plain texts are found to stay as they are without a closer look. */
-  readonly #maySkip: boolean;
-  /** The texts that are allowed, as byte strings. */
-  readonly #allowedTexts: readonly Buffer[] | null;
-  /** Whole numbers need no other look than at their digits. */
-  readonly #isPlainNumber: boolean;
-  readonly #allowed: ReadonlySet<unknown> | null;
-  /** Null: no company is asked for. */
-  readonly #references: CompanyReferences | null;
-
-  constructor(name: string, rule: PropertyRule, references: CompanyReferences | null = null) {
-    this.name = name;
-    this.rule = rule;
-    this.otherwise = rule.otherwise ?? 'report';
-    this.#pattern = rule.pattern === undefined ? null : Pattern.of(rule.pattern);
-    this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
-    this.#allowedTexts = rule.enum?.map((each) => Buffer.from(String(each))) ?? null;
-    this.#references = references;
-    this.#maySkip =
-      rule.personal === undefined &&
-      references === null &&
-      (rule.type === undefined || rule.type === 'text' || rule.type === 'date') &&
-      (rule.enum?.every((each) => typeof each === 'string') ?? true) &&
-      rule.minimum === undefined &&
-      rule.maximum === undefined;
-    const { personal, pattern, minLength, maxLength } = rule;
-    this.#isDate = rule.type === 'date';
-    this.#minimum = rule.minimum ?? -Infinity;
-    this.#maximum = rule.maximum ?? Infinity;
-    this.#minLength = minLength ?? 0;
-    this.#maxLength = maxLength ?? Infinity;
-    const others = [personal, pattern, rule.enum, minLength, maxLength, rule.references];
-    const isMore = others.some((each) => each !== undefined);
-    this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore;
-  }
-
-  /** Tells whether a plain text is a whole number that breaks no rule: its digits are then the number. */
-  keepsAsNumber(bytes: Buffer, start: number, end: number): boolean {
-    const isPlain = this.#isPlainNumber && end > start && end - start <= MAX_PLAIN_DIGITS;
-    if (!isPlain || (bytes[start] === ZERO && end - start > 1)) return false;
-    const number = readDigits(bytes, start, end);
-    return number >= this.#minimum && number <= this.#maximum;
-  }
-
-  /** Tells whether a plain text, bytes of UTF-8, breaks no rule and stays what it is: nearly all do, and need no string. */
-  keeps(bytes: Buffer, start: number, end: number): boolean {
-    if (!this.#maySkip || start === end) return false;
-    if (this.#isDate && !isPlainDate(bytes, start, end)) return false;
-    const length = end - start;
-    // A character has four bytes at most.
-    const isMeasured = length <= this.#maxLength && length >= 4 * this.#minLength;
-    if (!isMeasured && !this.#fits(countCharacterBytes(bytes, start, end))) return false;
-    if (this.#pattern !== null && !this.#pattern.testBytes(bytes, start, end)) return false;
-    return this.#allowedTexts === null || isAmong(this.#allowedTexts, bytes, start, end);
-  }
-
-  #fits(characters: number): boolean {
-    return characters >= this.#minLength && characters <= this.#maxLength;
-  }
-
-  /** Returns the keyword that the value breaks, or null; `value` is what it is converted to. */
-  judge(value: unknown): Keyword | null {
-    this.value = value;
-    const { type } = this.rule;
-    if (type !== undefined) {
-      const converted = convert[type](value);
-      if (converted === undefined) return 'type';
-      this.value = converted;
-    }
-    const items = Array.isArray(this.value) ? this.value : [this.value];
-    for (const item of items) {
-      const broken = this.#judgeItem(item);
-      if (broken !== null) return broken;
-    }
-    return null;
-  }
-
-  #judgeItem(value: unknown): Keyword | null {
-    const { minimum, maximum, minLength, maxLength } = this.rule;
-    const digits = typeof value === 'number' ? String(value) : markedNumber(value);
-    const plain = digits === null ? value : Number(digits);
-    if (this.#allowed?.has(plain) === false) return 'enum';
-    if (minimum !== undefined && !(Number(plain) >= minimum)) return 'minimum';
-    if (maximum !== undefined && !(Number(plain) <= maximum)) return 'maximum';
-    const isText = this.#pattern !== null || minLength !== undefined || maxLength !== undefined;
-    if (!isText && this.#references === null) return null;
-    const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
-    if (this.#references?.has(text) === false) return 'references';
-    if (typeof text !== 'string') return 'pattern';
-    if (this.#pattern?.test(text) === false) return 'pattern';
-    // No text has more characters than UTF-16 units.
-    if (minLength !== undefined && countCharacters(text) < minLength) return 'minLength';
-    if (maxLength !== undefined && text.length > maxLength && countCharacters(text) > maxLength)
-      return 'maxLength';
-    return null;
-  }
-
-  /** Words what is wrong, without the value: it may be personal. */
-  explain(keyword: Keyword): string {
-    const { rule } = this;
-    if (keyword === 'required') return 'is missing; the rules require it';
-    if (keyword === 'type') return `is not of the type ${rule.type}, as the rules require`;
-    if (keyword === 'references') return 'is not the id of a company that exists';
-    if (keyword === 'enum') return 'is not one of the values that the rules allow';
-    return `breaks the rule ${keyword}: ${rule[keyword]}`;
-  }
-}
-
-function isAmong(texts: readonly Buffer[], bytes: Buffer, start: number, end: number): boolean {
-  for (const text of texts) {
-    if (text.length !== end - start) continue;
-    let at = 0;
-    while (at < text.length && text[at] === bytes[start + at]) at++;
-    if (at === text.length) return true;
-  }
-  return false;
-}
-
-/** Counts the characters of UTF-8: bytes that go on with one begin with the bits 10. */
-function countCharacterBytes(bytes: Buffer, start: number, end: number): number {
-  let count = 0;
-  for (let at = start; at < end; at++) if (((bytes[at] as number) & 0xc0) !== 0x80) count++;
-  return count;
-}
-
-const ZERO = 0x30;
-const COLON = 0x3a;
-const LETTER_Z = 0x5a;
-/** Digits of a whole number that JavaScript keeps. */
-const MAX_PLAIN_DIGITS = 15;
-
-/** Returns the number that digits are; NaN if others are among them. */
-function readDigits(bytes: Buffer, start: number, end: number): number {
-  let number = 0;
-  for (let at = start; at < end; at++) {
-    const digit = (bytes[at] as number) - ZERO;
-    if (digit < 0 || digit > 9) return Number.NaN;
-    number = 10 * number + digit;
-  }
-  return number;
-}
-
-/** Tells whether the bytes are a date such as 2026-11-20 or 2026-11-20T12:34:56Z; others are looked at more closely. */
-function isPlainDate(bytes: Buffer, start: number, end: number): boolean {
-  if (!resemblesIsoDateBytes(bytes, start, end)) return false;
-  const month = readDigits(bytes, start + 5, start + 7);
-  const day = readDigits(bytes, start + 8, start + 10);
-  const isDay = month >= 1 && month <= 12 && day >= 1 && day <= 28;
-  if (!isDay || Number.isNaN(readDigits(bytes, start, start + 4))) return false;
-  if (end - start === 10) return true;
-  return (
-    end - start === 20 &&
-    bytes[start + 13] === COLON &&
-    bytes[start + 16] === COLON &&
-    bytes[end - 1] === LETTER_Z &&
-    readDigits(bytes, start + 11, start + 13) < 24 &&
-    readDigits(bytes, start + 14, start + 16) < 60 &&
-    readDigits(bytes, start + 17, start + 19) < 60
-  );
-}
-
-function countCharacters(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
-}
-
-const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-
-function toNumber(value: unknown): unknown {
-  if (typeof value === 'number' || markedNumber(value) !== null) return value;
-  return typeof value === 'string' && jsonNumber.test(value) && numberInRange(value)
-    ? markNumber(value)
-    : undefined;
-}
-
-function toInteger(value: unknown): unknown {
-  const number = toNumber(value);
-  return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
-}
-
-/** A text that is JSON of the kind becomes it. */
-function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
-  if (is(value)) return value;
-  if (typeof value !== 'string') return undefined;
-  const parsed = parseJsonText(value);
-  return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
-}
-
-/** By type: the value as what it must be, or undefined if it is not that. */
-const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
-  text: (value) => {
-    const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);
-    return typeof text === 'string' ? text : undefined;
-  },
-  number: toNumber,
-  integer: toInteger,
-  boolean: (value) => {
-    if (typeof value === 'boolean') return value;
-    const text = typeof value === 'string' ? value.toLowerCase() : '';
-    return text === 'true' || (text === 'false' ? false : undefined);
-  },
-  date: (value) => {
-    const text = numberText(value) ?? value;
-    if (typeof text !== 'string') return undefined;
-    return readInstant(text) === null ? readEpoch(text)?.text : text;
-  },
-  list: (value) => parsedIf(value, Array.isArray),
-  object: (value) => parsedIf(value, isObject),
-};
