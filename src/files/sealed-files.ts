@@ -29,25 +29,27 @@ export interface SealingStore extends FileStore {
   createSealed(folder?: FileFolder): Promise<FileWriter>;
 }
 
+/** @throws MissingFileError once the key is destroyed. */
+export async function requireKey(keys: FileKeys, ref: FileRef): Promise<Buffer> {
+  const key = await keys.find(ref);
+  if (key === null) throw new MissingFileError('the key of the file was destroyed; send the file again');
+  return key;
+}
+
 export function sealingStore(store: FileStore, keys: FileKeys): SealingStore {
-  const openKey = async (ref: FileRef): Promise<Buffer> => {
-    const key = await keys.find(ref);
-    if (key === null) throw new MissingFileError('the key of the file was destroyed; send the file again');
-    return key;
-  };
   return {
     ...store,
     create: (folder) => store.create(folder),
     createSealed: async (folder) => sealing(await store.create(folder, 'sealed'), keys),
     async readRange(ref, start, end) {
       if (!isSealed(ref)) return store.readRange(ref, start, end);
-      const cipher = cipherAt(await openKey(ref), start);
+      const cipher = cipherAt(await requireKey(keys, ref), start);
       return cipher.update(await store.readRange(ref, start, end));
     },
     open(ref, range) {
       if (!isSealed(ref)) return store.open(ref, range);
       async function* read(): AsyncGenerator<Buffer> {
-        const cipher = cipherAt(await openKey(ref), range?.start ?? 0);
+        const cipher = cipherAt(await requireKey(keys, ref), range?.start ?? 0);
         for await (const bytes of store.open(ref, range)) yield cipher.update(bytes as Buffer);
       }
       return streamOf(read());

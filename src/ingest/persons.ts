@@ -81,9 +81,8 @@ function idsByEnvironment(records: readonly OfEnvironment[]): Map<number, string
   for (const record of records) {
     const id = idOf(record);
     if (id === null) continue;
-    const known = ids.get(record.environmentId);
-    if (known === undefined) ids.set(record.environmentId, new Set([id]));
-    else known.add(id);
+    const known = ids.get(record.environmentId) ?? new Set<string>();
+    ids.set(record.environmentId, known.add(id));
   }
   return new Map(Array.from(ids, ([environmentId, some]) => [environmentId, [...some]]));
 }

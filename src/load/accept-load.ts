@@ -15,7 +15,7 @@ import { countLimits } from '../domain/guards.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
-import type { FileRef, FileWriter } from '../files/file-store.ts';
+import { type FileRef, type FileWriter, isSealed } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
@@ -231,6 +231,8 @@ async function writeLoad(
     undoes: null,
     chunks: received.chunks,
   });
+  if (!isSealed(received.ref) && (await hasPersonalData(db, environmentId)))
+    throw new TransientError('the rules have called something personal since the file began to come');
   return { jobId, created: true };
 }
 

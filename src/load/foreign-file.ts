@@ -1,7 +1,8 @@
 import { type InputError, inputError } from '../domain/errors.ts';
-import { MAX_SHOWN_COLUMNS, SHOWN_RECORDS } from '../domain/limits.ts';
+import { SHOWN_RECORDS } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
+import { listed } from '../mapping/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from '../mapping/foreign-records.ts';
 import type { JsonObject } from '../mapping/json-text.ts';
 import { parseObject } from './inspect/values.ts';
@@ -50,9 +51,5 @@ export function findForeign(
 
 export function foreignProblem({ advice, preset }: ForeignRecords, names: readonly string[]): InputError {
   const message = `${advice.charAt(0).toUpperCase()}${advice.slice(1)}`;
-  return inputError(
-    'unrecognised_columns',
-    message,
-    preset === null ? `names seen: ${names.slice(0, MAX_SHOWN_COLUMNS).join(', ')}` : '',
-  );
+  return inputError('unrecognised_columns', message, preset === null ? `names seen: ${listed(names)}` : '');
 }

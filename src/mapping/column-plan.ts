@@ -4,6 +4,7 @@ import { isDefused, undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import { personalHint } from '../personal/hints.ts';
 import { foreignColumns } from './foreign-records.ts';
 
 /** Columns of a file whose records say what they are that are no properties. */
@@ -122,8 +123,9 @@ function withoutId(ids: readonly string[], names: readonly string[], columns: re
   );
 }
 
-/** The first of them. */
-function listed(names: readonly string[]): string {
+/** The first of them. Of a file without a header, none: what stands there are values, which may be personal. */
+export function listed(names: readonly string[]): string {
+  if (names.some((name) => personalHint([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
   return names.length > MAX_SHOWN_COLUMNS ? `${shown}, … (${names.length} in all)` : shown;
 }

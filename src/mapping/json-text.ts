@@ -264,7 +264,7 @@ function textProblem(value: string, path: string): Reason | null {
     if (numberInRange(number)) return null;
     return {
       code: 'number_out_of_range',
-      message: `${number.slice(0, 40)} is beyond what can be stored`,
+      message: 'the number is beyond what can be stored',
       column: path,
     };
   }

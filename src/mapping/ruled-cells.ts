@@ -59,7 +59,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
     const name = list.names[cell] as KnownName;
     if (shape[name.role] !== 1 || list.isNothing(cell)) continue;
     const property = name.ruledBy(stage);
-    if (property === undefined ? stage.allowsUnknown : isKept(stage, property, list, cell)) continue;
+    if (property === undefined ? stage.passes(name.text) : isKept(stage, property, list, cell)) continue;
     const before = readCell(list, cell);
     const value = stage.judge(property, fromByteString(name.text), before);
     if (value === undefined) leaveOut(list, cell);

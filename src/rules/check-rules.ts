@@ -31,7 +31,7 @@ export async function checkRules(
   const counts = new FindingCounts();
   for (const entity of propertyEntities) {
     const stage = stages[entity];
-    if (stage === null) continue;
+    if (stage === null || document[entity] === undefined) continue;
     for (let after: StoredProperties | null = null; checked[entity] < most; ) {
       const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
       const page: StoredProperties[] = await readStored(db, environmentId, entity, after, limit);

@@ -6,10 +6,11 @@ import {
   type Finding,
   hasPersonalRules,
   isAskedAtOnce,
+  type PropertyRule,
   type Remedy,
   type RulesDocument,
 } from '../domain/rules.ts';
-import { toByteString } from '../mapping/json-text.ts';
+import { fromByteString, toByteString } from '../mapping/json-text.ts';
 import { PersonalProperties } from '../personal/properties.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import { CompanyReferences, RuledProperty } from './ruled-property.ts';
@@ -25,11 +26,23 @@ export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
 export function compileRules(document: RulesDocument, personal: PersonalValues = hiddenValues): Stage {
   const references = asksForCompanies(document) ? new CompanyReferences() : null;
   const stages = propertyEntities.map((entity) => {
-    const rules = document[entity];
+    const rules = entity === 'events' ? withTraits(document) : document[entity];
     const stage = rules === undefined ? null : new EntityStage(entity, rules, personal, references);
     return [entity, stage] as const;
   });
   return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document), references } as Stage;
+}
+
+/** The rules of events. SDKs of Segment send the traits of the user along with each, in `context`: they are personal there too. */
+function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
+  const traits = Object.entries(users?.properties ?? {}).flatMap(([name, { personal }]) =>
+    personal === undefined ? [] : [[`context.traits.${name}`, { personal }] as const],
+  );
+  const lists = Object.keys(events?.properties ?? {}).some((name) => /^context(?:\.|$)/.test(name));
+  // To list it is to keep it.
+  const isLeftOut = !lists && (events?.unknown === 'strip' || events?.unknown === 'refuse');
+  if (traits.length === 0 || isLeftOut) return events;
+  return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }
 
 /** The rules of users, companies or events. Holds what it finds in one record, between `begin` and `end`. */
@@ -54,21 +67,18 @@ export class EntityStage {
   ) {
     const { properties = {}, unknown = 'allow', names, other_names = 'refuse' } = rules;
     this.#entity = entity;
-    const ruled = Object.entries(properties).map(
-      ([name, rule]) => new RuledProperty(name, rule, isAskedAtOnce(rule) ? references : null),
-    );
+    this.#personal = new PersonalProperties(properties, personal);
+    const ruledOf = (name: string, rule: PropertyRule) =>
+      new RuledProperty(name, rule, this.#personal.concerns(name), isAskedAtOnce(rule) ? references : null);
+    const ruled = Object.entries(properties).map(([name, rule]) => ruledOf(name, rule));
     for (const each of ruled) this.#properties.set(toByteString(each.name), each);
     this.#required = ruled.filter(({ rule }) => rule.required === true);
     this.#unknown = unknown;
     this.#names = names === undefined ? null : new Set(names);
     this.#otherNames = other_names;
-    const actions = ruled.flatMap(({ name, rule }) =>
-      rule.personal === undefined ? [] : [[name, rule.personal] as const],
-    );
-    this.#personal = new PersonalProperties(new Map(actions), personal);
     for (const container of this.#personal.containers) {
       const name = toByteString(container);
-      if (!this.#properties.has(name)) this.#properties.set(name, new RuledProperty(container, {}));
+      if (!this.#properties.has(name)) this.#properties.set(name, ruledOf(container, {}));
     }
   }
 
@@ -77,9 +87,10 @@ export class EntityStage {
     return this.#properties.get(name);
   }
 
-  /** Properties that are not listed need no look. */
-  get allowsUnknown(): boolean {
-    return this.#unknown === 'allow';
+  /** Tells whether a property that is not listed, by its name as a byte string, needs no look. */
+  passes(name: string): boolean {
+    if (this.#unknown !== 'allow') return false;
+    return this.#personal.isNone || !name.includes('.') || !this.#personal.concerns(fromByteString(name));
   }
 
   begin(): void {
@@ -99,7 +110,7 @@ export class EntityStage {
     if (property === undefined) {
       if (this.#unknown !== 'allow')
         this.#break(name, 'unknown', this.#unknown, 'is not one of the properties that the rules list');
-      return this.#unknown === 'strip' ? undefined : value;
+      return this.#unknown === 'strip' ? undefined : this.#personal.change(name, value);
     }
     if (value !== '') property.seenIn = this.#record;
     // The rules saw it in clear.
@@ -109,7 +120,7 @@ export class EntityStage {
       this.#break(name, broken, property.otherwise, property.explain(broken));
       if (property.otherwise === 'strip') return undefined;
     }
-    return this.#personal.change(name, property.value, true);
+    return this.#personal.change(name, property.value);
   }
 
   /** Judges the properties of a decoded record; returns those that are stored. */

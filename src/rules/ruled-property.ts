@@ -63,7 +63,8 @@ export class RuledProperty {
   /** Null: no company is asked for. */
   readonly #references: CompanyReferences | null;
 
-  constructor(name: string, rule: PropertyRule, references: CompanyReferences | null = null) {
+  /** `isPersonal`: what is stored may be another value, though it breaks no rule. */
+  constructor(name: string, rule: PropertyRule, isPersonal: boolean, references: CompanyReferences | null) {
     this.name = name;
     this.rule = rule;
     this.otherwise = rule.otherwise ?? 'report';
@@ -72,21 +73,21 @@ export class RuledProperty {
     this.#allowedTexts = rule.enum?.map((each) => Buffer.from(String(each))) ?? null;
     this.#references = references;
     this.#maySkip =
-      rule.personal === undefined &&
+      !isPersonal &&
       references === null &&
       (rule.type === undefined || rule.type === 'text' || rule.type === 'date') &&
       (rule.enum?.every((each) => typeof each === 'string') ?? true) &&
       rule.minimum === undefined &&
       rule.maximum === undefined;
-    const { personal, pattern, minLength, maxLength } = rule;
+    const { pattern, minLength, maxLength } = rule;
     this.#isDate = rule.type === 'date';
     this.#minimum = rule.minimum ?? -Infinity;
     this.#maximum = rule.maximum ?? Infinity;
     this.#minLength = minLength ?? 0;
     this.#maxLength = maxLength ?? Infinity;
-    const others = [personal, pattern, rule.enum, minLength, maxLength, rule.references];
+    const others = [pattern, rule.enum, minLength, maxLength, rule.references];
     const isMore = others.some((each) => each !== undefined);
-    this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore;
+    this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore && !isPersonal;
   }
 
   /** Tells whether a plain text is a whole number that breaks no rule: its digits are then the number. */

@@ -32,6 +32,7 @@ import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun, pauseSchedule } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { collectLog } from '../support/collected-log.ts';
+import { acceptDeletion } from '../support/deletions.ts';
 import { readProfiles } from '../support/load-file.ts';
 import { startS3 } from '../support/s3.ts';
 import {
@@ -122,6 +123,15 @@ async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
     for each row when (new.item like ${sql.lit(`%/${name}`)}) execute function refuse()`.execute(context.db);
   return () => sql`drop function refuse cascade`.execute(context.db);
 }
+
+// proves: suppressed
+test('a person who is kept out is refused in what schedules load', async () => {
+  await put('kept-out.csv', 'user_id,plan\nkept-out,pro\nstays,pro\n');
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['kept-out'], { suppress: true });
+  await waitFor('the deletion', async () => (await deletion.look()).status === 'completed');
+  expect(await doNow(files('kept-out.csv'))).toMatchObject({ status: 'completed_with_rejects' });
+  expect(await userIds()).toEqual(['stays']);
+});
 
 describe('due times', () => {
   const nothing = { load: { files: { pattern: 'none-*.csv' } } };

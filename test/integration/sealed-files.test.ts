@@ -1,9 +1,12 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneFiles } from '../../src/background-jobs/prune.ts';
+import { TransientError } from '../../src/domain/errors.ts';
+import { defaultLoadOptions } from '../../src/domain/load.ts';
 import { isSealed, MissingFileError } from '../../src/files/file-store.ts';
 import { openFileStore } from '../../src/files/storage.ts';
-import { receivingStore } from '../../src/load/accept-load.ts';
+import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
+import { localLimits, receive } from '../../src/load/receive/receive.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { readDatabase } from '../../src/postgres/database-copy/read-database.ts';
 import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
@@ -145,6 +148,32 @@ describe.each(['folder', 's3'] as const)(
       await writer.write(Buffer.from(file('e')));
       expect(await keys()).toBe(before);
       await writer.discard();
+    });
+
+    test('a file that had come in clear before the rules is not loaded by them', async () => {
+      const { environmentId: late } = (await t.addEnvironment('late')).environment;
+      const store = receivingStore(t.system, late);
+      const { signal } = new AbortController();
+      const received = await receive(
+        (async function* () {
+          yield Buffer.from(file('l'));
+        })(),
+        store,
+        { filename: 'users.csv' },
+        { ...localLimits(t.config), minBytesPerSecond: 0 },
+        signal,
+      );
+      const document = { users: { properties: { email: { personal: 'drop' } } } } as const;
+      await applyRules(t.system.db, late, document, null);
+      const asked = {
+        environmentId: late,
+        type: 'import',
+        filename: 'users.csv',
+        idempotencyKey: null,
+      } as const;
+      const accepted = acceptLoad(t.system, { ...asked, received, options: defaultLoadOptions });
+      await expect(accepted).rejects.toThrow(TransientError);
+      await expect(t.system.files.readRange(received.ref, 0, 1)).rejects.toThrow(MissingFileError);
     });
 
     test('another environment stores its files as they are', async () => {

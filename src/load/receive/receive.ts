@@ -11,7 +11,6 @@ import {
   CHUNK_RECORDS,
   MAX_READ_AS_COLUMNS,
   MAX_RECORD_BYTES,
-  MAX_SHOWN_COLUMNS,
   SNIFFED_HERE_BYTES,
 } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
@@ -21,6 +20,7 @@ import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
+import { listed } from '../../mapping/column-plan.ts';
 import { turn } from '../../yielding.ts';
 import { type Decoded, decode, storedText } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
@@ -238,7 +238,7 @@ function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints
   }
   if (index.rows > 0) return;
   if (index.header !== null) {
-    const details = `columns: ${index.header.columns.slice(0, MAX_SHOWN_COLUMNS).join(', ')}`;
+    const details = `columns: ${listed(index.header.columns)}`;
     throw inputError('empty_file', 'The file has a header but no record', details);
   }
   if (decoded.format !== 'json') throw inputError('empty_file', 'The file is empty');

@@ -2,8 +2,8 @@
  * The keys of sealed files, and the records refused from these, which are encrypted under the same keys. A deleted key stays in dead rows, WAL and backups for as long as these
  * are kept.
  */
-import { type FileRef, isSealed, MissingFileError } from '../../files/file-store.ts';
-import { type FileKeys, openPart, sealPart } from '../../files/sealed-files.ts';
+import { type FileRef, isSealed } from '../../files/file-store.ts';
+import { type FileKeys, openPart, requireKey, sealPart } from '../../files/sealed-files.ts';
 import type { Database } from '../database.ts';
 
 export function fileKeys(db: Database): FileKeys {
@@ -40,8 +40,7 @@ export async function findSeal(
   file: string | null,
 ): Promise<((clear: Uint8Array) => Buffer) | null> {
   if (file === null || !isSealed(file as FileRef)) return null;
-  const key = await fileKeys(db).find(file as FileRef);
-  if (key === null) throw new MissingFileError('the key of the file was destroyed; send the file again');
+  const key = await requireKey(fileKeys(db), file as FileRef);
   return (clear) => sealPart(key, clear);
 }
 

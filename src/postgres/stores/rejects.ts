@@ -48,20 +48,8 @@ export async function insertRejects(
   await pipeline(Readable.from(text, { objectMode: false }), sink);
 }
 
-const copiedColumns = [
-  'load_id',
-  'row_number',
-  'line_number',
-  'byte_offset',
-  'column_name',
-  'error_code',
-  'message',
-  'raw',
-  'sealed_in',
-  'kind',
-  'cause',
-  'shape',
-].join();
+const copiedColumns =
+  'load_id, row_number, line_number, byte_offset, column_name, error_code, message, raw, sealed_in, kind, cause, shape';
 
 function* copyText(
   loadId: number,
@@ -74,8 +62,7 @@ function* copyText(
   for (let at = 0; at < rejects.length; at += rowsPerPiece) {
     const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
       const { row, line, byteOffset, column, code, raw } = reject;
-      // A parser quotes the record.
-      const message = seal !== null && code === 'invalid_json' ? 'not valid JSON' : reject.message;
+      const message = (seal === null ? undefined : unquoted[code]) ?? reject.message;
       const { cause, shape } = causeOf(reject);
       const bytes = (seal?.(raw) ?? Buffer.from(raw.buffer, raw.byteOffset, raw.length)).toString('hex');
       const name = column === null ? '\\N' : copied(column);
@@ -85,6 +72,14 @@ function* copyText(
     yield Buffer.from(lines.join(''));
   }
 }
+
+/** Of sealed records, the messages of those that would quote the record. */
+const unquoted: { readonly [Code in RejectCode]?: string } = {
+  invalid_json: 'not valid JSON',
+  unknown_event_type: 'the record is of no kind that this job takes',
+  unexpected_event_row: 'the record is of no kind that this job takes',
+  refused_by_database: 'the database refuses the record',
+};
 
 const copyEscapes: Readonly<Record<string, string>> = {
   '\\': '\\\\',

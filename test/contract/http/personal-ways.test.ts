@@ -82,6 +82,46 @@ const ways: Readonly<Record<string, (tenant: Tenant) => Promise<unknown>>> = {
   },
 };
 
+/** Records of other products, where they go, and the properties that their user then has. */
+const both = ['email', 'name'] as const;
+const products: Readonly<Record<string, readonly [path: string, record: object, typeof both | []]>> = {
+  'segment identify': ['/v1/i', { type: 'identify', userId: 'u1', traits: { email, name } }, both],
+  'segment group': ['/v1/g', { type: 'group', userId: 'u1', groupId: 'c1', traits: { contact: email } }, []],
+  'segment track': [
+    '/v1/t',
+    {
+      ...{ type: 'track', userId: 'u1', event: 'Paid', messageId: 'm1' },
+      ...{ properties: { email }, context: { traits: { email, name, address: { street: name } } } },
+    },
+    [],
+  ],
+  'posthog identify': [
+    '/capture',
+    {
+      ...{ event: '$identify', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
+      ...{ $set: { email }, properties: { $set_once: { name } } },
+    },
+    both,
+  ],
+  'posthog event': [
+    '/capture',
+    {
+      ...{ event: 'Paid', distinct_id: 'u1', timestamp: '2026-01-01T00:00:00Z' },
+      properties: { email, $set: { email }, $set_once: { name } },
+    },
+    both,
+  ],
+  'mixpanel profile': ['/engage', { $distinct_id: 'u1', $set: { $email: email }, $set_once: { name } }, both],
+  amplitude: [
+    '/2/httpapi',
+    {
+      ...{ event_type: 'Paid', user_id: 'u1', time: 1_767_225_600_000, event_properties: { email } },
+      user_properties: { email, $setOnce: { name } },
+    },
+    both,
+  ],
+};
+
 const apply = (key: string, file: string) => server.json('/v1/rules', { method: 'PUT', json: { file }, key });
 
 /** The tables, and sequences of theirs, that hold one of the secrets, as text or as bytes. */
@@ -132,6 +172,69 @@ describe('personal values', () => {
     },
   );
 
+  const sdkAndFile = Object.entries(products).flatMap(([what, sent]) =>
+    (['SDKs', 'files'] as const).map((way) => [what, way, sent] as const),
+  );
+  test.each(sdkAndFile)(
+    'that %s of %s has among the properties of a user are changed',
+    async (what, way, sent) => {
+      const [path, record, wanted] = sent;
+      const [preset = ''] = what.split(' ');
+      const tenant = await t.addEnvironment(`personal-${way.toLowerCase()}-${what.replace(' ', '-')}`);
+      const { key, environment } = tenant;
+      await apply(key, rules);
+      if (way === 'SDKs') {
+        const json = preset === 'amplitude' ? { events: [record] } : record;
+        expect((await server.fetch(path, { json, key })).status).toBe(200);
+      } else {
+        const headers = { 'content-type': 'application/x-ndjson' };
+        const file = { method: 'POST', body: JSON.stringify(record), headers, key };
+        const { body } = await server.json<{ job_id: string }>(
+          `/v1/imports?preset=${preset}&entity=auto`,
+          file,
+        );
+        expect(await endedLoad(t.system, environment.environmentId, body.job_id)).toMatchObject({
+          tally: { rejected: 0 },
+        });
+      }
+      const values = await t.system.personal.valuesOf(environment.environmentId);
+      const stored = { email: values.hash(email), name: values.change('encrypt', name, false) };
+      const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
+      expect(found['u1']?.metadata).toEqual(Object.fromEntries(wanted.map((each) => [each, stored[each]])));
+      for (const company of Object.values(companies))
+        expect(company.metadata).toEqual({ contact: stored.email });
+      expect(await leaks()).toEqual([]);
+    },
+  );
+
+  test('of members of objects are changed where these come as JSON texts or member by member, and what cannot be read is left out', async () => {
+    const { key, environment } = await t.addEnvironment('personal-texts');
+    await apply(key, rules);
+    const address = JSON.stringify({ street: name, city: 'Wien' });
+    const cut = cell(address.slice(0, -1));
+    const body = `user_id,address,ssn.number\nu1,${cell(address)},${ssn}\nu2,${cut},${ssn}\nu4,{'street': '${email}'},\n`;
+    const headers = { 'content-type': 'text/csv' };
+    const sent = await server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body, headers, key });
+    await endedLoad(t.system, environment.environmentId, sent.body.job_id);
+    const json = { user_id: 'u3', metadata: { address, 'ssn.number': ssn } };
+    expect((await server.fetch('/v1/identify', { json, key })).status).toBe(202);
+    const values = await t.system.personal.valuesOf(environment.environmentId);
+    const metadata = { address: { street: values.change('encrypt', name, false), city: 'Wien' } };
+    const { users: found } = await readProfiles(t.system, environment.environmentId);
+    expect(Object.values(found).map((user) => user.metadata)).toEqual([metadata, {}, metadata, {}]);
+    expect(await leaks()).toEqual([]);
+  });
+
+  test('of a file without a header are not told as its columns', async () => {
+    const { key } = await t.addEnvironment('personal-headless');
+    for (const body of [`u1,${email}\nu2,x\n`, `u1,${email}\n`]) {
+      const headers = { 'content-type': 'text/csv' };
+      const answer = await server.fetch('/v1/imports', { method: 'POST', body, headers, key });
+      expect(answer.status).toBe(400);
+      expect(await answer.text()).not.toContain(email);
+    }
+  });
+
   test('of members of objects, of companies and of events are changed too', async () => {
     const { key, environment } = await t.addEnvironment('personal-nested');
     await apply(key, rules);
@@ -168,13 +271,22 @@ describe('personal values', () => {
       label: 'personal',
       scopes: ['read', 'personal'],
     });
-    const broken = `{"user_id":"u1","email":"${email}" "ip":"${ip}"}`;
-    const path = await load(tenant, '/v1/imports?format=ndjson', `${broken}\n`, 'application/x-ndjson');
-    expect(await leaks()).toEqual([]);
-    for (const of of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`]) {
-      const [hidden, clear] = [await server.fetch(of, { key }), await server.fetch(of, { key: seeing.key })];
-      expect(await hidden.text()).not.toContain(email);
-      expect(await clear.text()).toContain(email);
+    for (const [query, broken] of [
+      ['', `{"user_id":"u1","email":"${email}" "ip":"${ip}"}`],
+      ['&entity=auto', `{"event_type":"${email}","user_id":"u1"}`],
+      ['', `{"event_type":"${email}","user_id":"u1"}`],
+    ]) {
+      const type = 'application/x-ndjson';
+      const path = await load(tenant, `/v1/imports?format=ndjson${query}`, `${broken}\n`, type);
+      expect(await leaks()).toEqual([]);
+      for (const of of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`]) {
+        const [hidden, clear] = [
+          await server.fetch(of, { key }),
+          await server.fetch(of, { key: seeing.key }),
+        ];
+        expect(await hidden.text()).not.toContain(email);
+        expect(await clear.text()).toContain(email);
+      }
     }
   });
 

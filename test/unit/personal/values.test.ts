@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { personalActions } from '../../../src/domain/rules.ts';
+import { markNumber } from '../../../src/mapping/json-text.ts';
 import { environmentKeys, readPersonalKeys } from '../../../src/personal/keys.ts';
 import { PersonalProperties } from '../../../src/personal/properties.ts';
 import { truncate } from '../../../src/personal/truncate.ts';
@@ -132,29 +133,43 @@ test.each([
 
 describe('properties', () => {
   const properties = new PersonalProperties(
-    new Map([
-      ['email', 'drop'],
-      ['address.street', 'drop'],
-      ['ip', 'truncate'],
-    ]),
+    {
+      email: { personal: 'drop' },
+      'address.street': { personal: 'drop' },
+      ip: { personal: 'truncate' },
+      plan: {},
+    },
     valuesOf(old),
   );
 
   test('members of objects and lists count by their path, and a property may bear the path as its name', () => {
-    const changed = properties.changeAll(
-      {
-        email: 'a@b.c',
-        plan: 'pro',
-        address: [{ street: 'Main', city: 'Wien' }, 'none'],
-        'address.street': 'Main',
-        ip: { last: '203.0.113.77', all: ['203.0.113.77', 'x'], note: 'x' },
-      },
-      false,
-    );
+    const changed = properties.changeAll({
+      email: 'a@b.c',
+      plan: 'pro',
+      address: [{ street: 'Main', city: 'Wien' }, 'none'],
+      'address.street': 'Main',
+      'email.work': 'a@b.c',
+      'email2.work': 'x',
+      ip: { last: '203.0.113.77', all: ['203.0.113.77', 'x'], note: 'x' },
+    });
     expect(changed).toEqual({
       plan: 'pro',
       address: [{ city: 'Wien' }, 'none'],
+      'email2.work': 'x',
       ip: { last: '203.0.113.0/24', all: ['203.0.113.0/24'] },
     });
   });
+
+  test.each([
+    ['{"street":"Main","city":"Wien","since":1.50}', { city: 'Wien', since: markNumber('1.50') }],
+    [' [{"street":"Main"},"none"]', [{}, 'none']],
+    ['{"street":"Main"', undefined],
+    ["{'street': 'Main'}", undefined],
+    ['Main', 'Main'],
+  ])(
+    'an object that comes as the text %s is one, and one that cannot be read is left out',
+    (text, stored) => {
+      expect(properties.change('address', text)).toEqual(stored);
+    },
+  );
 });
