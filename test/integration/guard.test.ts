@@ -14,6 +14,7 @@ import { readRunItems } from '../../src/postgres/stores/schedule-runs.ts';
 import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
 import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
+import { amendManually } from '../support/amend-file.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
 import {
@@ -211,6 +212,22 @@ describe('a schedule with guard=usual', () => {
     for (const more of [{ plan: true }, { dryRun: true }])
       expect(await runManually(await night(10, more))).toMatchObject({ status: 'completed' });
     expect(await runManually(await night(11))).toMatchObject({ status: 'held' });
+  });
+
+  // proves: guard-usual
+  test('takes mends for no past, which hold a few records only', async () => {
+    const { environmentId } = await tenant();
+    const night = async (rows: number) => {
+      const more = { filename: 'mended', format: 'csv', guard: 'usual' } as const;
+      return runManually(await startManually(t.system, environmentId, users(rows, { refused: 1 }), more));
+    };
+    for (const rows of [100, 101, 102]) {
+      const { jobId } = await night(rows);
+      const content = 'sluice_row,user_id,plan\n1,mended,pro\n';
+      const mend = await amendManually(t.system, environmentId, jobId, content);
+      expect(await runManually(mend)).toMatchObject({ status: 'completed', filename: 'mended' });
+    }
+    expect(await night(11)).toMatchObject({ status: 'held' });
   });
 
   test('takes loads that are undone, of other files or of other schedules for no past', async () => {

@@ -376,12 +376,33 @@ test('a dry run says who would go, and nobody goes', async () => {
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
-test('a cancelled mirror goes on with the profiles that are left', async () => {
+// proves: mirror
+test('a mirror that fails removes nobody, even if it may despite rejects', async () => {
+  await load(csv(['u0', 'u1']));
+  const source = { mirror: 'remove', maxRemoved: '100%', mirrorDespiteRejects: true };
+  const failed = await load('user_id,plan\n,pro\n,pro\n', { source });
+  expect(failed).toMatchObject({ status: 'failed', failure: { code: 'all_records_refused' } });
+  expect(await ids()).toEqual(['u0', 'u1']);
+});
+
+test('a profile that a record removes is not missing as well', async () => {
+  await load(csv(['u0', 'u1', 'u2']));
+  const source = { mirror: 'remove', maxRemoved: '100%', removals: true };
+  const file = 'user_id,plan,removed\nu0,pro,\nu1,,true\n';
+  const planned = await load(file, { source, plan: true });
+  expect(outcome(planned)).toMatchObject({ missing: 1 });
+  expect(planned.plan?.summary.profiles.users).toMatchObject({ removed: 2 });
+  expect(outcome(await load(file, { source }))).toMatchObject({ missing: 1, done: 1 });
+  expect(await ids()).toEqual(['u0']);
+});
+
+/** A mirror that was cancelled when it had removed some; one of those is back. */
+async function cancelledHalfway(): Promise<string> {
   await load(csv(many(MIRROR_SLICE_PROFILES + 10)));
   const running = await startManually(t.system, environmentId, csv(['u0']), mirror);
   await running.chunk(0);
   await sql`
-    create function sluice.stop_any() returns trigger language plpgsql as $$
+    create or replace function sluice.stop_any() returns trigger language plpgsql as $$
     begin
       raise exception 'stopped' using errcode = '08006';
     end $$`.execute(t.system.db);
@@ -392,8 +413,22 @@ test('a cancelled mirror goes on with the profiles that are left', async () => {
   await sql`drop trigger stop_any on sluice.users`.execute(t.system.db);
   await cancelLoad(withoutQueue(t.system), environmentId, running.jobId);
   await identify(environmentId, ['u1'], { single: 1 });
-  await retryLoad(withoutQueue(t.system), environmentId, running.jobId);
-  const done = await runJob(t.system, environmentId, running.jobId);
-  expect(done.status).toBe('completed');
+  return running.jobId;
+}
+
+test('a cancelled mirror goes on with the profiles that are left', async () => {
+  const jobId = await cancelledHalfway();
+  await retryLoad(withoutQueue(t.system), environmentId, jobId);
+  expect((await runJob(t.system, environmentId, jobId)).status).toBe('completed');
   expect(await ids()).toEqual(['u0', 'u1']);
+});
+
+// proves: mirror
+test('a cancelled mirror removes no more once a file that came later was loaded', async () => {
+  const jobId = await cancelledHalfway();
+  const left = await ids();
+  await load(csv(['u999']));
+  await retryLoad(withoutQueue(t.system), environmentId, jobId);
+  expect((await runJob(t.system, environmentId, jobId)).status).toBe('completed');
+  expect(await ids()).toEqual(left);
 });

@@ -110,6 +110,23 @@ test('a held load of another environment, and one that is not held, cannot be re
   expect(await refusalOf(server, path, { method: 'POST' })).toEqual([409, ['job_not_held']]);
 });
 
+// proves: guard-usual
+test('bulk arrays of companies are not compared with those of users', async () => {
+  const send = async (entity: 'users' | 'companies', count: number) => {
+    const id = entity === 'users' ? 'user_id' : 'company_id';
+    const rows = Array.from({ length: count }, (_, row) => ({ [id]: `${entity}-${count}-${row}` }));
+    const { body } = await server.json<JobRecord>(`/v1/${entity}/bulk_identify?guard=usual`, {
+      method: 'POST',
+      json: { [entity]: rows },
+    });
+    await waitFor('the load to end', async () => /completed|held/.test((await detail(body.job_id)).status));
+    return (await detail(body.job_id)).status;
+  };
+  for (const count of [101, 102, 103]) expect(await send('users', count)).toBe('completed');
+  expect(await send('companies', 3)).toBe('completed');
+  expect(await send('users', 3)).toBe('held');
+});
+
 test.each(['often', 'rows=9..1', 'columns='])('guard=%s is refused', async (guard) => {
   const path = `/v1/imports?guard=${encodeURIComponent(guard)}`;
   const options = { method: 'POST', body: 'user_id\nu\n', headers: csv };
