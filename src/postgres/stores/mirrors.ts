@@ -7,7 +7,6 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
-import { patchTypes } from '../../domain/load.ts';
 import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -104,7 +103,6 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
     select from loads l
     where l.environment_id = ${environmentId} and l.load_id <> ${loadId} and l.file_at > ${fileAt}::timestamptz
       and l.entity in (${entity}, 'auto') and l.rows_unchanged > 0 and not l.dry_run
-      and l.type <> all (${patchTypes}::text[])
   )`;
 
 /**
