@@ -39,7 +39,7 @@ export async function readMirror(db: Database, loadId: number) {
     .select([instantText(sql`file_at`).as('fileAt'), isLogged(sql.ref('file_cursor')).as('isLogged')])
     .select(
       sql<boolean>`exists (
-        select from load_rejects r where r.load_id = loads.load_id and r.error_code <> 'suppressed'
+        select 1 from load_rejects r where r.load_id = loads.load_id and r.error_code <> 'suppressed'
       )`.as('isDoubtful'),
     )
     .where('load_id', '=', loadId)
@@ -100,7 +100,7 @@ function isOlder({
 /** Files that came later have been loaded. Which of the profiles that they left unchanged they hold is not known any more. */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
-    select from loads l
+    select 1 from loads l
     where l.environment_id = ${environmentId} and l.load_id <> ${loadId} and l.file_at > ${fileAt}::timestamptz
       and l.entity in (${entity}, 'auto') and l.rows_unchanged > 0 and not l.dry_run
   )`;
