@@ -20,6 +20,7 @@ import { writeExport } from '../src/export/write/write-export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
+import { everything } from '../src/retention/archive-events.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
 
 const { values: flags } = parseArgs({
@@ -127,19 +128,7 @@ async function exportOnce(environmentId: number, format: ExportFormat, what: str
       onProgress: () => undefined,
       onSnapshot: () => undefined,
       request: {
-        ...{
-          from: null,
-          to: null,
-          since: null,
-          includeRemoved: false,
-          distinctIds: false,
-          layout: 'datasets',
-          datasets: ['events'],
-          eventKinds: [],
-          eventNames: [],
-          userIds: [],
-        },
-        ...{ companyIds: [], segmentId: null, exclusions: [], format, escapeFormulas: true },
+        ...{ ...everything, format, escapeFormulas: true },
         compression: exportFormatFacts[format].isPackedInside ? 'none' : 'gzip',
       },
     }),

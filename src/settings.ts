@@ -13,7 +13,7 @@ import {
 } from './domain/limits.ts';
 import { isMailAddress } from './domain/notification.ts';
 import { choice, rule } from './operator-file/schema.ts';
-import { type PersonalKeys, readPersonalKeys } from './personal/keys.ts';
+import { type PersonalKeys, readPersonalKeys } from './personal-keys.ts';
 
 /*
  * The kinds of settings say how the text of each becomes a value, and which schema the value must fit. Only the table below uses

@@ -46,7 +46,7 @@ export interface ExportRequest {
   readonly decrypt?: boolean;
 }
 
-/** What decides which columns the rows of a dataset have. */
+/** The parts of a request that decide which columns the rows of a dataset have. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved' | 'distinctIds'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;

@@ -27,7 +27,7 @@ export const MAX_CHECKED_RECORDS = 1_000_000;
 export const RULES_KNOWN_MS = 1_000;
 /** Properties that the rules of one entity list. */
 export const MAX_RULED_PROPERTIES = 500;
-/** Of a pattern in a rule. */
+/** Characters of a pattern in a rule. */
 export const MAX_PATTERN_CHARS = 500;
 /** States of the automaton that a pattern becomes; counted repetitions are written out. */
 export const MAX_PATTERN_STATES = 2_000;

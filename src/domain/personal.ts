@@ -1,6 +1,6 @@
 import type { PersonalAction } from './rules.ts';
 
-/** What values look like that are probably personal, and what most people do with them. */
+/** Kinds of values that are probably personal, and what most people do with each. */
 export const hintedActions = {
   email: 'hash',
   phone: 'hash',

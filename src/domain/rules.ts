@@ -71,7 +71,7 @@ function personalOf(document: RulesDocument): PersonalAction[] {
 /** A rule that a record broke and that did not refuse it. */
 export interface Finding {
   readonly entity: PropertyEntity;
-  /** Null if the name of the event broke the rule. */
+  /** The property; null if the name of the event broke the rule. */
   readonly property: string | null;
   readonly rule: string;
   readonly otherwise: Remedy;

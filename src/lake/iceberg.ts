@@ -5,14 +5,7 @@
 import { createHash } from 'node:crypto';
 import avro, { type Schema } from 'avsc';
 import { type Column, columnsOf } from '../export/write/page.ts';
-
-/** The statistics of a column in one file; bounds in Iceberg's encoding, as base64. */
-export interface ColumnStatistics {
-  readonly bytes: number;
-  readonly nulls: number;
-  readonly lower?: string;
-  readonly upper?: string;
-}
+import type { ColumnStatistics, Manifest } from '../postgres/stores/lake.ts';
 
 export interface DataEntry {
   /** The address of the file. */
@@ -22,15 +15,9 @@ export interface DataEntry {
   readonly statistics: Readonly<Record<string, ColumnStatistics>>;
 }
 
-export interface ManifestEntry {
+/** A manifest by its address. */
+export interface ManifestEntry extends Manifest {
   readonly path: string;
-  readonly bytes: number;
-  /** The first version of the table that names it. */
-  readonly version: number;
-  /** YYYY-MM-DD */
-  readonly month: string;
-  readonly files: number;
-  readonly rows: number;
 }
 
 /** The columns of the events' Parquet files; the id of a field is its place, from 1. */

@@ -1,8 +1,7 @@
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import type { DataFile } from '../postgres/stores/lake.ts';
-import type { ColumnStatistics } from './iceberg.ts';
+import type { ColumnStatistics, DataFile } from '../postgres/stores/lake.ts';
 
 /*
  * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a

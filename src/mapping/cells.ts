@@ -172,7 +172,7 @@ export class RecordCells {
   entity: Entity | null = null;
   /** Since when it holds, as `Instant` writes it, where that is not in the field. */
   since: string | null = null;
-  /** What the address of the page of an event says; null: the record gives none. */
+  /** The properties that the address of an event's page gives; null: the record has no address. */
   page: Record<string, unknown> | null = null;
   /** The findings of the rules that it broke; null: they have not seen it. */
   findings: readonly Finding[] | null = null;

@@ -1,8 +1,8 @@
 import { inputError, TransientError } from '../domain/errors.ts';
 import { hasPersonalRules, needsPersonalKeys, type RulesDocument } from '../domain/rules.ts';
+import { environmentKeys, type PersonalKeys } from '../personal-keys.ts';
 import type { Database } from '../postgres/database.ts';
 import { readRecordKey } from '../postgres/stores/environments.ts';
-import { environmentKeys, type PersonalKeys } from './keys.ts';
 import { hiddenValues, PersonalValues } from './values.ts';
 
 export const noKeys =

@@ -1,7 +1,12 @@
+/*
+ * Personal data at the door: properties that an environment's rules call personal are dropped, hashed, truncated or encrypted
+ * before anything of their record is stored. `src/personal-keys.ts` reads the keys, `values.ts` changes single values,
+ * `properties.ts` whole records. Promises: the clear value reaches no table; without a key nothing is stored in its place.
+ */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import type { PersonalAction } from '../domain/rules.ts';
 import { isObject, markedNumber, writeJson } from '../mapping/json-text.ts';
-import type { EnvironmentKeys } from './keys.ts';
+import type { EnvironmentKeys } from '../personal-keys.ts';
 import { truncate } from './truncate.ts';
 
 const NONCE_BYTES = 12;

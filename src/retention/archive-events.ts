@@ -36,7 +36,7 @@ export interface RetentionContext {
 }
 
 /** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
-const everything: ExportRequest = {
+export const everything: ExportRequest = {
   from: null,
   to: null,
   since: null,

@@ -15,7 +15,7 @@ import { PersonalProperties } from '../personal/properties.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import { CompanyReferences, RuledProperty } from './ruled-property.ts';
 
-/** What the records of an environment pass before they are stored. Null: nothing is ruled. */
+/** The rules that records of an environment pass before they are stored; null: nothing of the entity is ruled. */
 export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
   /** Some values are personal. */
   readonly isPersonal: boolean;

@@ -6,7 +6,7 @@ import { idProblem } from '../../validation.ts';
 import { isObject, type JsonObject, numberText, parseJsonText } from '../json-text.ts';
 
 /*
- * What the presets share: the shape of what they return, changes of profiles, and which group of several is the company, and links of ids.
+ * The presets share this: the shape of what they return, changes of profiles, the choice of the group that is the company, and links of ids.
  */
 
 /** A record of another product as records of ours. */

@@ -2,7 +2,6 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
-import type { ColumnStatistics, ManifestEntry } from '../../lake/iceberg.ts';
 import { type Database, inTransaction } from '../database.ts';
 import { lockEventStore } from './retention.ts';
 
@@ -11,9 +10,9 @@ export interface LakeTable {
   readonly environmentId: number;
   /** UUID */
   readonly folder: string;
-  /** Of the file store, as the metadata has it; null: there is none yet. */
+  /** The address of the file store, as the metadata has it; null: there is no metadata yet. */
   readonly location: string | null;
-  /** Of the snapshot; 0: there is none yet. */
+  /** The number of the snapshot; 0: there is none yet. */
   readonly version: number;
 }
 
@@ -82,6 +81,14 @@ export async function recordFile(
   await sql`
     insert into lake_files (environment_id, kind, month, retirement_id, file_ref)
     values (${environmentId}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
+}
+
+/** The statistics of a column in one file; bounds in Iceberg's encoding, as base64. */
+export interface ColumnStatistics {
+  readonly bytes: number;
+  readonly nulls: number;
+  readonly lower?: string;
+  readonly upper?: string;
 }
 
 /** Parquet file of events. */
@@ -221,11 +228,21 @@ export async function listMonths(db: Database, environmentId: number): Promise<s
   return rows.map(({ month }) => month);
 }
 
+export interface Manifest {
+  readonly bytes: number;
+  /** The first version of the table that names it. */
+  readonly version: number;
+  /** YYYY-MM-DD */
+  readonly month: string;
+  readonly files: number;
+  readonly rows: number;
+}
+
 export async function listManifests(
   db: Database,
   environmentId: number,
-): Promise<(Omit<ManifestEntry, 'path'> & { readonly ref: FileRef })[]> {
-  const { rows } = await sql<Omit<ManifestEntry, 'path'> & { readonly ref: FileRef }>`
+): Promise<(Manifest & { readonly ref: FileRef })[]> {
+  const { rows } = await sql<Manifest & { readonly ref: FileRef }>`
     select file_ref as ref, byte_count as bytes, version, month::text, file_count as files, row_count as rows
     from lake_files
     where environment_id = ${environmentId} and kind = 'manifest' and state = 'stored'

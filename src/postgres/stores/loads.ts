@@ -336,7 +336,7 @@ export const queuedAgain = {
   lane_position: sql<number>`nextval('sluice.lane_positions')`,
 } as const;
 
-/** What a limit refused is loaded, unless the volume guard has yet to look at it. */
+/** The mode of a load that its limit had refused: it is loaded, unless the volume guard has yet to look at it. */
 const accepted = sql`case when guard is null then 'load' else 'validate' end`;
 
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;

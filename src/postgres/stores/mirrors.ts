@@ -16,7 +16,7 @@ import { knowsAliases } from './aliases.ts';
 import { isLogged } from './amendments.ts';
 import { isKey } from './change-log.ts';
 
-/** What decides which profiles `p` of the environment a mirror may touch. */
+/** The facts that decide which profiles `p` of the environment a mirror may touch. */
 export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;

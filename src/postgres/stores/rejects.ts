@@ -73,7 +73,7 @@ function* copyText(
   }
 }
 
-/** Of sealed records, the messages of those that would quote the record. */
+/** Messages of sealed records that would otherwise quote the record. */
 const unquoted: { readonly [Code in RejectCode]?: string } = {
   invalid_json: 'not valid JSON',
   unknown_event_type: 'the record is of no kind that this job takes',

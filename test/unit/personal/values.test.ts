@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { personalActions } from '../../../src/domain/rules.ts';
 import { markNumber } from '../../../src/mapping/json-text.ts';
-import { environmentKeys, readPersonalKeys } from '../../../src/personal/keys.ts';
 import { PersonalProperties } from '../../../src/personal/properties.ts';
 import { truncate } from '../../../src/personal/truncate.ts';
 import { PersonalValues } from '../../../src/personal/values.ts';
+import { environmentKeys, readPersonalKeys } from '../../../src/personal-keys.ts';
 
 const key = (byte: number) => Buffer.alloc(32, byte).toString('base64');
 const valuesOf = (text: string, secret = 'environment one') =>

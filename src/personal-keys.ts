@@ -1,8 +1,3 @@
-/*
- * Personal data at the door: properties that an environment's rules call personal are dropped, hashed, truncated or encrypted
- * before anything of their record is stored. `keys.ts` reads the keys, `values.ts` changes single values, `properties.ts` whole
- * records. Promises: the clear value reaches no table; without a key nothing is stored in its place.
- */
 import { hkdfSync } from 'node:crypto';
 
 /** The keys of the installation, by id. The first encrypts; the last makes the hashes, which must not change when a key is added. */
