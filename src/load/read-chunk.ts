@@ -145,9 +145,12 @@ export function createChunkReader(
       // What counts the records must see them once.
       const isCounted = scope.counter != null && rows.stage?.references != null;
       await map(chunk, bytes, isCounted ? { ...scope, counter: null } : scope);
-      const keptOut = await findSuppressed?.(rows.userIds());
-      const own =
-        keptOut !== undefined && keptOut.size > 0 ? { ...scope, suppressed: rows.recordsOf(keptOut) } : scope;
+      let own: MapScope = scope;
+      if (findSuppressed != null) {
+        const refused = chunk.oversized ? noRefused : usersOfRefused(rows, chunk, parser);
+        const keptOut = await findSuppressed(rows.userIds(refused.values()));
+        if (keptOut.size > 0) own = { ...scope, suppressed: rows.recordsOf(keptOut, refused) };
+      }
       if (own !== scope) await map(chunk, bytes, own);
       if (rows.records.count !== chunk.rowCount) {
         throw new Fault(
@@ -184,6 +187,24 @@ function createParser(source: LoadSource, rows: Rows): CsvRows | CsvPresetRows |
   if (header === null) return new NdjsonRows({ ...source, map }, rows);
   if (preset !== null) return new CsvPresetRows(header, { ...source, map }, rows);
   return new CsvRows(header, planFile(header, map, entity), rows, removals);
+}
+
+type Parser = ReturnType<typeof createParser>;
+
+const noRefused: ReadonlyMap<number, string> = new Map();
+
+/** Returns the users whom refused records name: of those who are kept out no text is kept, whatever is wrong with the record. */
+function usersOfRefused(
+  { rejects }: Rows,
+  { firstRow }: ChunkRange,
+  parser: Parser,
+): ReadonlyMap<number, string> {
+  const users = new Map<number, string>();
+  for (const { row } of rejects) {
+    const id = parser.userOf(row - firstRow);
+    if (id !== null) users.set(row - firstRow, id);
+  }
+  return users;
 }
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {

@@ -42,12 +42,23 @@ export class CsvPresetRows {
   }
 
   #readRecord(record: number): Reason | null {
-    const { cells } = this.#chunk;
     const unread = this.#chunk.find(record);
     if (unread !== null) return unread;
-    if (this.#repeatedHeader.isIn(cells)) return repeatedHeader;
+    if (this.#repeatedHeader.isIn(this.#chunk.cells)) return repeatedHeader;
     const problem = this.#chunk.undoDefused() ?? this.#chunk.findCellProblem(record, []);
-    if (problem !== null) return problem;
+    return problem ?? this.#records.parse(this.#toJson(), record);
+  }
+
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(record: number): string | null {
+    if (this.#chunk.count(record) < this.#paths.length) return null;
+    this.#chunk.undoDefused();
+    return this.#records.userOf(this.#toJson());
+  }
+
+  /** Returns the record found last as JSON. */
+  #toJson(): string {
+    const { cells } = this.#chunk;
     const members = new Map<string, string[]>([['', []]]);
     for (const [column, [within, name]] of this.#paths.entries()) {
       if (cells.isEmpty(column) || isRejectColumn(name)) continue;
@@ -60,7 +71,7 @@ export class CsvPresetRows {
     }
     const { '': own = [], ...objects } = Object.fromEntries(members);
     for (const [name, inner] of Object.entries(objects)) own.push(`"${name}":{${inner.join(',')}}`);
-    return this.#records.parse(`{${own.join(',')}}`, record);
+    return `{${own.join(',')}}`;
   }
 }
 

@@ -14,7 +14,7 @@ import { JsonMembers } from './json-members.ts';
 import { JsonRecords } from './json-records.ts';
 import { fromByteString, isObject, parseJsonText, toByteString } from './json-text.ts';
 import { KnownName } from './known-names.ts';
-import { readAliases } from './presets/record.ts';
+import { idOf, readAliases } from './presets/record.ts';
 import {
   invalidEscape,
   malformed,
@@ -111,6 +111,13 @@ export class CsvRows {
       rejects.push(locateReject(reject, this.#plan.roles, this.#header.columns));
     }
     this.#writer.finishCsv(this.#record.own);
+  }
+
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(record: number): string | null {
+    if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
+    this.#chunk.undoDefused();
+    return idOf(this.#textOf(this.#idIndex));
   }
 
   /** Notes the types of a record that is passed over, as if it were read. */

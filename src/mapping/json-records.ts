@@ -15,7 +15,7 @@ import {
   parseJsonText,
   withoutTexts,
 } from './json-text.ts';
-import { type PresetProfile, readAliases, readLinks } from './presets/record.ts';
+import { givenId, idOf, objectOf, type PresetProfile, readAliases, readLinks } from './presets/record.ts';
 import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
@@ -118,6 +118,18 @@ export class JsonRecords {
     if (refusal === null) this.#rows.links.push(...this.#links);
     if (refusal === null && this.#user !== null) this.#noteUser(this.#user, record);
     return refusal;
+  }
+
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(text: string): string | null {
+    const { entity, preset = null, companyFrom = null } = this.#rules;
+    if (entity === 'companies') return null;
+    const parsed = parseJsonText(text);
+    const object = 'code' in parsed ? null : withoutTexts(parsed, presetTexts).value;
+    if (!isObject(object)) return null;
+    const own = preset === null ? this.#renamed(object) : readPreset[preset](object, companyFrom)?.record;
+    const given = own ?? { ...object, ...objectOf(object['properties']) };
+    return idOf(own ? own['user_id'] : givenId(...userNames.map((name) => given[name])));
   }
 
   #noteUser(user: JsonObject, record: number): void {
@@ -247,6 +259,9 @@ export class JsonRecords {
     return 'code' in instant ? null : instant;
   }
 }
+
+/** Names of the user in records of other products. */
+const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
 /** The company of a record, whose id it now has in `company_id`. */
 interface Taken {

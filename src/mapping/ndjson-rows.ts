@@ -51,6 +51,12 @@ export class NdjsonRows {
     }
   }
 
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(record: number): string | null {
+    const { bytes, records } = this.#rows;
+    return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
+  }
+
   #readLine(
     bytes: Buffer,
     start: number,

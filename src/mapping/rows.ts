@@ -11,7 +11,7 @@ import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-rules.ts';
 import { EventUsers } from './event-users.ts';
-import { fromByteString, unescapeCopy } from './json-text.ts';
+import { escapeCopy, fromByteString, toByteString, unescapeCopy } from './json-text.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -115,9 +115,16 @@ export class Rows {
     return keptOut;
   }
 
-  /** Returns the records of these users, with the kinds that they name, as `reset` takes them. Call it before `complete`. */
-  recordsOf(ids: ReadonlySet<string>): ReadonlyMap<number, RecordKind | null> {
+  /**
+   * Returns the records of these users, with the kinds that they name, as `reset` takes them; `refused` are the users of those that are no
+   * rows. Call it before `complete`.
+   */
+  recordsOf(
+    ids: ReadonlySet<string>,
+    refused: ReadonlyMap<number, string>,
+  ): ReadonlyMap<number, RecordKind | null> {
     const found = new Map<number, RecordKind | null>();
+    for (const [record, id] of refused) if (ids.has(id)) found.set(record, this.kinds.of(record));
     const look = (line: Buffer, start: number, record: number): void => {
       const id = unescapeCopy(line.toString('latin1', start, line.indexOf(TAB, start)));
       if (ids.has(fromByteString(id))) found.set(record, this.kinds.of(record));
@@ -168,9 +175,10 @@ export class Rows {
     return reason;
   }
 
-  /** The ids of users whom rows name, as a text[]. */
-  userIds(): Buffer {
+  /** The ids of users whom rows name, and of others, as a text[]. */
+  userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
+    for (const id of others) ids.add(escapeCopy(toByteString(id)));
     for (const key of this.dated.users.keys()) ids.add(key);
     for (const user of this.events.users()) ids.add(user);
     return textArray(Array.from(ids, unescapeCopy));

@@ -7,6 +7,7 @@ import { inTransaction } from '../../src/postgres/database.ts';
 import { knowsAliases } from '../../src/postgres/stores/aliases.ts';
 import type { Deletion } from '../../src/postgres/stores/deletions.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { findSuppressed, liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
 import { acceptDeletion, readStored } from '../support/deletions.ts';
 import {
@@ -76,6 +77,8 @@ const sendBatch = (records: readonly ReadRecord[]) =>
   );
 const suppressed = { problems: [{ code: 'suppressed' }] };
 
+const ruled = { users: { properties: { plan: { enum: ['free'], otherwise: 'refuse' } } } } as const;
+
 describe('records of a person who is kept out', () => {
   // proves: suppressed
   test.each([
@@ -110,6 +113,58 @@ describe('records of a person who is kept out', () => {
       expect(await stored()).toMatchObject({ users: ['u1', 'u2'], events: [], eventIds: [] });
     }
   });
+
+  // proves: suppressed
+  test.each([
+    [
+      'a bad time',
+      'user_id,inserted_at,event_type\ngone,never,identify_user\nu1,never,identify_user\n',
+      { entity: 'auto' },
+    ],
+    ['a cell too few', 'user_id,plan,city\ngone,secret\nu1,pro\n', {}],
+    ['an id in quotes', 'user_id,plan,city\n"gone",secret\nu1,pro\n', {}],
+    ['a rule', 'user_id,plan\ngone,secret\nu1,pro\n', { rules: ruled }],
+    [
+      'a rule, by JSON',
+      '{"user_id":"gone","plan":"secret"}\n{"user_id":"u1","plan":"pro"}\n',
+      { rules: ruled },
+    ],
+    ['metadata that is none', '{"user_id":"gone","metadata":7}\n{"user_id":"u1","metadata":7}\n', {}],
+    [
+      'a key that the map renames',
+      '{"uid":"gone","metadata":7}\n{"uid":"u1","metadata":7}\n',
+      { map: { uid: 'user_id' } },
+    ],
+    [
+      'a time in a record of another product',
+      '{"type":"track","userId":"gone","event":"e","timestamp":"x"}\n{"type":"track","userId":"u1","event":"e","timestamp":"x"}\n',
+      { entity: 'auto', preset: 'segment' },
+    ],
+    [
+      'its kind in a record of another product',
+      '{"type":"x","userId":"gone","event":"e"}\n{"type":"x","userId":"u1","event":"e"}\n',
+      { entity: 'auto', preset: 'segment' },
+    ],
+    [
+      'a time in a CSV of another product',
+      'event,time,distinct_id,$insert_id\ne,x,gone,1\ne,x,u1,2\n',
+      { entity: 'auto', preset: 'mixpanel' },
+    ],
+  ] as const)(
+    'are refused as theirs and without text, whatever else is wrong: %s',
+    async (_, content, options) => {
+      await keepOut('gone');
+      const { rules, ...others } = { rules: null, ...options };
+      if (rules !== null) await applyRules(t.system.db, environmentId, rules, null);
+      const done = await load(content, others);
+      const rejects = await rejectsOf(done);
+      expect(rejects).toMatchObject([{ row: 1, code: 'suppressed', raw: '' }, { row: 2 }]);
+      expect(rejects[1]).toMatchObject({
+        code: expect.not.stringMatching('suppressed'),
+        raw: expect.stringMatching('u1'),
+      });
+    },
+  );
 
   // proves: suppressed
   test('are refused alone among those that arrive with them, in single requests and batches', async () => {

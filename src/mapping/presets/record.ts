@@ -143,7 +143,8 @@ export function readAliases(value: unknown, userId: unknown, column: string): re
   return { code: 'invalid_id', message: `${column} must be another id of the user`, column };
 }
 
-function idOf(value: unknown): string | null {
+/** Returns the text of an id, or null if the value can be none. */
+export function idOf(value: unknown): string | null {
   const id = numberText(value) ?? value;
   return typeof id === 'string' && idProblem(id) === null ? id : null;
 }
