@@ -109,6 +109,8 @@ export const suppressionCount = component(
   object({ count: count('Number of IDs whose records are refused.', 12) }, 'IDs that are kept out.'),
 );
 
+export type SuppressionCount = Static<typeof suppressionCount.schema>;
+
 export const liftedSuppressions = component(
   'LiftedSuppressions',
   object(

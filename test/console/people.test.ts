@@ -1,4 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
+import { scopes } from '../../src/domain/scope.ts';
+import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
 
@@ -148,6 +150,27 @@ test('a person is deleted after the number of its events was said, which the ser
   await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
   await page.goto(stage.address('/people/u5'));
   await page.getByText('There is no profile of this id').waitFor();
+  expect(await page.getByText('Kept out').count()).toBe(0);
+});
+
+test('a person of whom nothing is stored is kept out by a deletion that says so, and let in again', async () => {
+  const page = await stage.open('/people/u9');
+  await page.getByRole('button', { name: 'Delete …' }).click();
+  await page.getByText('Nothing of it is stored any more.').waitFor();
+  expect(await page.getByRole('button', { name: 'Delete this user' }).isDisabled()).toBe(true);
+  await page.getByLabel(/Keep this person out/).check();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Delete this user, and keep them out' }).click();
+  await page.waitForURL(/\/jobs\//);
+  await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
+  const record = { user_id: 'u9' };
+  expect(await stage.post('/v1/identify', record)).toMatchObject({ errors: [{ error_code: 'suppressed' }] });
+  await page.goto(stage.address('/people/u9'));
+  await page.getByText('Records of this id are refused').waitFor();
+  await page.getByRole('button', { name: 'Let in again …' }).click();
+  await page.getByRole('button', { name: 'Let them in again' }).click();
+  await page.getByText('Records of this id are refused').waitFor({ state: 'detached' });
+  expect((await stage.post('/v1/identify', record)) ?? null).toBeNull();
 });
 
 test('the rules are shown, applied, and refused with the line at fault', async () => {
@@ -233,6 +256,20 @@ test('an export continues at an earlier one, with what was removed if that is wa
   await page.getByText('"distinct_ids":true').waitFor();
   await page.getByText(/"distinct_ids": ?\[/).waitFor();
   await page.getByText(/"plan": ?"pro"/).waitFor();
+});
+
+test('an export in clear is offered to keys with the scope personal alone', async () => {
+  const { system, environment } = stage.t;
+  const asked = { label: 'personal', scopes: [...scopes, 'personal'] } as const;
+  const { key } = await createApiKey(system.db, environment.environmentId, asked);
+  const page = await stage.open('/export', { key });
+  await page.getByLabel('Decrypt personal values').check();
+  await page.getByText('"decrypt":true').waitFor();
+  await page.getByRole('radio', { name: 'Command line' }).check();
+  await page.getByText('--decrypt').waitFor();
+  const other = await stage.open('/export');
+  await other.getByRole('radio', { name: 'CSV' }).waitFor();
+  expect(await other.getByLabel('Decrypt personal values').count()).toBe(0);
 });
 
 test('every segment can be reached and chosen, however many there are', async () => {

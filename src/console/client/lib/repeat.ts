@@ -65,7 +65,7 @@ function schedule(
 export const exportFields = [
   ...(['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
   ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout'] as const),
-  ...(['formulas', 'distinct_ids', 'emails'] as const),
+  ...(['formulas', 'distinct_ids', 'decrypt', 'emails'] as const),
 ];
 
 /** The value of each field; '' for what is not given. */
@@ -103,6 +103,7 @@ export function bodyOf(wish: ExportWish): Body {
     ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
     ...(wish.distinct_ids === 'yes' && wish.layout !== 'stream' && { distinct_ids: true }),
     ...(wish.formulas === 'keep' && { escape_formulas: false }),
+    ...(wish.decrypt === 'yes' && { decrypt: true }),
   };
 }
 
@@ -129,21 +130,26 @@ const exportFlags: Readonly<Record<string, string>> = {
   },
 };
 
+const exportSwitches = [
+  ['include_removed', true, '--include-removed'],
+  ['distinct_ids', true, '--distinct-ids'],
+  ['escape_formulas', false, '--no-escape-formulas'],
+  ['decrypt', true, '--decrypt'],
+] as const;
+
 export function exportForms(body: Body, zone: string): readonly Form[] {
   const { from: _from, to: _to, since = null, exclusions = '', ...rest } = body;
   const flags = Object.entries(exportFlags).flatMap(([field, flag]) =>
     [body[field] ?? []].flat().map((value) => `${flag} ${shellWord(String(value))}`),
   );
   const left = listOf(String(exclusions)).map((term) => `--exclude ${shellWord(term)}`);
-  const removed = body['include_removed'] === true ? ['--include-removed'] : [];
-  const ids = body['distinct_ids'] === true ? ['--distinct-ids'] : [];
-  const formulas = body['escape_formulas'] === false ? ['--no-escape-formulas'] : [];
+  const switched = exportSwitches.flatMap(([field, value, flag]) => (body[field] === value ? [flag] : []));
   const url = shellWord(publicUrl('/api/v1/analytics/exports'));
   const range = since === null ? 'yesterday' : 'since_last_success';
   const values = { range, ...rest, ...(exclusions !== '' && { exclusions }) };
   return formsOf(
     ['-H "Content-Type: application/json"', url, `-d ${shellWord(JSON.stringify(body))}`],
-    ['sluice export --out export', ...flags, ...left, ...removed, ...ids, ...formulas],
+    ['sluice export --out export', ...flags, ...left, ...switched],
     schedule('my-export', zone, 'export', values),
     'its range, such as yesterday or since_last_success',
   );

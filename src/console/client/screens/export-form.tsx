@@ -2,10 +2,19 @@ import type { VNode } from 'preact';
 import { useId } from 'preact/hooks';
 import type { ExportItem } from '../../../api/export.ts';
 import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
-import { useApi, useApiPage, useData } from '../lib/api.ts';
+import { mayUse, useApi, useApiPage, useData } from '../lib/api.ts';
 import { formatCount, formatTime, plural, timeZone, visibleText } from '../lib/format.ts';
 import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
-import { Checks, Choices, Field, InputField, type Options, Select, useTyped } from '../ui/controls.tsx';
+import {
+  Check,
+  Checks,
+  Choices,
+  Field,
+  InputField,
+  type Options,
+  Select,
+  useTyped,
+} from '../ui/controls.tsx';
 import { Problems, Section } from '../ui/page.tsx';
 import { loadSegments, words } from './profiles.tsx';
 
@@ -105,7 +114,8 @@ function Range({ wish, onChange }: Part): VNode {
 }
 
 /** Offers to continue at an earlier export. */
-function Since({ wish: { since, removed }, onChange }: Part): VNode {
+function Since(part: Part): VNode {
+  const { since } = part.wish;
   const found = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
   const earlier = found.data?.items ?? [];
   const options = earlier.flatMap(({ cursor, start_time, rows }) =>
@@ -122,19 +132,10 @@ function Since({ wish: { since, removed }, onChange }: Part): VNode {
         <Select
           value={since}
           options={[['', 'Everything'], ...options, ...(isOffered ? [] : [[since, since] as const])]}
-          onChange={(cursor) => onChange({ since: cursor })}
+          onChange={(cursor) => part.onChange({ since: cursor })}
         />
       </Field>
-      {since === '' ? null : (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={removed === 'yes'}
-            onChange={() => onChange({ removed: removed === 'yes' ? '' : 'yes' })}
-          />
-          Include what was removed
-        </label>
-      )}
+      {since === '' ? null : <Switch {...part} name="removed" label="Include what was removed" />}
     </>
   );
 }
@@ -178,6 +179,19 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
   );
 }
 
+interface SwitchProps {
+  readonly name: keyof ExportWish;
+  readonly label: string;
+  /** The value in the address of what is usual, and then switched off. */
+  readonly off?: string;
+}
+
+function Switch({ wish, onChange, name, label, off = '' }: Part & SwitchProps): VNode {
+  const isOn = off === '' ? wish[name] === 'yes' : wish[name] !== off;
+  const other = off === '' ? 'yes' : '';
+  return <Check label={label} isOn={isOn} onChange={() => onChange({ [name]: isOn ? off : other })} />;
+}
+
 const formats: Options = exportFormats.map((each) => [each, exportFormatFacts[each].label]);
 const layouts: Options = [
   ['', 'As usual'],
@@ -190,7 +204,7 @@ const compressions: Options = [
 ];
 
 function Layout(part: Part): VNode {
-  const { wish, onChange } = part;
+  const { wish } = part;
   const { isPackedInside, isForSpreadsheets } = formatOf(wish);
   return (
     <>
@@ -202,25 +216,17 @@ function Layout(part: Part): VNode {
         )}
       </div>
       {wish.layout === 'stream' ? null : (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={wish.distinct_ids === 'yes'}
-            onChange={() => onChange({ distinct_ids: wish.distinct_ids === 'yes' ? '' : 'yes' })}
-          />
-          Users with all their IDs
-        </label>
+        <Switch {...part} name="distinct_ids" label="Users with all their IDs" />
       )}
       {isForSpreadsheets ? (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={wish.formulas !== 'keep'}
-            onChange={() => onChange({ formulas: wish.formulas === 'keep' ? '' : 'keep' })}
-          />
-          Defuse cells that a spreadsheet would run as a formula
-        </label>
+        <Switch
+          {...part}
+          name="formulas"
+          label="Defuse cells that a spreadsheet would run as a formula"
+          off="keep"
+        />
       ) : null}
+      {mayUse('personal') ? <Switch {...part} name="decrypt" label="Decrypt personal values" /> : null}
     </>
   );
 }

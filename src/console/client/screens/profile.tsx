@@ -1,13 +1,14 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
 import type { UserAliasPage } from '../../../api/alias.ts';
 import type { Property, UserSegments } from '../../../api/definition.ts';
-import type { DeletionPreview } from '../../../api/deletion.ts';
+import type { DeletionPreview, SuppressionCount } from '../../../api/deletion.ts';
 import type { Provenance, StoredEvent } from '../../../api/profile.ts';
 import { api, post, screenHref, useApi, useApiPage, useData, useQuery } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
 import { jobHref, type Profile } from '../lib/jobs.ts';
+import { Check } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
 import {
   Empty,
@@ -74,6 +75,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
           ) : (
             <Loaded of={profile}>{(data) => <Stored {...who} profile={data} />}</Loaded>
           )}
+          {entity === 'users' ? <KeptOut id={id} /> : null}
           <History of={pathOf(who)} />
         </div>
         <div class="stack">
@@ -273,10 +275,45 @@ const memberColumns: readonly Column<Profile>[] = [
   ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num'],
 ];
 
+/** Says that records of a deleted person are refused, and lets them in again. */
+function KeptOut({ id }: Pick<Who, 'id'>): VNode | null {
+  const found = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
+  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
+  if (found.data === undefined || found.data.count === 0) return null;
+  return (
+    <Section
+      title="Kept out"
+      aside={
+        <ConfirmButton
+          label="Let in again …"
+          needs="delete"
+          title={`Let ${visibleText(id)} in again`}
+          sentence={() => 'Later records of this id are accepted. Deleted data does not come back.'}
+          verb={() => 'Let them in again'}
+          act={async () => {
+            await api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } });
+            found.reload();
+          }}
+        />
+      }
+    >
+      <p>The person was deleted. Records of this id are refused, whichever way they come.</p>
+    </Section>
+  );
+}
+
 function Deletion({ entity, id }: Who): VNode {
   const { route } = useLocation();
   const found = useRef<DeletionPreview | null>(null);
-  const body = { [entity]: [id] };
+  const [suppress, setSuppress] = useState(false);
+  const ids = { [entity]: [id] };
+  const keepOut = (
+    <Check
+      label="Keep this person out: refuse their records from then on"
+      isOn={suppress}
+      onChange={() => setSuppress(!suppress)}
+    />
+  );
   return (
     <ConfirmButton
       label="Delete …"
@@ -284,13 +321,16 @@ function Deletion({ entity, id }: Who): VNode {
       title={`Delete ${visibleText(id)}`}
       isDestructive
       count={async (signal) => {
-        const preview = await post<DeletionPreview>(`/v1/${entity}/deletion_preview`, body, signal);
+        const preview = await post<DeletionPreview>(`/v1/${entity}/deletion_preview`, ids, signal);
         found.current = preview;
         return preview.requested - preview.not_found;
       }}
+      mayBeNone={() => suppress}
       sentence={() => (found.current === null ? '' : consequence(entity, found.current))}
-      verb={() => `Delete this ${words[entity].one}`}
+      beside={entity === 'users' ? keepOut : null}
+      verb={() => `Delete this ${words[entity].one}${suppress ? ', and keep them out' : ''}`}
       act={async () => {
+        const body = { ...ids, ...(suppress && { suppress }) };
         const job = await api<{ readonly job_id: string }>(`/v1/${entity}`, { method: 'DELETE', body });
         route(jobHref(job.job_id));
       }}

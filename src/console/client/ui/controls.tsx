@@ -90,6 +90,21 @@ export function Choices(props: ChoiceProps & { readonly isLabelHidden?: boolean 
   );
 }
 
+interface CheckProps {
+  readonly label: ComponentChildren;
+  readonly isOn: boolean;
+  readonly onChange: () => void;
+}
+
+export function Check({ label, isOn, onChange }: CheckProps): VNode {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn} onChange={onChange} />
+      <span class="break">{label}</span>
+    </label>
+  );
+}
+
 interface ChecksProps<T extends string> {
   readonly label: string;
   readonly isLabelHidden?: boolean;
@@ -107,10 +122,7 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
     <fieldset class="checks">
       <legend class={isLabelHidden ? 'visually-hidden' : 'field-label'}>{label}</legend>
       {options.map(([value, text]) => (
-        <label key={value} class="check">
-          <input type="checkbox" checked={chosen.includes(value)} onChange={() => toggle(value)} />
-          <span class="break">{text}</span>
-        </label>
+        <Check key={value} label={text} isOn={chosen.includes(value)} onChange={() => toggle(value)} />
       ))}
     </fieldset>
   );
@@ -209,10 +221,7 @@ export function FilterChoices({ label, value, options, onChange }: ChoiceProps):
         {/* Takes the focus of a press beside a box, which would otherwise leave the filter and close it. */}
         <div class="filter-choices-list" tabIndex={-1}>
           {options.map(([option, text]) => (
-            <label key={option} class="check">
-              <input type="checkbox" checked={chosen.includes(option)} onChange={() => toggle(option)} />
-              {text}
-            </label>
+            <Check key={option} label={text} isOn={chosen.includes(option)} onChange={() => toggle(option)} />
           ))}
         </div>
       </details>

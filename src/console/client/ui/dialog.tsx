@@ -114,6 +114,8 @@ interface ConfirmProps {
   readonly count?: (signal: AbortSignal) => Promise<number>;
   /** The sentence with the number: "14 jobs will be cancelled. What they have applied stays." */
   readonly sentence: (count: number) => ComponentChildren;
+  /** Choices below the sentence. */
+  readonly beside?: ComponentChildren;
   /** The text of the button, with the number: "Cancel 14 jobs". */
   readonly verb: (count: number) => string;
   readonly isDestructive?: boolean;
@@ -126,7 +128,17 @@ interface ConfirmProps {
 
 /** Asks before something is done to many, or for good. Until the server has counted, nothing can be done. */
 function Confirm(props: ConfirmProps): VNode {
-  const { title, count = async () => 1, sentence, verb, isDestructive, mayBeNone, act, onClose } = props;
+  const {
+    title,
+    count = async () => 1,
+    sentence,
+    beside,
+    verb,
+    isDestructive,
+    mayBeNone,
+    act,
+    onClose,
+  } = props;
   const { data: number, error, reload } = useData('count', count);
   const action = useAction(() => act(number ?? 0));
   const go = async (): Promise<void> => {
@@ -149,6 +161,7 @@ function Confirm(props: ConfirmProps): VNode {
         {number === undefined && error === null ? <p class="faint">The server is counting …</p> : null}
         {number === undefined ? null : <p>{sentence(number)}</p>}
       </div>
+      {beside}
     </Dialog>
   );
 }
