@@ -42,27 +42,31 @@ create index event_retirements_open_idx on sluice.event_retirements (retirement_
 
 create table sluice.lake_tables (
   environment_id integer not null,
-  name text not null default 'events',
+  name text not null,
   folder uuid not null,
   location text,
   version bigint not null default 0,
+  revision bigint not null default 0,
   metadata_ref text,
-  previous_ref text,
   changed_at timestamptz,
   constraint lake_tables_pkey primary key (environment_id, name),
+  constraint lake_tables_name_check check (name in ('events', 'users', 'companies')),
   constraint lake_tables_folder_key unique (folder),
   constraint lake_tables_environment_fkey foreign key (environment_id) references sluice.environments
 );
 comment on table sluice.lake_tables is
-  'Iceberg tables of events that have left the database. Whoever commits to one holds its row locked.';
+  'Iceberg tables of an environment. Whoever commits to one holds its row locked.';
 comment on column sluice.lake_tables.folder is 'Its files are below lake/<folder> of the file store, and it is the table''s UUID.';
 comment on column sluice.lake_tables.location is
   'The address of the file store that the metadata names files by; if the store has moved, the next commit writes all metadata anew.';
 comment on column sluice.lake_tables.version is 'The sequence number of the snapshot.';
+comment on column sluice.lake_tables.revision is
+  'Of tables of profiles: raised by deletions. Files written from an earlier state of the database are not committed.';
 
 create table sluice.lake_files (
   file_id bigint generated always as identity,
   environment_id integer not null,
+  table_name text not null,
   kind text not null,
   month date,
   state text not null default 'writing',
@@ -75,26 +79,36 @@ create table sluice.lake_files (
   sha256 bytea,
   first_at timestamptz,
   last_at timestamptz,
+  first_key text collate "C",
   statistics jsonb,
+  filter bytea,
   created_at timestamptz not null default now(),
   constraint lake_files_pkey primary key (file_id),
   constraint lake_files_ref_key unique (file_ref),
   constraint lake_files_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint lake_files_retirement_fkey foreign key (retirement_id) references sluice.event_retirements,
+  constraint lake_files_table_name_check check (table_name in ('events', 'users', 'companies')),
   constraint lake_files_kind_check check (kind in ('data', 'manifest', 'list', 'metadata')),
   constraint lake_files_state_check check (state in ('writing', 'stored', 'replaced')),
   constraint lake_files_sha256_check check (octet_length(sha256) = 32),
   constraint lake_files_stored_is_whole check (
-    state = 'writing' or kind <> 'data' or num_nonnulls(month, row_count, byte_count, sha256, first_at, last_at, statistics) = 7
+    state = 'writing'
+    or kind <> 'data'
+    or num_nonnulls(row_count, byte_count, sha256, statistics) = 4
+    and case table_name when 'events' then num_nonnulls(month, first_at, last_at) = 3 else first_key is not null end
   )
 );
 comment on table sluice.lake_files is
-  'Files of the lake: Parquet files of events, and the manifests, lists and metadata that name them. Each is known before there is anything in it.';
+  'Files of the lake: Parquet files of rows, and the manifests, lists and metadata that name them. Each is known before there is anything in it.';
 comment on column sluice.lake_files.state is
   'stored: the snapshot names it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.';
 comment on column sluice.lake_files.version is 'Of manifests: the version of the table that has first named it.';
 comment on column sluice.lake_files.statistics is 'By column: bytes, nulls, and the least and greatest value (base64, as Iceberg has them).';
-create index lake_files_stored_idx on sluice.lake_files (environment_id, kind, first_at) where state = 'stored';
+comment on column sluice.lake_files.first_key is
+  'The first id in a file of profiles, which holds all from it up to the first of the next file.';
+comment on column sluice.lake_files.filter is
+  'A Bloom filter of the ids of users and companies in the file; null: it may hold anybody.';
+create index lake_files_stored_idx on sluice.lake_files (environment_id, table_name, kind, first_at) where state = 'stored';
 create index lake_files_leftover_idx on sluice.lake_files (file_id) where state <> 'stored';
 
 -- What a JDBC catalog of Iceberg reads. No engine can commit through views: sluice alone writes the tables.
@@ -104,14 +118,14 @@ select
   e.name::varchar(255) as table_namespace,
   t.name::varchar(255) as table_name,
   (t.location || '/' || t.metadata_ref)::varchar(1000) as metadata_location,
-  (t.location || '/' || t.previous_ref)::varchar(1000) as previous_metadata_location,
+  null::varchar(1000) as previous_metadata_location,
   'TABLE'::varchar(5) as iceberg_type
 from sluice.lake_tables t
 join sluice.environments e using (environment_id)
 where t.metadata_ref is not null;
 
 create view sluice.iceberg_namespace_properties as
-select
+select distinct
   'sluice'::varchar(255) as catalog_name,
   table_namespace as namespace,
   'exists'::varchar(255) as property_key,

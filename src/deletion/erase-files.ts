@@ -2,6 +2,7 @@ import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
 import { commitLake, createDataFile } from '../lake/commit.ts';
+import { createFilterTest } from '../lake/id-filter.ts';
 import { type LakeEvent, readEvents } from '../lake/read-events.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeParts } from '../load/uploads.ts';
@@ -20,6 +21,7 @@ import { markFilesExpired } from '../postgres/stores/exports.ts';
 import {
   type DataFile,
   findData,
+  readFilter,
   replaceData,
   storeData,
   type WrittenData,
@@ -116,8 +118,8 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
 
 /**
  * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were stored after one: each that
- * holds any is written anew, and all are exchanged in one commit. Reads all of them, whoever's events they hold. What was done is not
- * found again by whoever takes over. Returns the last file that there was.
+ * holds any is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. What was
+ * done is not found again by whoever takes over. Returns the last file that there was.
  */
 export async function eraseArchived(attempt: Attempt, after = 0): Promise<number> {
   const { context, deletion, step } = attempt;
@@ -125,6 +127,7 @@ export async function eraseArchived(attempt: Attempt, after = 0): Promise<number
   const data = await findData(context.db, environmentId, { after });
   if (data.length === 0) return after;
   const ids = new Set(await readIds(context.db, deletionId));
+  const mayHold = createFilterTest(entity, ids);
   const idIn = ({ user_id, company_id }: LakeEvent): string | null => {
     const id = entity === 'users' ? user_id : company_id;
     return id !== null && ids.has(id) ? id : null;
@@ -132,6 +135,7 @@ export async function eraseArchived(attempt: Attempt, after = 0): Promise<number
   const erased: { readonly file: DataFile; readonly by: WrittenData | null }[] = [];
   const found = new Map<string, number>();
   for (const file of data) {
+    if (!mayHold(await readFilter(context.db, file))) continue;
     if (await addMatches(attempt, file, idIn, found))
       erased.push({ file, by: await rewrite(attempt, file, idIn) });
   }
@@ -142,7 +146,7 @@ export async function eraseArchived(attempt: Attempt, after = 0): Promise<number
         if (by !== null) await storeData(db, by);
       }
       const months = erased.map(({ file }) => file.month);
-      await commitLake(context, db, environmentId, months);
+      await commitLake(context, db, { environmentId, name: 'events' }, months);
       return { events: await countErased(db, deletionId, found) };
     });
   }
@@ -176,7 +180,8 @@ async function rewrite(
   idIn: (event: LakeEvent) => string | null,
 ): Promise<WrittenData | null> {
   const { environmentId, entity } = deletion;
-  const create = () => createDataFile(context, { environmentId, month: file.month, retirementId: null });
+  const place = { environmentId, name: 'events', month: file.month, retirementId: null } as const;
+  const create = () => createDataFile(context, place);
   const written = await rewriteArchive(context.files, file, create, (event) => {
     goOn();
     if (idIn(event) === null) return event;

@@ -16,8 +16,9 @@ import {
   replaceMetadata,
   setSnapshot,
   storeMetadata,
+  type TableKey,
 } from '../postgres/stores/lake.ts';
-import { tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
+import { layouts, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
 
 export interface LakeContext {
   readonly pool: pg.Pool;
@@ -26,45 +27,46 @@ export interface LakeContext {
 }
 
 /**
- * Makes what the transaction has stored and replaced the snapshot of the table; `months` (YYYY-MM-DD) are those that it changed. Whoever
- * commits next waits for the end of the transaction.
+ * Makes what the transaction has stored and replaced the snapshot of the table; `months` (YYYY-MM-DD; null: of profiles) are
+ * those that it changed. Whoever commits next waits for the end of the transaction.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
   db: Database,
-  environmentId: number,
-  months: Iterable<string>,
+  key: TableKey,
+  months: Iterable<string | null>,
 ): Promise<void> {
-  const table = await lockTable(db, environmentId);
+  const table = await lockTable(db, key);
   const version = table.version + 1;
+  const layout = layouts[key.name];
   const address = (ref: FileRef): string => `${files.location}/${ref}`;
   const write = async (kind: Exclude<LakeFileKind, 'data'>, bytes: Buffer, month: string | null = null) => {
     const ref = createLakeRef(table.folder, kind, version);
-    await recordFile(outside, { environmentId, kind, ref, month, retirementId: null });
+    await recordFile(outside, { ...key, kind, ref, month, retirementId: null });
     await store(files, ref, bytes);
     return { ref, bytes: bytes.length };
   };
-  const changed = table.location === files.location ? months : await listMonths(db, environmentId);
+  const changed = table.location === files.location ? months : await listMonths(db, key);
   for (const month of new Set(changed)) {
-    const data = await listData(db, environmentId, month);
-    await replaceMetadata(db, environmentId, ['manifest'], month);
+    const data = await listData(db, key, month);
+    await replaceMetadata(db, key, ['manifest'], month);
     if (data.length === 0) continue;
     const entries = data.map(({ ref, ...file }) => ({ ...file, path: address(ref) }));
-    const manifest = await write('manifest', writeManifest(version, month, entries), month);
+    const manifest = await write('manifest', writeManifest(layout, version, month, entries), month);
     const rows = data.reduce((sum, file) => sum + file.rows, 0);
     await storeMetadata(db, { ...manifest, version, files: data.length, rows });
   }
-  const manifests = (await listManifests(db, environmentId)).map(({ ref, ...manifest }) => ({
+  const manifests = (await listManifests(db, key)).map(({ ref, ...manifest }) => ({
     ...manifest,
     path: address(ref),
   }));
-  await replaceMetadata(db, environmentId, ['list', 'metadata'], null);
+  await replaceMetadata(db, key, ['list', 'metadata'], null);
   const list = await write('list', writeManifestList(version, manifests));
   const state = {
     ...{ uuid: table.folder, location: `${files.location}/lake/${table.folder}`, version },
     ...{ at: new Date(), manifestList: address(list.ref), manifests },
   };
-  const metadata = await write('metadata', Buffer.from(JSON.stringify(tableMetadata(state))));
+  const metadata = await write('metadata', Buffer.from(JSON.stringify(tableMetadata(layout, state))));
   for (const file of [list, metadata]) await storeMetadata(db, { ...file, version, files: null, rows: null });
   await setSnapshot(db, { ...table, location: files.location, version, metadataRef: metadata.ref });
 }
@@ -72,8 +74,8 @@ export async function commitLake(
 /** Writes metadata anew where the file store has moved, since it names files by their whole address. Returns the number of tables. */
 export async function refreshLake(context: LakeContext): Promise<number> {
   const moved = await findMovedTables(context.db, context.files.location);
-  for (const environmentId of moved) {
-    await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
+  for (const key of moved) {
+    await inTransaction(context.pool, ({ db }) => commitLake(context, db, key, []));
   }
   return moved.length;
 }
@@ -81,9 +83,9 @@ export async function refreshLake(context: LakeContext): Promise<number> {
 /** Records a data file before anything is written to it, and returns it. */
 export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
-  place: { readonly environmentId: number; readonly month: string; readonly retirementId: number | null },
+  place: TableKey & { readonly month: string | null; readonly retirementId: number | null },
 ) {
-  const { folder } = await openTable(db, place.environmentId);
+  const { folder } = await openTable(db, place);
   const ref = createLakeRef(folder, 'data', 0);
   await recordFile(db, { ...place, kind: 'data', ref });
   return files.createAs(ref);

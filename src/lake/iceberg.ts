@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import avro, { type Schema } from 'avsc';
-import { type Column, columnsOf } from '../export/write/page.ts';
+import type { Dataset } from '../domain/export.ts';
+import { type Column, columnsOf, orderOf } from '../export/write/page.ts';
 import type { ColumnStatistics, Manifest } from '../postgres/stores/lake.ts';
 
 export interface DataEntry {
@@ -20,33 +21,55 @@ export interface ManifestEntry extends Manifest {
   readonly path: string;
 }
 
-/** The columns of the events' Parquet files; the id of a field is its place, from 1. */
-export const lakeColumns: readonly Column[] = columnsOf('events', {
-  includeRemoved: false,
-  distinctIds: false,
-});
-
-const idOf = (name: string): number => lakeColumns.findIndex((column) => column.name === name) + 1;
-
-const schema = {
-  type: 'struct',
-  'schema-id': 0,
-  fields: lakeColumns.map(({ name, kind, isOptional }, index) => ({
-    ...{ id: index + 1, name, required: !isOptional },
-    type: kind === 'instant' ? 'timestamptz' : 'string',
-    ...(kind === 'json' && { doc: 'The properties: a JSON object.' }),
-  })),
-};
 const partitionName = 'inserted_at_month';
-const partitionFields = [
-  { 'source-id': idOf('inserted_at'), 'field-id': 1000, name: partitionName, transform: 'month' },
-];
-/** The order of rows in each file. */
-const sortOrder = {
-  'order-id': 1,
-  fields: ['inserted_at', 'event_id', 'user_id'].map((name) => ({
-    ...{ transform: 'identity', 'source-id': idOf(name), direction: 'asc', 'null-order': 'nulls-first' },
-  })),
+
+/** What engines are told of a table, whatever it holds. */
+interface Layout {
+  /** The columns of its Parquet files; the id of a field is its place, from 1. */
+  readonly columns: readonly Column[];
+  readonly schema: object;
+  readonly partitionFields: readonly object[];
+  readonly sortOrder: object;
+}
+
+function layoutOf(name: Dataset): Layout {
+  const columns = columnsOf(name, { includeRemoved: false, distinctIds: false });
+  const idOf = (column: string): number => columns.findIndex((each) => each.name === column) + 1;
+  return {
+    columns,
+    schema: {
+      type: 'struct',
+      'schema-id': 0,
+      fields: columns.map(({ name, kind, isOptional }, index) => ({
+        ...{ id: index + 1, name, required: !isOptional },
+        type: kind === 'instant' ? 'timestamptz' : 'string',
+        ...(kind === 'json' && { doc: 'The properties: a JSON object.' }),
+      })),
+    },
+    partitionFields:
+      name === 'events'
+        ? [{ 'source-id': idOf('inserted_at'), 'field-id': 1000, name: partitionName, transform: 'month' }]
+        : [],
+    sortOrder: {
+      'order-id': sortOrderId,
+      fields: orderOf[name].map((column) => ({
+        ...{
+          transform: 'identity',
+          'source-id': idOf(column),
+          direction: 'asc',
+          'null-order': 'nulls-first',
+        },
+      })),
+    },
+  };
+}
+
+const sortOrderId = 1;
+
+export const layouts: Readonly<Record<Dataset, Layout>> = {
+  events: layoutOf('events'),
+  users: layoutOf('users'),
+  companies: layoutOf('companies'),
 };
 
 const ids = (id: number) => ({ 'field-id': id });
@@ -66,7 +89,7 @@ const mapOf = (key: number, value: number, type: string) => ({
   },
 });
 
-const dataFile = {
+const dataFile = (isPartitioned: boolean) => ({
   type: 'record',
   name: 'r2',
   fields: [
@@ -76,7 +99,7 @@ const dataFile = {
     field(102, 'partition', {
       type: 'record',
       name: 'r102',
-      fields: [optional(1000, partitionName, 'int')],
+      fields: isPartitioned ? [optional(1000, partitionName, 'int')] : [],
     }),
     field(103, 'record_count', 'long'),
     field(104, 'file_size_in_bytes', 'long'),
@@ -87,8 +110,8 @@ const dataFile = {
     optional(128, 'upper_bounds', mapOf(129, 130, 'bytes')),
     optional(140, 'sort_order_id', 'int'),
   ],
-};
-const manifestSchema = {
+});
+const manifestSchema = (isPartitioned: boolean) => ({
   type: 'record',
   name: 'manifest_entry',
   fields: [
@@ -96,9 +119,9 @@ const manifestSchema = {
     optional(1, 'snapshot_id', 'long'),
     optional(3, 'sequence_number', 'long'),
     optional(4, 'file_sequence_number', 'long'),
-    field(2, 'data_file', dataFile),
+    field(2, 'data_file', dataFile(isPartitioned)),
   ],
-};
+});
 const listSchema = {
   type: 'record',
   name: 'manifest_file',
@@ -135,10 +158,16 @@ const listSchema = {
 
 const added = 1;
 
-/** The manifest of a month. Its entries take the sequence number of the snapshot that names it first. */
-export function writeManifest(version: number, month: string, files: readonly DataEntry[]): Buffer {
+/** The manifest of a month, or of all profiles. Its entries take the sequence number of the snapshot that names it first. */
+export function writeManifest(
+  { columns, schema, partitionFields }: Layout,
+  version: number,
+  month: string | null,
+  files: readonly DataEntry[],
+): Buffer {
+  const ofColumns = createColumnMap(columns);
   return avroFile(
-    manifestSchema,
+    manifestSchema(month !== null),
     {
       schema: JSON.stringify(schema),
       'schema-id': '0',
@@ -150,8 +179,8 @@ export function writeManifest(version: number, month: string, files: readonly Da
     files.map((file) => ({
       ...{ status: added, snapshot_id: version, sequence_number: null, file_sequence_number: null },
       data_file: {
-        ...{ content: 0, file_path: file.path, file_format: 'PARQUET', sort_order_id: sortOrder['order-id'] },
-        ...{ partition: { [partitionName]: monthsOf(month) } },
+        ...{ content: 0, file_path: file.path, file_format: 'PARQUET', sort_order_id: sortOrderId },
+        ...{ partition: month === null ? {} : { [partitionName]: monthsOf(month) } },
         ...{ record_count: file.rows, file_size_in_bytes: file.bytes },
         column_sizes: ofColumns(file, ({ bytes }) => bytes),
         value_counts: ofColumns(file, () => file.rows),
@@ -163,15 +192,13 @@ export function writeManifest(version: number, month: string, files: readonly Da
   );
 }
 
-function ofColumns<T>(
-  { statistics }: DataEntry,
-  value: (of: ColumnStatistics) => T | undefined,
-): { readonly key: number; readonly value: T }[] {
-  return lakeColumns.flatMap(({ name }, index) => {
-    const found = statistics[name] && value(statistics[name]);
-    return found === undefined ? [] : [{ key: index + 1, value: found }];
-  });
-}
+const createColumnMap =
+  (columns: readonly Column[]) =>
+  <T>({ statistics }: DataEntry, value: (of: ColumnStatistics) => T | undefined) =>
+    columns.flatMap(({ name }, index) => {
+      const found = statistics[name] && value(statistics[name]);
+      return found === undefined ? [] : [{ key: index + 1, value: found }];
+    });
 
 export function writeManifestList(version: number, manifests: readonly ManifestEntry[]): Buffer {
   return avroFile(
@@ -179,13 +206,14 @@ export function writeManifestList(version: number, manifests: readonly ManifestE
     { 'snapshot-id': String(version), 'sequence-number': String(version), 'format-version': '2' },
     manifests.map(({ path, bytes, version: since, month, files, rows }) => {
       const bound = Buffer.alloc(4);
-      bound.writeInt32LE(monthsOf(month));
+      if (month !== null) bound.writeInt32LE(monthsOf(month));
+      const partition = { contains_null: false, contains_nan: false, lower_bound: bound, upper_bound: bound };
       return {
         ...{ manifest_path: path, manifest_length: bytes, partition_spec_id: 0, content: 0 },
         ...{ sequence_number: since, min_sequence_number: since, added_snapshot_id: since },
         ...{ added_files_count: files, existing_files_count: 0, deleted_files_count: 0 },
         ...{ added_rows_count: rows, existing_rows_count: 0, deleted_rows_count: 0 },
-        partitions: [{ contains_null: false, contains_nan: false, lower_bound: bound, upper_bound: bound }],
+        partitions: month === null ? [] : [partition],
       };
     }),
   );
@@ -203,7 +231,10 @@ export interface TableState {
 }
 
 /** Older snapshots are not named: none must outlive the person who was deleted from it. */
-export function tableMetadata({ uuid, location, version, at, manifestList, manifests }: TableState): object {
+export function tableMetadata(
+  { columns, schema, partitionFields, sortOrder }: Layout,
+  { uuid, location, version, at, manifestList, manifests }: TableState,
+): object {
   const sum = (of: (entry: ManifestEntry) => number) =>
     String(manifests.reduce((total, entry) => total + of(entry), 0));
   return {
@@ -212,13 +243,13 @@ export function tableMetadata({ uuid, location, version, at, manifestList, manif
     location,
     'last-sequence-number': version,
     'last-updated-ms': at.getTime(),
-    'last-column-id': lakeColumns.length,
+    'last-column-id': columns.length,
     'current-schema-id': 0,
     schemas: [schema],
     'default-spec-id': 0,
     'partition-specs': [{ 'spec-id': 0, fields: partitionFields }],
-    'last-partition-id': 1000,
-    'default-sort-order-id': sortOrder['order-id'],
+    'last-partition-id': partitionFields.length === 0 ? 999 : 1000,
+    'default-sort-order-id': sortOrderId,
     'sort-orders': [sortOrder],
     properties: { 'write.format.default': 'parquet', owner: 'sluice' },
     'current-snapshot-id': version,

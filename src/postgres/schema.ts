@@ -326,7 +326,9 @@ export interface DB {
     file_count: number | null;
     file_id: Generated<number>;
     file_ref: string;
+    filter: Buffer | null;
     first_at: Date | null;
+    first_key: string | null;
     kind: string;
     last_at: Date | null;
     month: Timestamp | null;
@@ -335,6 +337,7 @@ export interface DB {
     sha256: Buffer | null;
     state: Generated<string>;
     statistics: Json | null;
+    table_name: string;
     version: number | null;
   };
   lake_tables: {
@@ -343,8 +346,8 @@ export interface DB {
     folder: string;
     location: string | null;
     metadata_ref: string | null;
-    name: Generated<string>;
-    previous_ref: string | null;
+    name: string;
+    revision: Generated<number>;
     version: Generated<number>;
   };
   load_amendments: {

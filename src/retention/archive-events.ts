@@ -13,6 +13,7 @@ import { groupRows } from '../export/write/split-files.ts';
 import { planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { commitLake, createDataFile } from '../lake/commit.ts';
+import { IdFilter } from '../lake/id-filter.ts';
 import { type LakeEvent, readEvents, readStatistics } from '../lake/read-events.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
@@ -69,7 +70,8 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
       if (!(await markArchived(db, retirement, { attempt, revision }))) return false;
       const environments = new Set<number>();
       for (const file of checked) environments.add((await storeData(db, file)).environmentId);
-      for (const id of environments) await commitLake(context, db, id, [retirement.month]);
+      for (const id of environments)
+        await commitLake(context, db, { environmentId: id, name: 'events' }, [retirement.month]);
       return true;
     });
     if (isTaken) return checked.reduce((sum, { rows }) => sum + rows, 0);
@@ -89,7 +91,7 @@ async function writeAll(
     const written: ExportFile[] = [];
     for (const environmentId of await listEnvironments(db, retirement)) {
       const { month, retirementId } = retirement;
-      const place = { environmentId, month, retirementId };
+      const place = { environmentId, name: 'events', month, retirementId } as const;
       written.push(...(await writeEnvironment(context, snapshot, retirement.table, place)));
     }
     return { revision, written };
@@ -150,13 +152,18 @@ export async function checkArchive(
   if (hash.digest('hex') !== sha256) throw new Fault('a file of the lake is not stored as it was written');
   let first: number | null = null;
   let last = 0;
+  const ids = new IdFilter();
   for await (const events of readEvents(files, file)) {
     first ??= events[0]?.micros ?? null;
     last = events.at(-1)?.micros ?? last;
+    for (const { user_id, company_id } of events) {
+      ids.add('users', user_id);
+      if (company_id !== null) ids.add('companies', company_id);
+    }
   }
   if (first === null) throw new Fault('a file of the lake without events');
   const statistics = await readStatistics(files, file);
-  return { ...file, sha256, firstMicros: first, lastMicros: last, statistics };
+  return { ...file, sha256, firstMicros: first, lastMicros: last, statistics, filter: ids.bytes() };
 }
 
 /** Changes an event; null leaves it out. */

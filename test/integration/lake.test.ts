@@ -319,6 +319,53 @@ describe('deletion and archived events', () => {
     }
   });
 
+  // proves: lake-erasure
+  test('a deletion opens only the files that may hold the person, and leaves no byte of the person in the lake', async () => {
+    const at = (month: number): string => instantBetween(monthsAgo(month), monthsAgo(month - 1), 0.5);
+    const event = { environment: environmentId, name: 'seen', company: null, metadata: {}, named: true };
+    const people = ['ann', 'bob', 'cleo', 'person-in-question'];
+    await insertEvents(
+      t,
+      people.flatMap((user, n) => [
+        { ...event, id: `of ${user}`, user, at: at(n + 6) },
+        { ...event, id: `month ${n}`, user: 'dave', at: at(n + 6) },
+      ]),
+    );
+    await prune(t.system);
+    const before = await archiveRefs();
+    expect(before).toHaveLength(4);
+    const opened = new Set<FileRef>();
+    const store = t.system.files;
+    const files = {
+      ...store,
+      readRange: (ref: FileRef, from: number, to: number) => {
+        opened.add(ref);
+        return store.readRange(ref, from, to);
+      },
+    };
+    const deletion = await acceptDeletion({ ...t.system, files }, environmentId, 'users', [
+      'person-in-question',
+    ]);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(before.filter(({ ref }) => opened.has(ref))).toHaveLength(1);
+    const after = await archiveRefs();
+    expect(before.filter(({ ref }) => after.every((file) => file.ref !== ref))).toHaveLength(1);
+    await expectNothingLeft();
+    const { rows } = await sql<{ ref: FileRef; bytes: number }>`
+      select file_ref as ref, byte_count as bytes from lake_files`.execute(t.system.db);
+    for (const { ref, bytes } of rows)
+      expect((await store.readRange(ref, 0, bytes)).includes('person-in-question')).toBe(false);
+
+    // Whoever is in a file without a filter is found as well.
+    await sql`update lake_files set filter = null`.execute(t.system.db);
+    expect(await (await acceptDeletion(t.system, environmentId, 'users', ['bob'])).run()).toMatchObject({
+      status: 'completed',
+    });
+    expect((await exportedIds(environmentId)).sort()).toEqual([
+      ...['month 0', 'month 1', 'month 2', 'month 3', 'of ann', 'of cleo'],
+    ]);
+  });
+
   // proves: identities, identities-deleted
   test('archived events of an alias are exported as the person, and deleted with the person', async () => {
     const at = (n: number): string => instantBetween(monthsAgo(9), monthsAgo(8), n);

@@ -31,9 +31,12 @@ export function comparable({
 export async function readLake(
   { db, files }: { readonly db: Database; readonly files: FileStore },
   environment: string,
+  table = 'events',
 ): Promise<LakeRow[]> {
   const { rows } = await sql<{ at: string }>`
-    select metadata_location as at from iceberg_tables where table_namespace = ${environment}`.execute(db);
+    select metadata_location as at
+    from iceberg_tables
+    where table_namespace = ${environment} and table_name = ${table}`.execute(db);
   const [, tableUrl, metadataFileName] = /^(.*)\/metadata\/([^/]*)$/.exec(rows[0]?.at ?? '') ?? [];
   if (tableUrl === undefined || metadataFileName === undefined) throw new Error('there is no such table');
   const fetchOfProcess = globalThis.fetch;

@@ -169,7 +169,7 @@ export async function isUserKnown(db: Database, environmentId: number, userId: s
 export async function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
   const { rows } = await sql<{ until: string | null }>`
     select ${instantText(sql`greatest(
-      (select max(last_at) from lake_files where environment_id = ${environmentId} and kind = 'data' and state = 'stored'),
+      (select max(last_at) from lake_files where environment_id = ${environmentId} and table_name = 'events' and kind = 'data' and state = 'stored'),
       (
         select max((month + interval '1 month') at time zone 'UTC')
         from event_retirements

@@ -1,13 +1,18 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
+import type { Dataset } from '../../domain/export.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
 import { type Database, inTransaction } from '../database.ts';
 import { lockEventStore } from './retention.ts';
 
-/** The table of an environment in the lake. */
-export interface LakeTable {
+/** Names a table of the lake. */
+export interface TableKey {
   readonly environmentId: number;
+  readonly name: Dataset;
+}
+
+export interface LakeTable extends TableKey {
   /** UUID */
   readonly folder: string;
   /** The address of the file store, as the metadata has it; null: there is no metadata yet. */
@@ -16,28 +21,33 @@ export interface LakeTable {
   readonly version: number;
 }
 
-const tableColumns = sql`environment_id as "environmentId", folder, location, version`;
+const tableColumns = sql`environment_id as "environmentId", name, folder, location, version`;
+
+const isTable = ({ environmentId, name }: TableKey) =>
+  sql`environment_id = ${environmentId} and name = ${name}`;
+const isOfTable = ({ environmentId, name }: TableKey) =>
+  sql`environment_id = ${environmentId} and table_name = ${name}`;
 
 /** Makes it if it is missing. */
-export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
+export async function openTable(db: Database, key: TableKey): Promise<LakeTable> {
   const { rows } = await sql<LakeTable>`
     with made as (
-      insert into lake_tables (environment_id, folder)
-      values (${environmentId}, ${uuidv7()})
+      insert into lake_tables (environment_id, name, folder)
+      values (${key.environmentId}, ${key.name}, ${uuidv7()})
       on conflict do nothing
       returning ${tableColumns}
     )
     select * from made
     union all
-    select ${tableColumns} from lake_tables where environment_id = ${environmentId}`.execute(db);
-  return rows[0] ?? openTable(db, environmentId);
+    select ${tableColumns} from lake_tables where ${isTable(key)}`.execute(db);
+  return rows[0] ?? openTable(db, key);
 }
 
 /** Keeps others from committing to the table until the transaction ends. */
-export async function lockTable(db: Database, environmentId: number): Promise<LakeTable> {
-  await openTable(db, environmentId);
+export async function lockTable(db: Database, key: TableKey): Promise<LakeTable> {
+  await openTable(db, key);
   const { rows } = await sql<LakeTable>`
-    select ${tableColumns} from lake_tables where environment_id = ${environmentId} for update`.execute(db);
+    select ${tableColumns} from lake_tables where ${isTable(key)} for update`.execute(db);
   return rows[0] as LakeTable;
 }
 
@@ -45,30 +55,26 @@ export async function setSnapshot(
   db: Database,
   table: LakeTable & { readonly metadataRef: FileRef },
 ): Promise<void> {
-  const { environmentId, location, version, metadataRef } = table;
-  await db
-    .updateTable('lake_tables')
-    .set({ location, version, metadata_ref: metadataRef, changed_at: sql`now()` })
-    .where('environment_id', '=', environmentId)
-    .execute();
+  const { location, version, metadataRef } = table;
+  await sql`
+    update lake_tables
+    set location = ${location}, version = ${version}, metadata_ref = ${metadataRef}, changed_at = now()
+    where ${isTable(table)}`.execute(db);
 }
 
 /** Tables whose metadata names another place than that of the file store. */
-export async function findMovedTables(db: Database, location: string): Promise<number[]> {
-  const rows = await db
-    .selectFrom('lake_tables')
-    .select('environment_id')
-    .where('version', '>', 0)
-    .where('location', '<>', location)
-    .execute();
-  return rows.map((row) => row.environment_id);
+export async function findMovedTables(db: Database, location: string): Promise<TableKey[]> {
+  const { rows } = await sql<TableKey>`
+    select environment_id as "environmentId", name
+    from lake_tables
+    where version > 0 and location <> ${location}`.execute(db);
+  return rows;
 }
 
-interface NewFile {
-  readonly environmentId: number;
+interface NewFile extends TableKey {
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
-  /** YYYY-MM-DD; null for what belongs to all months. */
+  /** YYYY-MM-DD; null for what belongs to all months, and for profiles. */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
@@ -76,11 +82,11 @@ interface NewFile {
 /** Records a file before anything is written, so that what a killed process leaves is known. */
 export async function recordFile(
   db: Database,
-  { environmentId, kind, ref, month, retirementId }: NewFile,
+  { environmentId, name, kind, ref, month, retirementId }: NewFile,
 ): Promise<void> {
   await sql`
-    insert into lake_files (environment_id, kind, month, retirement_id, file_ref)
-    values (${environmentId}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
+    insert into lake_files (environment_id, table_name, kind, month, retirement_id, file_ref)
+    values (${environmentId}, ${name}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
 }
 
 /** The statistics of a column in one file; bounds in Iceberg's encoding, as base64. */
@@ -107,6 +113,8 @@ export interface DataFile {
 export interface WrittenData extends Omit<DataFile, 'fileId' | 'month'> {
   /** Hex. */
   readonly sha256: string;
+  /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
+  readonly filter: Buffer;
 }
 
 /** Makes exports read the file, and the next commit name it. Throws if another process has removed it as abandoned. */
@@ -123,7 +131,8 @@ export async function storeData(
       sha256 = decode(${file.sha256}, 'hex'),
       first_at = ${instantOf(file.firstMicros)},
       last_at = ${instantOf(file.lastMicros)},
-      statistics = ${JSON.stringify(file.statistics)}::jsonb
+      statistics = ${JSON.stringify(file.statistics)}::jsonb,
+      filter = ${file.filter}
     where file_ref = ${file.ref} and state = 'writing'
     returning environment_id as "environmentId"`.execute(db);
   return rows[0] ?? throwAbandoned();
@@ -143,6 +152,16 @@ const dataColumns = sql`
   ${microsOf('last_at')} as "lastMicros",
   statistics`;
 
+/** Reads the filter of the ids in a file; null: it may hold anybody. */
+export async function readFilter(db: Database, { fileId }: DataFile): Promise<Buffer | null> {
+  const { filter } = await db
+    .selectFrom('lake_files')
+    .select('filter')
+    .where('file_id', '=', fileId)
+    .executeTakeFirstOrThrow();
+  return filter;
+}
+
 /** Files of an environment with events in a range (`from` included, `to` not), in the order of their first. */
 export async function findData(
   db: Database,
@@ -156,7 +175,7 @@ export async function findData(
   const { rows } = await sql<DataFile>`
     select ${dataColumns}
     from lake_files
-    where environment_id = ${environmentId}
+    where ${isOfTable({ environmentId, name: 'events' })}
       and kind = 'data'
       and state = 'stored'
       and file_id > ${after}
@@ -166,12 +185,13 @@ export async function findData(
   return rows;
 }
 
-export async function listData(db: Database, environmentId: number, month: string): Promise<DataFile[]> {
+/** `month`: null for profiles. */
+export async function listData(db: Database, key: TableKey, month: string | null): Promise<DataFile[]> {
   const { rows } = await sql<DataFile>`
     select ${dataColumns}
     from lake_files
-    where environment_id = ${environmentId} and kind = 'data' and state = 'stored' and month = ${month}::date
-    order by first_at, file_id`.execute(db);
+    where ${isOfTable(key)} and kind = 'data' and state = 'stored' and month is not distinct from ${month}::date
+    order by first_at, first_key, file_id`.execute(db);
   return rows;
 }
 
@@ -209,22 +229,22 @@ export async function storeMetadata(
 /** `month`: of manifests. */
 export async function replaceMetadata(
   db: Database,
-  environmentId: number,
+  key: TableKey,
   kinds: readonly MetadataKind[],
   month: string | null,
 ): Promise<void> {
   await sql`
     update lake_files
     set state = 'replaced'
-    where environment_id = ${environmentId} and kind = any(${[...kinds]}::text[]) and state = 'stored'
+    where ${isOfTable(key)} and kind = any(${[...kinds]}::text[]) and state = 'stored'
       and month is not distinct from ${month}::date`.execute(db);
 }
 
-export async function listMonths(db: Database, environmentId: number): Promise<string[]> {
-  const { rows } = await sql<{ month: string }>`
+export async function listMonths(db: Database, key: TableKey): Promise<(string | null)[]> {
+  const { rows } = await sql<{ month: string | null }>`
     select distinct month::text
     from lake_files
-    where environment_id = ${environmentId} and state = 'stored' and month is not null`.execute(db);
+    where ${isOfTable(key)} and kind in ('data', 'manifest') and state = 'stored'`.execute(db);
   return rows.map(({ month }) => month);
 }
 
@@ -232,20 +252,20 @@ export interface Manifest {
   readonly bytes: number;
   /** The first version of the table that names it. */
   readonly version: number;
-  /** YYYY-MM-DD */
-  readonly month: string;
+  /** YYYY-MM-DD; null of profiles. */
+  readonly month: string | null;
   readonly files: number;
   readonly rows: number;
 }
 
 export async function listManifests(
   db: Database,
-  environmentId: number,
+  key: TableKey,
 ): Promise<(Manifest & { readonly ref: FileRef })[]> {
   const { rows } = await sql<Manifest & { readonly ref: FileRef }>`
     select file_ref as ref, byte_count as bytes, version, month::text, file_count as files, row_count as rows
     from lake_files
-    where environment_id = ${environmentId} and kind = 'manifest' and state = 'stored'
+    where ${isOfTable(key)} and kind = 'manifest' and state = 'stored'
     order by month`.execute(db);
   return rows;
 }
@@ -260,12 +280,12 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
  */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
-    const { rows } = await sql<{ id: number }>`
-      select environment_id as id from lake_tables for update skip locked`.execute(db);
+    const { rows } = await sql<{ folder: string }>`
+      select folder from lake_tables for update skip locked`.execute(db);
     return refsWhere(
       db,
       sql`state = 'writing' and case
-        when kind <> 'data' then environment_id = any(${rows.map(({ id }) => id)}::int[])
+        when kind <> 'data' then split_part(file_ref, '/', 2) = any(${rows.map(({ folder }) => folder)}::text[])
         else retirement_id is not null or created_at < now() - interval '1 day'
       end`,
     );

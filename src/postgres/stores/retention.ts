@@ -155,7 +155,7 @@ const overview = `
   ),
   archived as (
     select
-      coalesce(sum(row_count), 0)::bigint as "eventsArchived",
+      coalesce(sum(row_count) filter (where table_name = 'events'), 0)::bigint as "eventsArchived",
       count(*) as "lakeFiles",
       coalesce(sum(byte_count), 0)::bigint as "lakeBytes"
     from sluice.lake_files
