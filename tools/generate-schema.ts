@@ -19,7 +19,7 @@ const unnamed = [
   'event_removals',
   'event_retention',
   'migrations',
-  'minute_rates',
+  'rates',
   'titled_items',
 ];
 

@@ -13,7 +13,8 @@ select
   status in ('queued', 'processing', 'held') as is_cancellable,
   status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused'
     and (file_ref is not null or (type in ('undo', 'join') and chunk_count = 0))
-    as is_retryable
+    as is_retryable,
+  amends
 from sluice.loads
 union all
 select
@@ -22,7 +23,7 @@ select
   failure_code, failure_message, request_id, origin, origin_name,
   'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written, null, attempts,
   0::bigint, false, null,
-  status in ('queued', 'processing'), false
+  status in ('queued', 'processing'), false, null
 from sluice.exports
 union all
 select
@@ -32,7 +33,7 @@ select
   'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0::bigint, null, attempts,
   0::bigint, false,
   json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found),
-  false, false
+  false, false, null
 from sluice.deletions;
 comment on column sluice.background_jobs.total is 'Records of a load, expected rows of an export until it ends, ids of a deletion.';
 comment on column sluice.background_jobs.lane_position is 'Loads and deletions run in this order; null for exports, which have no lane.';
@@ -71,15 +72,15 @@ create table sluice.workers (
 );
 comment on table sluice.workers is 'Sign of life of the worker processes.';
 
-create table sluice.minute_rates (
+create table sluice.rates (
   environment_id integer not null,
-  minute timestamptz not null,
-  records bigint not null default 0,
-  refused bigint not null default 0,
-  rows bigint not null default 0,
-  constraint minute_rates_pkey primary key (environment_id, minute)
+  minutes integer not null,
+  begins_at timestamptz not null,
+  accepted bigint not null default 0,
+  unchanged bigint not null default 0,
+  rejected bigint not null default 0,
+  constraint rates_pkey primary key (environment_id, minutes, begins_at)
 );
-comment on table sluice.minute_rates is
-  'What came in by the minute, for a plot of the last hour: added every few seconds by each process. Older rows go with the next.';
-comment on column sluice.minute_rates.records is 'Single records and items of batches that were committed; refused: those that were not taken.';
-comment on column sluice.minute_rates.rows is 'Records of files whose chunks were committed.';
+comment on table sluice.rates is
+  'Records that came in, by file or one by one, in steps of 1, 24 and 720 minutes, for plots of an hour, a day and a month. Each process adds every few seconds. Older rows go with the next.';
+comment on column sluice.rates.unchanged is 'Records of files that brought nothing new; accepted: all others that were stored.';

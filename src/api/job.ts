@@ -63,12 +63,6 @@ export const failure = Type.Object(
   { additionalProperties: false, description: 'Why the job failed. Null unless it did.', examples: [null] },
 );
 
-export const jobListItem = component(
-  'JobListItem',
-  object(listItemFields, 'A background job, as lists show it.'),
-);
-export type JobListItem = Static<typeof jobListItem.schema>;
-
 export const queuePosition = orNull(
   count(
     `Number of unfinished jobs before this one, counting at most ${MAX_COUNTED_AHEAD} of each kind. 0 once it runs, null once it has ended.`,
@@ -99,6 +93,37 @@ export const origin = (description: string) =>
       description,
     ),
   );
+
+export const jobListItem = component(
+  'JobListItem',
+  object(
+    {
+      ...listItemFields,
+      counts: Type.Unsafe<Readonly<Record<string, number>> | null>({
+        type: ['object', 'null'],
+        additionalProperties: count('Number.'),
+        description: 'Counts of a load or a deletion, as the job itself shows them. Null for exports.',
+        examples: [{ read: 4, inserted: 3, rejected: 1 }],
+      }),
+      origin: origin('What started the job. Null if it is not known.'),
+      mends: count('Loads that mend refused records of this one.'),
+    },
+    'A background job, as lists show it.',
+  ),
+);
+export type JobListItem = Static<typeof jobListItem.schema>;
+
+export const jobCounts = component(
+  'JobCounts',
+  object(
+    Object.fromEntries(loadStatuses.map((status) => [status, count(`Jobs that are ${status}.`)])) as Record<
+      (typeof loadStatuses)[number],
+      ReturnType<typeof count>
+    >,
+    'The number of jobs in each state.',
+  ),
+);
+export type JobCounts = Static<typeof jobCounts.schema>;
 
 export const jobHistory = component(
   'JobHistory',

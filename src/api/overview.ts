@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { SHOWN_FAILING_TASKS, SHOWN_LANE_JOBS } from '../domain/limits.ts';
+import { RATE_STEPS, SHOWN_FAILING_TASKS, SHOWN_JOB_DAYS, SHOWN_LANE_JOBS } from '../domain/limits.ts';
 import { loadStatuses } from '../domain/load.ts';
 import { type NeedKind, needKinds } from '../domain/need.ts';
 import { jobFields } from './job.ts';
@@ -17,11 +17,17 @@ const finding = object({
   advice: orNull(text('Recommended action. Null if there is none.'), null),
 });
 
-const minute = object({
-  minute: time('Start of the minute.'),
-  records: count('Single records and batch items that were committed.'),
-  refused: count('Single records and batch items that were refused. A batch refused as a whole counts once.'),
-  rows: count('Records of files whose chunks were committed.'),
+const rate = object({
+  begins_at: time('Start of the step.'),
+  accepted: count('Records that were stored, from files and one by one.'),
+  unchanged: count('Records of files that changed nothing.'),
+  rejected: count('Records that were refused. A batch refused as a whole counts once.'),
+});
+
+const jobDay = object({
+  day: text('The day, in UTC.', '2026-11-20'),
+  jobs: count('Jobs that were accepted on that day.'),
+  failed: count('Those of them that failed.'),
 });
 
 const laneItem = object({
@@ -122,7 +128,13 @@ export const overview = component(
         description:
           'Problems that need attention, failures first, as in `sluice status`. Empty if there are none.',
       }),
-      minutes: Type.Array(minute, { description: 'The last hour by the minute, oldest first.' }),
+      rates: Type.Array(rate, {
+        description: `Records of the period by their outcome, in ${RATE_STEPS} steps, oldest first.`,
+      }),
+      rate_minutes: count('Minutes in a step of `rates`.', 1),
+      job_days: Type.Array(jobDay, {
+        description: `Jobs of the last ${SHOWN_JOB_DAYS} days, oldest first.`,
+      }),
       queued: count('Number of queued jobs.'),
       processing: count('Number of running jobs.'),
       failed_24h: count('Number of jobs that failed in the last 24 hours.'),

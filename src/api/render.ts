@@ -1,3 +1,4 @@
+import type { Origin } from '../domain/task.ts';
 import type { JobRecord } from './job.ts';
 
 type Snake<S extends string> = S extends `${infer First}${infer Rest}`
@@ -28,6 +29,14 @@ export interface ShownJob extends Pick<JobRecord, 'type' | 'status' | 'filename'
   readonly endedAt: Date | null;
 }
 
+/** What lists say besides. */
+export interface ListedJob extends ShownJob {
+  readonly counts: Readonly<Record<string, number>> | null;
+  readonly origin: Origin['kind'] | null;
+  readonly originName: string | null;
+  readonly mends: number;
+}
+
 export function jobUrl(baseUrl: string, { jobId, type }: Pick<ShownJob, 'jobId' | 'type'>): string {
   return `${baseUrl}${type === 'export' ? '/api/v1/analytics/exports/jobs' : '/v1/background_jobs'}/${jobId}`;
 }
@@ -52,5 +61,15 @@ export function renderJobListItem<T extends ShownJob>(job: T, baseUrl: string, n
     ...renderJob(job, baseUrl),
     processing_since: job.startedAt?.toISOString() ?? null,
     elapsed_time: Math.max(0, Math.floor(ms / 1000)),
+  };
+}
+
+export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date()) {
+  const { counts, origin, originName, mends } = job;
+  return {
+    ...renderJobListItem(job, baseUrl, now),
+    counts,
+    origin: origin && { kind: origin, name: originName },
+    mends,
   };
 }

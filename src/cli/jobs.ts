@@ -1,6 +1,6 @@
 /** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, undo, plan, and correct what a load refused. */
 import { InvalidArgumentError } from 'commander';
-import { renderJobListItem, type ShownJob } from '../api/render.ts';
+import { type ListedJob, renderJobListItem, renderListedJob } from '../api/render.ts';
 import {
   cancelFoundJob,
   jobTypes,
@@ -62,7 +62,7 @@ const list = defineCommand({
     const { system, environmentId, baseUrl, flags, json, terminal } = call;
     const { type, status, limit } = flags;
     const filter = { types: type && [type], statuses: status && [status] };
-    const jobs: ShownJob[] = [];
+    const jobs: ListedJob[] = [];
     let total = 0;
     for (let after: string | null = null; ; ) {
       const page = { limit: Math.min(limit - jobs.length, MAX_PAGE_SIZE), after };
@@ -72,7 +72,7 @@ const list = defineCommand({
       after = found.next;
       if (after === null || jobs.length >= limit) break;
     }
-    const records = jobs.map((job) => renderJobListItem(job, baseUrl));
+    const records = jobs.map((job) => renderListedJob(job, baseUrl));
     printList(call, records, {
       columns: ['job_id', 'type', 'status', 'filename', 'start_time', 'total_rows'],
       none: 'There are no such jobs.',

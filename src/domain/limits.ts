@@ -384,9 +384,13 @@ export const MAX_LIVE_CHUNKS = 5_000;
 export const MAX_SHOWN_DUE_TIMES = 400;
 export const SHOWN_DUE_DAYS = 7;
 export const SHOWN_RUNS = 14;
-/** A process adds its counts to the rates this often; so many minutes are kept. */
+/** A process adds its counts to the rates this often. */
 export const RATES_FLUSH_MS = 5_000;
-export const KEPT_RATE_MINUTES = 60;
+/** Rates are kept for as many steps as are shown of a period, and as many again. */
+export const RATE_STEPS = 60;
+/** The periods of rates, and the minutes of a step of each. */
+export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
+export const SHOWN_JOB_DAYS = 30;
 export const SHOWN_FAILING_TASKS = 20;
 export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;

@@ -77,8 +77,7 @@ export async function takeItems(
     const answer = await ingest.batch(environment, read, body.length, idempotency);
     metrics.recordsEnded('batches', 'accepted', answer.accepted);
     metrics.recordsEnded('batches', 'refused', answer.rejected.length);
-    rates.add(environment, 'records', answer.accepted);
-    rates.add(environment, 'refused', answer.rejected.length);
+    rates.add(environment, { accepted: answer.accepted, rejected: answer.rejected.length });
     if (texts !== null)
       showItems(
         records,
@@ -90,7 +89,7 @@ export async function takeItems(
   } catch (error) {
     if (records.isWatched) showRecord(records, 'batch', request, error, withoutKey(body, key));
     metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
-    rates.add(environment, 'refused', 1);
+    rates.add(environment, { rejected: 1 });
     throw error;
   }
 }

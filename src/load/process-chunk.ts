@@ -236,7 +236,7 @@ async function commitChunk(
   write: (transaction: Transaction, source: LoadSource) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   try {
-    const done = await inTransaction(
+    const { tally, ...done } = await inTransaction(
       context.pool,
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
@@ -249,15 +249,21 @@ async function commitChunk(
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
         await addFindings(transaction.db, claim.subjectId, rows.findings.all);
-        if (!progress.isCompleted) return { ...progress, completed: null };
+        if (!progress.isCompleted) return { ...progress, tally, completed: null };
         if (rows.links.length > 0)
           await writeLinksOfLoad(transaction.db, claim.environmentId, claim.subjectId);
         const due = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
-        return { ...progress, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), due } };
+        return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), due } };
       },
       { asynchronous: mayCommitLater(source) },
     );
-    context.rates.add(claim.environmentId, 'rows', chunk.rowCount);
+    const { unchanged, rejected } = tally;
+    if (!source.dryRun)
+      context.rates.add(claim.environmentId, {
+        accepted: chunk.rowCount - unchanged - rejected,
+        unchanged,
+        rejected,
+      });
     return done;
   } catch (error) {
     if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();

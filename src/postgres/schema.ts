@@ -73,6 +73,7 @@ export interface DB {
   };
   background_jobs: {
     accepted_at: Date | null;
+    amends: number | null;
     attempts: number | null;
     counts: Json | null;
     done: number | null;

@@ -19,6 +19,7 @@ import {
   findRangeEnd,
   holdsOneOf,
   isOfCompany,
+  isWrittenBy,
   type KeyRange,
   profileAlias,
   type ReadProfile,
@@ -44,6 +45,8 @@ export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
   readonly idPrefix?: string | null;
   readonly companyId: string | null;
+  /** Only those that this load wrote last. */
+  readonly jobId?: string | null;
   readonly segment: Segment | null;
 }
 
@@ -67,15 +70,16 @@ export function listProfiles(
   filter: ProfileFilter,
   page: PageRequest,
 ): Promise<ProfilePage> {
-  const { properties, companyId, segment, idPrefix: prefix = null } = filter;
+  const { properties, companyId, jobId = null, segment, idPrefix: prefix = null } = filter;
   const scope = { environmentId, now: new Date(), user: profileAlias };
   const conditions = (ids: KeyRange) => [
     ...(companyId === null ? [] : [isOfCompany(companyId)]),
+    ...(jobId === null ? [] : [isWrittenBy(environmentId, jobId)]),
     ...properties.map(({ objects }) => holdsOneOf(objects)),
     ...(segment === null ? [] : [compileSegment(segment, { ...scope, ids })]),
   ];
   const source = { reader, entity, environmentId, prefix, conditions };
-  const byIndex = companyId !== null || (properties.length === 0 && segment === null);
+  const byIndex = companyId !== null || (properties.length === 0 && segment === null && jobId === null);
   return byIndex ? readPage(source, page) : searchPage(source, page);
 }
 

@@ -143,7 +143,7 @@ export class Metrics {
 export class Rates {
   readonly #db: Database;
   readonly #log: Logger;
-  #counted = new Map<number, Record<Counted, number>>();
+  #counted = new Map<number, Counted>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ db, log }: { readonly db: Database; readonly log: Logger }) {
@@ -151,14 +151,12 @@ export class Rates {
     this.#log = log;
   }
 
-  add(environmentId: number, what: Counted, count: number): void {
-    if (count === 0) return;
-    const known = this.#counted.get(environmentId);
-    if (known !== undefined) {
-      known[what] += count;
-      return;
-    }
-    this.#counted.set(environmentId, { records: 0, refused: 0, rows: 0, [what]: count });
+  add(environmentId: number, { accepted = 0, unchanged = 0, rejected = 0 }: Partial<Counted>): void {
+    const sum = this.#counted.get(environmentId) ?? { accepted: 0, unchanged: 0, rejected: 0 };
+    sum.accepted += accepted;
+    sum.unchanged += unchanged;
+    sum.rejected += rejected;
+    this.#counted.set(environmentId, sum);
     this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
   }
 

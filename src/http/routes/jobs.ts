@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
-import { bulkResult, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
+import { bulkResult, jobCounts, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
 import { chunkPage, jobDetail } from '../../api/load.ts';
-import { render, renderJob, renderJobListItem } from '../../api/render.ts';
+import { render, renderJob, renderListedJob } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
 import {
   actOnJobs,
@@ -18,6 +18,7 @@ import { MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
 import { releaseLoad, retryLoad } from '../../load/retry-load.ts';
 import {
+  countJobs,
   type JobAction,
   type JobFilter,
   pageJobs,
@@ -31,6 +32,7 @@ import {
   actionHeaders,
   dateOf,
   dateParameter,
+  flagParameter,
   idempotencyKeyOf,
   jobParameters,
   optionalNumber,
@@ -99,11 +101,21 @@ const jobFilterFields = {
   ),
 };
 
-const query = lenientQuery({ ...jobPage, ...jobFilterFields });
+const query = lenientQuery({
+  ...jobPage,
+  ...jobFilterFields,
+  fold_mends: flagParameter(
+    'fold_mends',
+    'If true, loads that mend others are left out; `mends` of those counts them.',
+    { default: false },
+  ),
+});
+const countQuery = lenientQuery(jobFilterFields);
 
 function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
   return {
+    foldMends: given.fold_mends,
     types: readSeveral(type),
     statuses: readSeveral(status),
     since: dateOf(repair(since)) ?? undefined,
@@ -142,8 +154,21 @@ const list = route({
     const page = await pageJobs(reader.db, call.environment, readJobFilter(call.query), asked);
     linkJobs(call, page);
     const [base, now] = [call.base(), new Date()];
-    return page.jobs.map((job) => renderJobListItem(job, base, now));
+    return page.jobs.map((job) => renderListedJob(job, base, now));
   },
+});
+
+const countByState = route({
+  at: 'GET /v1/background_jobs/counts',
+  operationId: 'countJobs',
+  summary: 'Count background jobs by state',
+  description: 'Returns how many jobs of the environment match the filter, by state.',
+  access: 'read',
+  query: countQuery,
+  answer: { description: 'The numbers.', schema: jobCounts.ref },
+  refuses: ['invalid_date'],
+  handle: ({ system: { reader }, environment, query }) =>
+    countJobs(reader.db, environment, readJobFilter(query)),
 });
 
 const show = route({
@@ -327,6 +352,7 @@ function bulkRoute(action: JobAction): Route {
 
 export const jobRoutes: readonly Route[] = [
   list,
+  countByState,
   show,
   showHistory,
   listChunks,

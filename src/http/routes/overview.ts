@@ -7,6 +7,7 @@ import { findNeeds } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
 import { inputError } from '../../domain/errors.ts';
+import { RATE_PERIODS } from '../../domain/limits.ts';
 import { renderNeed } from '../../domain/need.ts';
 import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/views.ts';
@@ -15,7 +16,7 @@ import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
 import { readJobsOverview, readRates, readWork } from '../../postgres/stores/overview.ts';
 import { createProbe } from '../../telemetry/health.ts';
 import { onceClosed } from '../gone-client.ts';
-import { checked } from '../parameters.ts';
+import { checked, optionalChoice } from '../parameters.ts';
 import { callerOf } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -30,22 +31,30 @@ const show = route({
   operationId: 'showOverview',
   summary: 'Show an overview of the environment',
   description:
-    'Returns problems that need attention, the health of the service, rates of the last hour, the jobs in the lane, failed jobs, and the number of unaccounted records.',
+    'Returns problems that need attention, the health of the service, how many records came in a period, the jobs of each day, the jobs in the lane, failed jobs, and the number of unaccounted records.',
   access: 'read',
+  query: lenientQuery({
+    period: optionalChoice(
+      Object.keys(RATE_PERIODS) as (keyof typeof RATE_PERIODS)[],
+      'period is 1h, 24h or 30d',
+      'Period of `rates`.',
+      '1h',
+    ),
+  }),
   answer: { description: 'The overview.', schema: overview.ref },
   prepare: (system) => ({
     findings: createProbe(() => findAll(system), findingsProbe),
     queue: createProbe(system.queueCounts, queueProbe),
   }),
-  handle: async ({ system, own: { findings, queue }, request, environment }) => {
+  handle: async ({ system, own: { findings, queue }, request, query: { period = '1h' }, environment }) => {
     const { environment: theirs, session } = callerOf(request);
     const { db, inTurn, pool } = system.reader;
     const { schedulesFile, redisUrl } = system.config;
     const mayRead = theirs.name === defaultEnvironmentName || session?.isAdmin === true;
-    const [health, found, minutes, queues, work, jobs] = await Promise.all([
+    const [health, found, rates, queues, work, jobs] = await Promise.all([
       system.health.check(),
       findings(),
-      readRates(db, environment),
+      readRates(db, environment, RATE_PERIODS[period]),
       mayRead ? queue() : null,
       readWork(db, environment, mayRead),
       inTurn(() => readJobsOverview(db, environment)),
@@ -60,7 +69,8 @@ const show = route({
         is_known: 'value' in found,
       },
       needs: needs?.needs.map(renderNeed) ?? [],
-      minutes,
+      rates,
+      rate_minutes: RATE_PERIODS[period],
       work,
       queue: queues && {
         lives_in: redisUrl === null ? ('postgres' as const) : ('redis' as const),

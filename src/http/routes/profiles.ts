@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { exampleJobId } from '../../api/job.ts';
 import {
   activity,
   companyPage,
@@ -47,6 +48,7 @@ import {
 import {
   checked,
   flagParameter,
+  isUuid,
   optionalNumber,
   pathParameter,
   rangeEnd,
@@ -74,6 +76,17 @@ const filters = {
     MAX_ID_BYTES,
     'Only return profiles whose ID begins with this text.',
     'u1',
+  ),
+  job_id: Type.Optional(
+    checked(
+      Type.String({
+        format: 'uuid',
+        description: 'Only return profiles that this load wrote, and no other load since.',
+        examples: [exampleJobId],
+      }),
+      isUuid,
+      'job_id is the ID of a job',
+    ),
   ),
 };
 
@@ -171,10 +184,11 @@ const list = (entity: Entity): Route =>
         company_id: companyId = null,
         segment_id,
         id_prefix: idPrefix = null,
+        job_id: jobId = null,
       } = call.query;
       const segment =
         segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
-      const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, segment };
+      const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, jobId, segment };
       const asked = askedPage(call.query, keyCursor);
       const page = await listProfiles(reader, entity, call.environment, filter, asked);
       const next = page.next === null ? null : keyCursor.write(page.next);

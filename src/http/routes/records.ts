@@ -73,7 +73,7 @@ function commitRecord<T>(
   const fail = (error: unknown): void => {
     if (records.isWatched) showRecord(records, name, request, error);
     metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
-    rates.add(environmentId(request), 'refused', 1);
+    rates.add(environmentId(request), { rejected: 1 });
     reply.send(error);
   };
   let committed: Promise<void>;
@@ -90,7 +90,7 @@ function commitRecord<T>(
   }
   committed.then(() => {
     metrics.recordsEnded(entity, 'accepted', 1);
-    rates.add(environmentId(request), 'records', 1);
+    rates.add(environmentId(request), { accepted: 1 });
     if (records.isWatched) showRecord(records, name, request, null);
     reply.code(202).send();
   }, fail);

@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { ShownJob } from '../../api/render.ts';
+import type { JobCounts } from '../../api/job.ts';
+import type { ListedJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
 import { JOB_TRACE_DAYS, MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
+import { type LoadStatus, loadStatuses } from '../../domain/load.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
@@ -33,12 +35,15 @@ export interface JobFilter {
   /** The key of a request that made or changed it in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
+  /** Leaves out the loads that mend others. */
+  readonly foldMends?: boolean | undefined;
 }
 
 function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey, hasRejects } =
     filter;
   let jobs = db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
+  if (filter.foldMends === true) jobs = jobs.where('amends', 'is', null);
   if (types !== undefined) jobs = jobs.where('type', 'in', types);
   if (statuses !== undefined) jobs = jobs.where('status', 'in', statuses);
   if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
@@ -84,16 +89,34 @@ export async function pageJobs(
     .select(
       camel('job_id', 'type', 'status', 'filename', 'file_size', 'accepted_at', 'started_at', 'ended_at'),
     )
-    .select(sql`case when kind = 'export' then done else total end`.as('totalRows'))
+    .select(['counts', 'origin', 'origin_name as originName'])
+    .select([
+      sql`case when kind = 'export' then done else total end`.as('totalRows'),
+      sql`case when kind = 'load' then (select count(*) from loads l where l.amends = background_jobs.id) else 0 end`.as(
+        'mends',
+      ),
+    ])
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     // Columns of a view are nullable to the generated types.
-    .$castTo<ShownJob>();
+    .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
   const found = await rows.execute();
   const jobs = found.slice(0, page.limit);
   return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
 }
+
+/** Counts the jobs that match by their states. */
+export async function countJobs(db: Database, environmentId: number, filter: JobFilter): Promise<JobCounts> {
+  const rows = await matchingJobs(db, environmentId, filter)
+    .select(({ fn }) => ['status', fn.countAll<number>().as('count')])
+    .groupBy('status')
+    .execute();
+  const counted = Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+  return { ...noJobs, ...counted };
+}
+
+const noJobs = Object.fromEntries(loadStatuses.map((status) => [status, 0])) as Record<LoadStatus, number>;
 
 export type JobAction = 'cancel' | 'retry';
 

@@ -1,10 +1,12 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Overview } from '../../api/overview.ts';
 import {
-  KEPT_RATE_MINUTES,
+  RATE_PERIODS,
+  RATE_STEPS,
   RECOUNTED_LOADS,
   SHOWN_FAILING_TASKS,
+  SHOWN_JOB_DAYS,
   SHOWN_LANE_JOBS,
 } from '../../domain/limits.ts';
 import { outcomes } from '../../domain/load.ts';
@@ -115,11 +117,11 @@ const unaccounted = (environmentId: number) => sql<number>`(
 const timeText = (column: string) =>
   sql.raw<string>(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
-type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane'>;
+type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 
 /** Reads every load that is kept of the environment, some 0.6 s for a million: in turn. */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
-  const { rows } = await sql<Omit<Jobs, 'lane'>>`
+  const { rows } = await sql<Omit<Jobs, 'lane' | 'job_days'>>`
     select
       count(*) filter (where status = 'queued') as queued,
       count(*) filter (where status = 'processing') as processing,
@@ -137,7 +139,25 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by position
     limit ${SHOWN_LANE_JOBS}`.execute(db);
-  return { ...counts, lane };
+  return { ...counts, lane, job_days: await readJobDays(db, environmentId) };
+}
+
+/** Counts the jobs of each of the last days, by the time in their ids: only then does an index find them. */
+async function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
+  const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
+  const first = `${since.toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
+  const { rows } = await sql<Jobs['job_days'][number]>`
+    select to_char(d.day, 'YYYY-MM-DD') as day, coalesce(j.jobs, 0) as jobs, coalesce(j.failed, 0) as failed
+    from generate_series(0, ${SHOWN_JOB_DAYS - 1}::int) n
+    cross join lateral (select (now() at time zone 'UTC')::date - n as day) d
+    left join (
+      select (accepted_at at time zone 'UTC')::date as day, count(*) as jobs, count(*) filter (where status = 'failed') as failed
+      from background_jobs
+      where environment_id = ${environmentId} and job_id >= ${first}::uuid
+      group by 1
+    ) j using (day)
+    order by day`.execute(db);
+  return rows;
 }
 
 /** Reads the work of an environment; with `withSystem` also the work that belongs to none. */
@@ -166,42 +186,52 @@ export async function readWork(
   return { ...counts, failing };
 }
 
-export type Counted = 'records' | 'refused' | 'rows';
-
-/** Adds to the counts of this minute, in the order of environments, so that two processes cannot deadlock. */
-export async function addRates(
-  db: Database,
-  counted: ReadonlyMap<number, Readonly<Record<Counted, number>>>,
-): Promise<void> {
-  const rows = [...counted].map(([environment, counts]) => ({ environment, ...counts }));
-  rows.sort((a, b) => a.environment - b.environment);
-  await sql`
-    with old as (
-      delete from minute_rates
-      where environment_id = any (${rows.map(({ environment }) => environment)}::int[])
-        and minute < now() - ${KEPT_RATE_MINUTES} * interval '1 minute' - interval '1 hour'
-    )
-    insert into minute_rates as m (environment_id, minute, records, refused, rows)
-    select environment, date_trunc('minute', now()), records, refused, rows
-    from json_to_recordset(${JSON.stringify(rows)}) as c (environment int, records bigint, refused bigint, rows bigint)
-    on conflict (environment_id, minute) do update set
-      records = m.records + excluded.records,
-      refused = m.refused + excluded.refused,
-      rows = m.rows + excluded.rows`.execute(db);
+/** Records by their outcome. */
+export interface Counted {
+  accepted: number;
+  unchanged: number;
+  rejected: number;
 }
 
-export async function readRates(db: Database, environmentId: number): Promise<Overview['minutes']> {
-  const { rows } = await sql<Overview['minutes'][number]>`
+const stepOf = (minutes: RawBuilder<unknown>) => sql`(${minutes} * interval '1 minute')`;
+const currentStep = (minutes: RawBuilder<unknown>) => sql`date_bin(${stepOf(minutes)}, now(), 'epoch')`;
+const periodMinutes = Object.values(RATE_PERIODS);
+
+/** Adds to the counts of this step of each period, in the order of environments, so that two processes cannot deadlock. */
+export async function addRates(db: Database, counted: ReadonlyMap<number, Counted>): Promise<void> {
+  const rows = [...counted].map(([environment, counts]) => ({ environment, ...counts }));
+  await sql`
+    with old as (
+      delete from rates
+      where environment_id = any (${rows.map(({ environment }) => environment)}::int[])
+        and begins_at < now() - 2 * ${RATE_STEPS}::int * ${stepOf(sql`minutes`)}
+    )
+    insert into rates as r (environment_id, minutes, begins_at, accepted, unchanged, rejected)
+    select environment, minutes, ${currentStep(sql`minutes`)}, accepted, unchanged, rejected
+    from json_to_recordset(${JSON.stringify(rows)}) as c (environment int, accepted bigint, unchanged bigint, rejected bigint)
+    cross join unnest(${periodMinutes}::int[]) as minutes
+    order by environment, minutes
+    on conflict (environment_id, minutes, begins_at) do update set
+      accepted = r.accepted + excluded.accepted,
+      unchanged = r.unchanged + excluded.unchanged,
+      rejected = r.rejected + excluded.rejected`.execute(db);
+}
+
+export async function readRates(
+  db: Database,
+  environmentId: number,
+  minutes: number,
+): Promise<Overview['rates']> {
+  const step = sql`${minutes}::int`;
+  const { rows } = await sql<Overview['rates'][number]>`
     select
-      ${timeText('g.minute')} as minute,
-      coalesce(m.records, 0) as records,
-      coalesce(m.refused, 0) as refused,
-      coalesce(m.rows, 0) as rows
-    from generate_series(
-      date_trunc('minute', now()) - ${KEPT_RATE_MINUTES - 1} * interval '1 minute', date_trunc('minute', now()),
-      interval '1 minute'
-    ) g (minute)
-    left join minute_rates m on m.environment_id = ${environmentId} and m.minute = g.minute
-    order by g.minute`.execute(db);
+      ${timeText('b.begins_at')} as begins_at,
+      coalesce(r.accepted, 0) as accepted,
+      coalesce(r.unchanged, 0) as unchanged,
+      coalesce(r.rejected, 0) as rejected
+    from generate_series(${RATE_STEPS - 1}::int, 0, -1) n
+    cross join lateral (select ${currentStep(step)} - n * ${stepOf(step)} as begins_at) b
+    left join rates r on r.environment_id = ${environmentId} and r.minutes = ${step} and r.begins_at = b.begins_at
+    order by n desc`.execute(db);
   return rows;
 }

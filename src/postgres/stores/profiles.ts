@@ -319,3 +319,10 @@ export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {
 export function isOfCompany(companyId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`${sql.ref(`${profileAlias}.company_id`)} = ${companyId}`;
 }
+
+/** Holds for profiles that no other load has written since this one of the environment. */
+export function isWrittenBy(environmentId: number, jobId: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`${sql.ref(`${profileAlias}.load_id`)} = (
+    select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId}
+  )`;
+}

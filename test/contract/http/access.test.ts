@@ -73,6 +73,7 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/stream',
     'GET /v1/overview',
     'GET /v1/background_jobs',
+    'GET /v1/background_jobs/counts',
     'GET /v1/background_jobs/{job_id}',
     'GET /v1/background_jobs/{job_id}/history',
     'GET /v1/background_jobs/{job_id}/chunks',

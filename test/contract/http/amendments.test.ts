@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { JobListItem } from '../../../src/api/job.ts';
 import type { JobDetail as Job } from '../../../src/api/load.ts';
+import type { UserProfile } from '../../../src/api/profile.ts';
 import { type CountOptions, countReplacement } from '../../../src/load/causes/list-causes.ts';
 import type { Reader } from '../../../src/postgres/pool.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
@@ -74,7 +76,7 @@ const file = 'user_id,name\nu1,Ada\n,Grace\nu3,Mary,x,y\nu4,Joan\n';
 
 describe('mended records', () => {
   // proves: mended-once
-  test('turn from rejected to amended, part by part, until nothing is left', async () => {
+  test('turn from rejected to amended, part by part, until nothing is left, and lists name what each load wrote', async () => {
     const owner = await tenant();
     const parent = await load(owner, file);
     expect(parent.counts).toMatchObject({ read: 4, inserted: 2, rejected: 2, amended: 0 });
@@ -90,6 +92,16 @@ describe('mended records', () => {
     await amended(owner, parent.job_id, 'user_id,name,sluice_row\nu3,Mary,3\n');
     expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 2, read: 4 });
     expect(Object.keys(await users(owner))).toEqual(['u1', 'u2', 'u3', 'u4']);
+    const { key } = owner;
+    const listed = await server.json<JobListItem[]>('/v1/background_jobs?fold_mends=true', { key });
+    expect(listed.body).toMatchObject([{ job_id: parent.job_id, mends: 2, counts: { amended: 2 } }]);
+    const writtenBy = async (jobId: string, { key }: { readonly key: string }) => {
+      const { body } = await server.json<{ data: UserProfile[] }>(`/v1/users?job_id=${jobId}`, { key });
+      return body.data.map(({ user_id }) => user_id);
+    };
+    expect(await writtenBy(parent.job_id, owner)).toEqual(['u1', 'u4']);
+    expect(await writtenBy(child.job_id, owner)).toEqual(['u2']);
+    expect(await writtenBy(child.job_id, await tenant())).toEqual([]);
   });
 
   // proves: mended-once

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobHistory as History, JobListItem as Job } from '../../../src/api/job.ts';
 import type { Overview } from '../../../src/api/overview.ts';
+import { RATE_PERIODS } from '../../../src/domain/limits.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { type ErrorBody, form, openServer, refusalOf, walkPages } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -195,10 +196,11 @@ describe('a job', () => {
 });
 
 describe('the overview', () => {
-  const show = async (key: string) => (await server.json<Overview>('/v1/overview', { key })).body;
+  const show = async (key: string, query = '') =>
+    (await server.json<Overview>(`/v1/overview${query}`, { key })).body;
 
   // proves: console-truth
-  test('has what came in by the minute, the lane in its order, what failed, and that nothing is unaccounted for', async () => {
+  test('has what came in by outcome over an hour, a day and a month, the jobs of each day, the lane in its order, what failed, and that nothing is unaccounted for', async () => {
     const tenant = await t.addEnvironment('overview');
     const { key } = tenant;
     const post = (path: string, body: object) => server.fetch(path, { key, json: body });
@@ -206,6 +208,8 @@ describe('the overview', () => {
     await post('/v1/track', {});
     await post('/v1/batch', [{ type: 'track', user_id: 'u1', event_name: 'e' }, {}] as object);
     const ids = [await load(tenant, { rows: 5 }), await load(tenant, { query: '?max_errors=0' })];
+    serial--;
+    ids.push(await load(tenant));
     const waiting = await show(key);
     expect(waiting.lane.map(({ job_id, position }) => [job_id, position])).toEqual(
       ids.map((id, at) => [id, at]),
@@ -216,7 +220,7 @@ describe('the overview', () => {
       body: form('user_id,name\n,x\n'),
     });
     const worker = t.startWorker();
-    await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 2);
+    await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 3);
     await waitFor(
       'the failure',
       async () => (await list(tenant, 'status=failed'))[0] === refused.body.job_id,
@@ -225,9 +229,20 @@ describe('the overview', () => {
     await t.system.rates.flush();
     const found = await show(key);
     expect(found).toMatchObject({ queued: 0, failed_24h: 1, unaccounted: 0, lane: [] });
-    const sum = (name: 'records' | 'refused' | 'rows') =>
-      found.minutes.reduce((total, minute) => total + minute[name], 0);
-    expect([found.minutes.length, sum('records'), sum('refused'), sum('rows')]).toEqual([60, 2, 2, 7]);
+    for (const [period, minutes] of Object.entries(RATE_PERIODS)) {
+      const { rates, rate_minutes, job_days } = await show(key, `?period=${period}`);
+      const sum = (name: 'accepted' | 'unchanged' | 'rejected') =>
+        rates.reduce((total, rate) => total + rate[name], 0);
+      expect([rates.length, rate_minutes, sum('accepted'), sum('unchanged'), sum('rejected')]).toEqual([
+        60,
+        minutes,
+        8,
+        1,
+        3,
+      ]);
+      const today = new Date().toISOString().slice(0, 10);
+      expect([job_days.length, job_days.at(-1)]).toEqual([30, { day: today, jobs: 4, failed: 1 }]);
+    }
     expect(found.findings.items).toEqual([]);
   });
 

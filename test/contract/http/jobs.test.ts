@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
-import type { JobListItem as Item } from '../../../src/api/job.ts';
+import type { JobListItem as Item, JobCounts } from '../../../src/api/job.ts';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -63,8 +63,17 @@ describe('the list', () => {
       links: `${server.address}/v1/background_jobs/${ids[0]}`,
       processing_since: null,
       elapsed_time: expect.any(Number),
+      counts: expect.objectContaining({ read: 0, rejected: 0 }),
+      origin: { kind: 'api_key', name: expect.any(String) },
+      mends: 0,
     });
     expect(Number.isInteger(body[0]?.elapsed_time)).toBe(true);
+    const counted = await server.json<JobCounts>('/v1/background_jobs/counts?type=import', {
+      key: tenant.key,
+    });
+    const { queued, processing, ...others } = counted.body;
+    expect(queued + processing).toBe(3);
+    expect(others).toEqual({ held: 0, completed: 0, failed: 0, cancelled: 0 });
     expect(headers.get('x-total-count')).toBe('5');
     expect(headers.get('link')).toBeNull();
   });

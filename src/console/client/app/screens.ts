@@ -30,7 +30,7 @@ const schedules = () => import('../screens/schedules.tsx');
 const segments = () => import('../screens/segments.tsx');
 
 export const screens: readonly Screen[] = [
-  screen('/', async () => (await import('../screens/pulse.tsx')).Pulse, 'Pulse', 'pulse', ''),
+  screen('/', async () => (await import('../screens/overview.tsx')).Overview, 'Overview', 'pulse', ''),
   screen('/live', async () => (await import('../screens/live.tsx')).Live, 'Live', 'live', ''),
   screen('/jobs', async () => (await import('../screens/jobs.tsx')).Jobs, 'Jobs', 'jobs', ''),
   screen('/jobs/:job', async () => (await import('../screens/job/job.tsx')).Job),

@@ -10,7 +10,7 @@ import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
 type Counts = Readonly<Record<string, number>>;
 
 /** The detail of a job of any kind: what all kinds have, and what only loads, deletions or exports have. */
-export type JobDetail = JobListItem &
+export type JobDetail = Omit<JobListItem, 'counts' | 'origin' | 'mends'> &
   Pick<LoadDetail, 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts'> &
   Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
   Partial<Pick<DeletionJobDetail, 'removed'>> &
@@ -22,9 +22,8 @@ export type InspectedColumn = Inspection['columns'][number];
 export type Profile = Omit<UserProfile, 'user_id'> & Partial<Pick<UserProfile, 'user_id'>>;
 
 /** A job in the live views (`GET /v1/stream`), which the API document does not describe. */
-export interface LiveJob extends Omit<JobListItem, 'elapsed_time'> {
+export interface LiveJob extends Omit<JobListItem, 'elapsed_time' | 'origin' | 'mends'> {
   readonly completed_rows: number;
-  readonly counts: Counts | null;
   /** The part of `completed_rows` from before `processing_since`. */
   readonly rows_before: number;
   readonly failure: LoadDetail['failure'];

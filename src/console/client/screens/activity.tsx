@@ -111,15 +111,14 @@ function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: n
     dayForm.format(new Date(today.getFullYear(), today.getMonth(), today.getDate() - (days - 1 - at), 12)),
   );
   const most = Math.max(1, ...counts.values());
-  const sum = of.reduce((total, { events }) => total + events, 0);
   return (
     <Bars
-      label={`${plural(sum, 'event')} in ${days} days, ${formatCount(most)} on the busiest`}
-      ink="--accent-strong"
+      label={`in ${days} days, ${formatCount(most)} on the busiest`}
+      parts={[['events', '--accent-strong']]}
       axis={[all[0], timeZone, all.at(-1)]}
       bars={all.map((day) => {
         const value = counts.get(day) ?? 0;
-        return { value, title: `${day}: ${plural(value, 'event')}` };
+        return { values: [value], title: `${day}: ${plural(value, 'event')}` };
       })}
     />
   );

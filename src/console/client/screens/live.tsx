@@ -183,7 +183,7 @@ export function Live(): VNode {
         , {formatCount(counts.refused)} of them refused, since somebody began to watch
         {isPaused ? `; paused, ${formatCount(heldBack)} held back` : ''}. Shows single records and batches
         that the server {counts.server} receives, and loads when they end; the latest {keptLines}. With
-        several servers, each shows its own; <a href={screenHref('/')}>Pulse</a> counts all.
+        several servers, each shows its own; <a href={screenHref('/')}>Overview</a> counts all.
       </p>
       <div class="panel">
         <Table

@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { formatCount, formatShort } from '../lib/format.ts';
 
 /* Icons on a grid of 16, drawn in the colour of the text. Each stands beside words, seen or (`iconOnly`) only read out. */
 
@@ -60,49 +61,79 @@ export function Mark(): VNode {
 interface Bar {
   /** Names the bar, on hover. */
   readonly title: string;
-  readonly value: number;
+  /** A number for each part, from the bottom. */
+  readonly values: readonly number[];
 }
 
 interface BarsProps {
-  /** A description for those who do not see it. */
+  /** Goes on, for those who do not see it, behind the sums of the parts: `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
-  /** A colour of tokens.css, such as `--inserted`. */
-  readonly ink: string;
+  /** What bars are made of; a colour is one of tokens.css, such as `--inserted`. */
+  readonly parts: readonly (readonly [name: string, ink: string])[];
+  /** The height of the drawing, in words. */
+  readonly top?: string;
   /** Words below the axis, from left to right. */
   readonly axis: readonly (string | undefined)[];
 }
 
 const height = 64;
 const step = 10;
+const gap = 2;
 
-/** Draws numbers over time, a bar each, the newest at the right. */
-export function Bars({ label, bars, ink, axis }: BarsProps): VNode {
-  const most = Math.max(...bars.map(({ value }) => value)) || 1;
+export function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+/** Draws numbers over time, a bar each, the newest at the right. A part that is not 0 is always seen. */
+export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
+  const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
+  const sums = parts.map(([name], part) => ({
+    name,
+    sum: sumOf(bars.map(({ values }) => values[part] ?? 0)),
+  }));
+  const said = sums.map(({ name, sum }) => `${formatCount(sum)} ${name}`).join(', ');
   return (
     <figure class="bars">
+      {parts.length === 1 ? null : (
+        <p class="row num">
+          {parts.map(([name, ink], part) => (
+            <span key={name} class={sums[part]?.sum === 0 ? 'faint' : undefined}>
+              <span class="swatch" style={{ background: `var(${ink})` }} />
+              <strong>{formatShort(sums[part]?.sum ?? 0)}</strong> {name}
+            </span>
+          ))}
+          {top === undefined ? null : <span class="faint push">up to {top}</span>}
+        </p>
+      )}
       <svg
         viewBox={`0 0 ${bars.length * step} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={label}
+        aria-label={`${said} ${label}`}
       >
-        {bars.map(({ title, value }, at) => {
-          const tall = value === 0 ? 1 : Math.max(3, (value / most) * height);
-          const color = value === 0 ? 'var(--line)' : `var(${ink})`;
-          return (
+        {bars.map(({ title, values }, at) => (
+          <g key={at}>
+            <title>{title}</title>
             <rect
-              key={title}
-              style={{ fill: color }}
+              style={{ fill: 'var(--line)' }}
               x={at * step + 1}
-              y={height - tall}
-              width={step - 2}
-              height={tall}
-            >
-              <title>{title}</title>
-            </rect>
-          );
-        })}
+              y={height - 1}
+              width={step - gap}
+              height={1}
+            />
+            {stack(values, (height - parts.length * gap) / most).map(([y, tall], part) => (
+              <rect
+                key={part}
+                style={{ fill: `var(${parts[part]?.[1]})` }}
+                x={at * step + 1}
+                y={height - y - tall}
+                width={step - gap}
+                height={tall}
+              />
+            ))}
+          </g>
+        ))}
       </svg>
       <figcaption class="faint num">
         {axis.map((text, at) => (
@@ -111,4 +142,14 @@ export function Bars({ label, bars, ink, axis }: BarsProps): VNode {
       </figcaption>
     </figure>
   );
+}
+
+/** Returns where each part begins, and how tall it is. */
+function stack(values: readonly number[], scale: number): readonly (readonly [y: number, tall: number])[] {
+  let y = 0;
+  return values.map((value) => {
+    const tall = value === 0 ? 0 : Math.max(gap, value * scale);
+    y += tall;
+    return [y - tall, tall];
+  });
 }

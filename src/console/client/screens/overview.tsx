@@ -1,13 +1,13 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Overview } from '../../../api/overview.ts';
-import type { ScheduleList } from '../../../api/source.ts';
+import type { Overview as OverviewRecord } from '../../../api/overview.ts';
 import type { NeedKind } from '../../../domain/need.ts';
-import { screenHref, useApi } from '../lib/api.ts';
+import { type Query, screenHref, useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { type LiveEvent, useLive } from '../lib/live.ts';
-import { Bars, Icon } from '../ui/drawings.tsx';
+import { Choices } from '../ui/controls.tsx';
+import { Bars, Icon, sumOf } from '../ui/drawings.tsx';
 import {
   Badge,
   FileName,
@@ -34,26 +34,27 @@ interface PulseEvent extends LiveEvent {
   readonly running: readonly RunningJob[];
 }
 
-/** Shows the environment's current work, and whether anything is wrong. */
-export function Pulse(): VNode {
-  const overview = useApi<Overview>('/v1/overview', everyMs);
+/** Shows what needs a person, what came in, and the environment's current work. */
+export function Overview(): VNode {
+  const query = useQuery();
+  const period = query.get('period') || '1h';
+  const overview = useApi<OverviewRecord>(withQuery('/v1/overview', { period }), everyMs);
   const [now, setNow] = useState<PulseEvent | null>(null);
   useLive<PulseEvent>('pulse', (event) => {
-    // A job that began or ended has changed the lane too.
+    // A job that began or ended has changed more than its own row.
     if (now !== null && idsOf(now) !== idsOf(event)) overview.reload();
     setNow(event);
   });
   return (
-    <Page title="Pulse">
+    <Page title="Overview">
       <StaleNotice />
       <Loaded of={overview} rows={10}>
         {(of) => (
           <>
-            <Needs of={of} />
-            <Figures of={of} now={now} />
+            <Needs of={of} now={now} />
             <div class="columns">
-              <Rate title="Single records" of={of} count="records" ink="--inserted" />
-              <Rate title="Rows of files" of={of} count="rows" ink="--updated" />
+              <Rates of={of} query={query} period={period} />
+              <JobDays days={of.job_days} />
             </div>
             <Lane items={of.lane} running={now?.running ?? []} />
             <Work of={of} />
@@ -88,14 +89,20 @@ const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
   runs_skipped: () => screenHref('/schedules'),
 };
 
-/** Shows one sentence: what needs attention, with a link for each part, and the state of everything else. */
-function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): VNode {
+interface NeedsProps {
+  readonly of: OverviewRecord;
+  readonly now: PulseEvent | null;
+}
+
+/** Shows one sentence: what needs attention and what is under way, with a link for each, and the state of everything else. */
+function Needs({ of: { needs, health, findings, ...jobs }, now }: NeedsProps): VNode {
   const isDown = health.status !== 'ready';
   const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;
   const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
   const look = isBroken ? 'notice notice-bad' : needs.length > 0 ? 'notice' : 'notice notice-good';
   const isCalm = !isBroken && needs.length === 0;
+  const underWay = (now?.running.length ?? jobs.processing) + (now?.queued ?? jobs.queued);
   return (
     <p class={look} role="status">
       <Icon name={isCalm ? 'check' : 'warning'} />
@@ -114,93 +121,107 @@ function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): 
             ·{' '}
           </span>
         ))}
-        {isCalm ? 'Nothing needs you: everything works' : 'everything else works'}
+        {isCalm ? 'Nothing needs you · ' : ''}
+        {underWay === 0 ? null : (
+          <>
+            <a href={screenHref('/jobs', { status: 'queued,processing' })}>
+              {plural(underWay, 'job is', 'jobs are')} under way
+            </a>{' '}
+            ·{' '}
+          </>
+        )}
+        everything else is stored
       </span>
     </p>
   );
 }
 
-/** Numbers, each of which leads to its list. */
-function Figures({ of, now }: { readonly of: Overview; readonly now: PulseEvent | null }): VNode {
-  const until = Date.now() + dayMs;
-  const { data } = useApi<ScheduleList>('/v1/schedules', 60_000);
-  const due = data?.data.flatMap(({ due_times }) => due_times).filter((at) => Date.parse(at) <= until);
-  const isZero = of.unaccounted === 0;
-  const failed = { status: 'failed', since: dayAgo() };
-  const figures = [
-    ['Running', now?.running.length ?? of.processing, screenHref('/jobs', { status: 'processing' })],
-    ['Waiting', now?.queued ?? of.queued, screenHref('/jobs', { status: 'queued' })],
-    ['Failed in 24 hours', of.failed_24h, screenHref('/jobs', failed)],
-    ['Due in 24 hours', due?.length, screenHref('/schedules')],
-  ] as const;
-  return (
-    <dl class="figures panel">
-      <div>
-        <dt>Unaccounted records</dt>
-        <dd class={isZero ? 'good' : 'bad'}>{formatCount(of.unaccounted)}</dd>
-        <dd class="hint">{isZero ? 'must be 0' : 'must be 0: look at the jobs'}</dd>
-      </div>
-      {figures.map(([title, count, href]) => (
-        <div key={title}>
-          <dt>{title}</dt>
-          <dd>
-            <a href={href}>
-              {count === undefined ? '–' : formatCount(count)}
-              <span class="visually-hidden">: {title}</span>
-            </a>{' '}
-            {title.startsWith('Failed') && count !== 0 ? <Badge tone="bad">look</Badge> : null}
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+/** The periods that can be chosen, with the form of the times below the axis. */
+const periods: Readonly<Record<string, readonly [text: string, words: string, form: Intl.DateTimeFormat]>> = {
+  '1h': ['1 h', 'hour', new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' })],
+  '24h': ['24 h', '24 hours', new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' })],
+  '30d': ['30 d', '30 days', new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })],
+};
+
+interface RatesProps {
+  readonly of: OverviewRecord;
+  readonly query: Query;
+  readonly period: string;
 }
 
-interface RateProps {
-  readonly title: string;
-  readonly of: Overview;
-  readonly count: 'records' | 'rows';
-  readonly ink: string;
-}
-
-/** The last hour, per second, averaged over each minute. */
-function Rate({ title, of: { minutes }, count, ink }: RateProps): VNode {
-  // The last minute is not over.
-  const whole = minutes.slice(0, -1);
-  const total = minutes.reduce((sum, minute) => sum + minute[count], 0);
-  const refused = minutes.reduce((sum, minute) => sum + minute.refused, 0);
-  const most = formatShort(Math.max(0, ...whole.map((minute) => minute[count] / 60)));
-  const clock = (minute: string | undefined): string =>
-    minute === undefined ? '' : formatTime(minute).slice(0, -3);
+/** The records of a period by what became of them, per minute, averaged over each step. */
+function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesProps): VNode {
+  const [, words, form] = periods[period] ?? ['', period, undefined];
+  const clock = (at: string | undefined): string =>
+    at === undefined ? '' : (form?.format(new Date(at)) ?? '');
+  const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {
+    const values = [accepted, unchanged, rejected];
+    return {
+      at: begins_at,
+      values,
+      title: `${formatTime(begins_at)}: ${values.map(formatCount).join(', ')}`,
+    };
+  });
+  const most = Math.max(...bars.map(({ values }) => sumOf(values))) / minutes;
   return (
     <Section
-      title={`${title}, last hour`}
-      aside={<span class="muted num">{formatShort(total)} in total</span>}
+      title="Records per minute"
+      aside={
+        <Choices
+          label="Period"
+          isLabelHidden
+          value={period}
+          options={Object.entries(periods).map(([value, [text]]) => [value, text])}
+          onChange={(value) => query.set({ period: value === '1h' ? '' : value }, { replace: true })}
+        />
+      }
     >
       <Bars
-        label={`${title}, the last hour: ${formatCount(total)} in total, at most ${most} a second`}
-        ink={ink}
-        axis={[whole[0], whole[Math.floor(whole.length / 2)], whole.at(-1)].map((each) =>
-          clock(each?.minute),
-        )}
-        bars={whole.map((minute) => ({
-          value: minute[count],
-          title: `${clock(minute.minute)}: ${formatShort(minute[count] / 60)} a second`,
-        }))}
+        label={`in the last ${words}, at most ${formatShort(most)} a minute`}
+        parts={[
+          ['accepted', '--inserted'],
+          ['unchanged', '--unchanged'],
+          ['rejected', '--rejected'],
+        ]}
+        top={`${formatShort(most)} a minute`}
+        axis={[bars[0], bars[bars.length / 2], bars.at(-1)].map((bar) => clock(bar?.at))}
+        bars={bars}
       />
-      <p class="hint">
-        Per second, averaged over each minute; at most {most}.
-        {count === 'rows'
-          ? ''
-          : refused === 0
-            ? ' None was refused.'
-            : ` ${plural(refused, 'record was', 'records were')} refused.`}
-      </p>
     </Section>
   );
 }
 
-type LaneItem = Overview['lane'][number];
+/** The jobs of the last days; those that failed lead to their list. */
+function JobDays({ days }: { readonly days: OverviewRecord['job_days'] }): VNode {
+  const failed = sumOf(days.map((day) => day.failed));
+  const since = days[0]?.day;
+  return (
+    <Section
+      title="Jobs per day"
+      aside={
+        failed === 0 ? null : (
+          <a href={screenHref('/jobs', { status: 'failed', since })}>{plural(failed, 'failure')}</a>
+        )
+      }
+    >
+      <Bars
+        label={`in ${days.length} days`}
+        parts={[
+          ['not failed', '--busy'],
+          ['failed', '--rejected'],
+        ]}
+        top={plural(Math.max(...days.map(({ jobs }) => jobs)), 'job')}
+        axis={[since, 'UTC', days.at(-1)?.day]}
+        bars={days.map((day) => ({
+          values: [day.jobs - day.failed, day.failed],
+          title: `${day.day}: ${plural(day.jobs, 'job')}, ${formatCount(day.failed)} failed`,
+        }))}
+      />
+    </Section>
+  );
+}
+
+type LaneItem = OverviewRecord['lane'][number];
 
 const laneColumns: readonly Column<LaneItem>[] = [
   [
@@ -231,15 +252,16 @@ interface LaneProps {
   readonly running: readonly RunningJob[];
 }
 
-/** Loads and deletions, which take effect one after another: what runs, and what is next. */
-function Lane({ items, running }: LaneProps): VNode {
+/** Loads and deletions, which take effect one after another, if there are any: what runs, and what is next. */
+function Lane({ items, running }: LaneProps): VNode | null {
+  if (items.length === 0) return null;
   const rows = items.map((item): LaneItem => {
     const now = running.find(({ job_id }) => job_id === item.job_id);
     return now === undefined ? item : { ...item, status: 'processing', done: now.completed_rows };
   });
   return (
     <TableSection
-      title="Lane"
+      title="In this order"
       aside={
         items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs has all</span> : null
       }
@@ -248,12 +270,11 @@ function Lane({ items, running }: LaneProps): VNode {
       columns={laneColumns}
       keyOf={({ job_id }) => job_id}
       hrefOf={({ job_id }) => jobHref(job_id)}
-      empty="Nothing runs and nothing waits"
     />
   );
 }
 
-const failingColumns: readonly Column<Overview['work']['failing'][number]>[] = [
+const failingColumns: readonly Column<OverviewRecord['work']['failing'][number]>[] = [
   [
     'Task',
     ({ task, part, job_id }) => {
@@ -274,12 +295,13 @@ const failingColumns: readonly Column<Overview['work']['failing'][number]>[] = [
   ],
 ];
 
-/** The tasks of the ledger. */
-function Work({ of: { work } }: { readonly of: Overview }): VNode {
+/** The tasks that fail, if any do. */
+function Work({ of: { work } }: { readonly of: OverviewRecord }): VNode | null {
   const { waiting, running, postponed, failing } = work;
+  if (failing.length === 0) return null;
   return (
     <TableSection
-      title="Background work"
+      title="Failing tasks"
       aside={
         <span class="muted num">
           {plural(waiting, 'task')} waiting, {formatCount(running)} running, {formatCount(postponed)} to be
@@ -290,7 +312,6 @@ function Work({ of: { work } }: { readonly of: Overview }): VNode {
       caption="Failing tasks"
       columns={failingColumns}
       keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
-      empty={<p class="line muted">No task is failing.</p>}
     >
       {failing.length === mostItems ? (
         <p class="line hint">The first {mostItems} that fail; there may be more.</p>
@@ -299,7 +320,7 @@ function Work({ of: { work } }: { readonly of: Overview }): VNode {
   );
 }
 
-type FindingsRecord = Overview['findings'];
+type FindingsRecord = OverviewRecord['findings'];
 
 const findingTones = { failed: 'bad', warning: 'warn', ok: 'good' } as const satisfies Record<string, Tone>;
 const order = Object.keys(findingTones);

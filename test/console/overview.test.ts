@@ -4,48 +4,55 @@ import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 
-/** Rates of the minutes before: nobody waits an hour for a plot. */
+/** Rates of the time before: nobody waits a month for a plot. */
 async function fillRates(): Promise<void> {
   await stage.t.system.pool.query(
-    `insert into minute_rates (environment_id, minute, records, refused, rows)
-    select $1, date_trunc('minute', now()) - n * interval '1 minute', 9000 + (n * 7919) % 4000, n % 3, case when n % 20 < 6 then 900000 + (n * 104729) % 400000 else 0 end
+    `insert into rates (environment_id, minutes, begins_at, accepted, unchanged, rejected)
+    select $1, minutes, date_bin(minutes * interval '1 minute', now(), 'epoch') - n * minutes * interval '1 minute',
+      minutes * (9000 + (n * 7919) % 4000), case when n % 20 < 6 then minutes * (9000 + (n * 104729) % 4000) else 0 end, minutes * ((n * 31) % 700)
     from generate_series(1, 58) n
+    cross join unnest(array[1, 24, 720]) minutes
     on conflict do nothing`,
     [stage.t.environment.environmentId],
   );
 }
 
 // proves: console-truth
-test('Pulse says in one sentence what needs a person, shows rates, the lane and the number that must be 0, follows what runs, and leads to the lists', async () => {
+test('the overview says in one sentence what needs a person, is green only if nothing does, shows records by outcome over an hour, a day and a month and the jobs of each day, and leads to the lists', async () => {
   const calm = await stage.open('/');
-  await calm.getByText('Nothing needs you: everything works').waitFor();
+  await calm.locator('.notice-good', { hasText: 'Nothing needs you · everything else is stored' }).waitFor();
+  expect(await calm.getByRole('heading', { name: 'In this order' }).count()).toBe(0);
   const mended = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
   await stage.t.ended(mended);
   const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');
   await stage.t.ended(await stage.load(`user_id,email\n${users}\n`, 'users-2026-11-22.csv'));
   await stage.post('/v1/identify', { user_id: 'u1', plan: 'pro' });
-  await stage.t.system.rates.flush();
-  await fillRates();
   const refused = await stage.load('user_id,email\n,a\n', 'broken.csv');
   await waitFor('the failure', async () => (await stage.t.ended(refused)).status === 'failed');
-  await stage.server.json('/v1/overview');
+  await stage.t.system.rates.flush();
+  await calm.reload();
+  await calm.getByRole('img', { name: '202 accepted, 0 unchanged, 3 rejected in the last hour' }).waitFor();
+  await fillRates();
   await waitFor('the findings', async () => {
     const { body } = await stage.server.json<{ findings: { is_known: boolean } }>('/v1/overview');
     return body.findings.is_known;
   });
-  await expectGoodInEveryLook(stage, 'pulse', '/', async (page) => {
-    await page.getByText('must be 0', { exact: true }).waitFor();
-    await page.getByRole('img', { name: 'Rows of files, the last hour' }).waitFor();
+  await expectGoodInEveryLook(stage, 'overview', '/', async (page) => {
+    await page.getByRole('img', { name: /accepted, .* unchanged, .* rejected in the last hour/ }).waitFor();
+    await page.getByRole('img', { name: '2 not failed, 1 failed in 30 days' }).waitFor();
   });
   const page = await stage.open('/');
-  const sentence = page.getByRole('status').filter({ hasText: 'everything else works' });
+  const sentence = page.getByRole('status').filter({ hasText: 'everything else is stored' });
   expect(await sentence.innerText()).toBe(
-    '1 job failed in the last 24 hours · 2 records wait to be mended · everything else works',
+    '1 job failed in the last 24 hours · 2 records wait to be mended · everything else is stored',
   );
   expect(await sentence.getByRole('link', { name: /mended/ }).getAttribute('href')).toBe(
     `/console/jobs/${mended}/refused`,
   );
-  await page.getByRole('link', { name: /^1\b.*Failed in 24 hours/ }).click();
+  await page.getByLabel('30 d').check();
+  await page.waitForURL(/period=30d/);
+  await page.getByRole('img', { name: /rejected in the last 30 days/ }).waitFor();
+  await page.getByRole('link', { name: '1 failure' }).click();
   await page.waitForURL(/\/jobs\?status=failed&since=/);
   await page.getByText('broken.csv').waitFor();
 });
