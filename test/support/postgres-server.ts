@@ -21,24 +21,42 @@ interface Server {
   stop(): Promise<void>;
 }
 
+interface Shared {
+  readonly server: Promise<Server>;
+  users: number;
+}
+
 const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
+const template = `template_sluice_${process.pid}`;
+/** Each project imports this module anew, into the same process. */
+const run = globalThis as { sluicePostgres?: Shared };
 
 /**
- * Run by vitest before the files of a project; what it returns, after them. SLUICE_TEST_POSTGRES_URL names a superuser of
- * another server to be used, of another version for instance; it needs 400 connections.
+ * Run by vitest before the files of a project; what it returns, after them. All projects of a run share one server.
+ * SLUICE_TEST_POSTGRES_URL names a superuser of another one to be used, of another version for instance; it needs 400
+ * connections.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const given = process.env['SLUICE_TEST_POSTGRES_URL'];
-  const server = given === undefined ? await startServer() : { url: given, stop: async () => undefined };
-  const template = `template_sluice_${project.name}_${process.pid}`;
-  await runOn(server.url, `create database ${template}`);
-  await prepareDatabase(databaseUrl(server.url, template), true, log);
+  run.sluicePostgres ??= { server: prepareServer(), users: 0 };
+  const shared = run.sluicePostgres;
+  shared.users++;
+  const server = await shared.server;
   project.provide('postgresUrl', server.url);
   project.provide('postgresTemplate', template);
   return async () => {
-    if (given !== undefined) await runOn(given, `drop database ${template} with (force)`);
-    await server.stop();
+    if (--shared.users === 0) await server.stop();
   };
+}
+
+async function prepareServer(): Promise<Server> {
+  const given = process.env['SLUICE_TEST_POSTGRES_URL'];
+  const server =
+    given === undefined
+      ? await startServer()
+      : { url: given, stop: () => runOn(given, `drop database ${template} with (force)`) };
+  await runOn(server.url, `create database ${template}`);
+  await prepareDatabase(databaseUrl(server.url, template), true, log);
+  return server;
 }
 
 async function startServer(): Promise<Server> {
