@@ -89,12 +89,13 @@ export function openSystem(options: SystemOptions): System {
   tracing?.watchPool(pool);
   if (reader.pool !== pool) tracing?.watchPool(reader.pool);
   const knownProperties = new KnownProperties(log);
-  const files = sealingStore(openFileStore(config.storage, config.maxInflatedBytes), fileKeys(db));
+  const personal = new PersonalData(db, config.personalKeys);
+  const storage = openFileStore(config.storage, config.maxInflatedBytes);
+  const files = sealingStore(storage, fileKeys({ db, personal }));
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const records = new RecordTap((environmentId) => ingest.rules.hasPersonal(environmentId));
   const rates = new Rates({ db, log });
   const live = new Live({ pool: reader.pool, log, records });
-  const personal = new PersonalData(db, config.personalKeys);
   const ingest = openIngest({ pool, db, personal, knownProperties, metrics, tracing });
   return {
     config,

@@ -1,4 +1,5 @@
-import { hkdfSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { TransientError } from './domain/errors.ts';
 
 /** The keys of the installation, by id. The first encrypts; the last makes the hashes, which must not change when a key is added. */
 export type PersonalKeys = ReadonlyMap<string, Buffer>;
@@ -43,4 +44,38 @@ export function environmentKeys(keys: PersonalKeys, secret: string): Environment
     { encrypt: derive(key, 'personal encrypt'), nonce: derive(key, 'personal nonce') },
   ]);
   return { hash: derive(last, 'personal hash'), newest, byId: new Map(byId) };
+}
+
+/** A key of one file, as it is stored: encrypted with the key of the installation that `key_id` names; `null` is for none. */
+interface WrappedKey {
+  readonly secret: Buffer;
+  readonly key_id: string | null;
+}
+
+const wrapping = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const wrappingKey = (key: Buffer) => Buffer.from(hkdfSync('sha256', key, '', 'file keys', KEY_BYTES));
+
+/** Encrypts the key of a file under the newest key of the installation, if it has any; elsewhere than at its file it opens nothing. */
+export function wrapKey(keys: PersonalKeys, file: string, secret: Buffer): WrappedKey {
+  const [newest] = keys;
+  if (newest === undefined) return { secret, key_id: null };
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(wrapping, wrappingKey(newest[1]), nonce).setAAD(Buffer.from(file));
+  const wrapped = Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]);
+  return { secret: wrapped, key_id: newest[0] };
+}
+
+/** @throws TransientError if the installation lacks the key that it was encrypted under. */
+export function unwrapKey(keys: PersonalKeys, file: string, { secret, key_id: id }: WrappedKey): Buffer {
+  if (id === null) return secret;
+  const key = keys.get(id);
+  if (key === undefined)
+    throw new TransientError(
+      `The file is encrypted under the key ${id}: add it to PERSONAL_KEYS and start again`,
+    );
+  const end = NONCE_BYTES + KEY_BYTES;
+  const decipher = createDecipheriv(wrapping, wrappingKey(key), secret.subarray(0, NONCE_BYTES));
+  decipher.setAAD(Buffer.from(file)).setAuthTag(secret.subarray(end));
+  return Buffer.concat([decipher.update(secret.subarray(NONCE_BYTES, end)), decipher.final()]);
 }

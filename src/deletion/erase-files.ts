@@ -102,7 +102,7 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
     for (let after = 0; ; ) {
       goOn();
-      const { rejects, more } = await readRejectsPage(context.db, loadId, after, atATime);
+      const { rejects, more } = await readRejectsPage(context, loadId, after, atATime);
       const doomed: number[] = [];
       for await (const { raw, row } of yielding(rejects)) {
         goOn();

@@ -11,6 +11,7 @@ import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
+import type { KeyedDatabase } from '../postgres/stores/file-keys.ts';
 import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { plannedMissing, readMirror } from '../postgres/stores/mirrors.ts';
@@ -94,12 +95,12 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    const { jobId, tally, pass, type } = await requireSound(db, claim);
+    const { jobId, tally, pass, type } = await requireSound({ db, personal: context.personal }, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
-    await endAmendment(db, claim.subjectId);
+    await endAmendment({ db, personal: context.personal }, claim.subjectId);
     if (type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
@@ -108,7 +109,8 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
 }
 
 /** Checks all that may fail a load whose chunks are done, and holds the fence. @throws FinalFailure */
-async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState> {
+async function requireSound(keyed: KeyedDatabase, claim: TaskClaim): Promise<FinishState> {
+  const { db } = keyed;
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   const state = await readFinishState(db, claim.subjectId);
   const { tally, totalRows, pass, guards, plan } = state;
@@ -119,7 +121,7 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
   const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
   if (hit !== null) throw fails(hit);
   if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
-    throw fails(await allRefused(db, claim));
+    throw fails(await allRefused(keyed, claim));
   return state;
 }
 
@@ -127,7 +129,7 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
 async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    await requireSound(db, claim);
+    await requireSound({ db, personal: context.personal }, claim);
     await decideMirror(db, claim.subjectId);
   });
 }

@@ -55,7 +55,7 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   } else if (maxErrors !== null && rejected > maxErrors) {
     await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
   } else if (isRefusedSoFar) {
-    await failLoad(context, claim.subjectId, await allRefused(context.db, claim));
+    await failLoad(context, claim.subjectId, await allRefused(context, claim));
   } else if (finish !== null) {
     await notifyQueue(context, [finish]);
   }
@@ -163,7 +163,7 @@ async function keepRejects(
   return inTransaction(context.pool, async (transaction) => {
     const { db } = transaction;
     await nameTaskSession(db, claim);
-    await insertRejects(transaction, source, rejects, causesOf(source));
+    await insertRejects({ ...transaction, personal: context.personal }, source, rejects, causesOf(source));
     const progress = await endValidation(db, claim, rejects.length);
     if (progress === null) throw new ConflictError(notOurs);
     return { ...progress, completed: null };
@@ -221,7 +221,7 @@ async function mergeChunk(
         })
       : await mergeRows(transaction, aliased, claim.part, rows, memory);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
-    await insertRejects(transaction, source, refused, causesOf(source));
+    await insertRejects({ ...transaction, personal: context.personal }, source, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;
   });
@@ -244,7 +244,12 @@ async function commitChunk(
         const kinds = await write(transaction, { ...source, namesAliases: meets });
         if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
-        await insertRejects(transaction, source, rejects, causesOf(source));
+        await insertRejects(
+          { ...transaction, personal: context.personal },
+          source,
+          rejects,
+          causesOf(source),
+        );
         const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);

@@ -12,7 +12,7 @@ import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { foreignColumns, foreignRecord } from '../mapping/foreign-records.ts';
-import type { Database } from '../postgres/database.ts';
+import type { KeyedDatabase } from '../postgres/stores/file-keys.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   countOfCause,
@@ -54,7 +54,7 @@ export const heldAtATime = {
  * @throws InputError `not_found`.
  */
 export async function listRejects(
-  context: Pick<LoadContext, 'db'>,
+  context: KeyedDatabase,
   environmentId: number,
   jobId: string,
   page: { readonly limit: number; readonly after: number; readonly cause?: number | null },
@@ -64,7 +64,7 @@ export async function listRejects(
   const { cause = null } = page;
   const { loadId, header } = await requireSource(context, environmentId, jobId);
   const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
-  const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
+  const found = await readRejectsPage(context, loadId, page.after, bounds, cause);
   const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
   const cellsOf = createCellReader(header);
   const rejects = asSeen(found.rejects, seesPersonal).map((reject) => ({
@@ -89,7 +89,7 @@ function createCellReader(header: CsvHeader | null) {
  * @throws InputError `not_found`.
  */
 export async function* exportRejects(
-  context: Pick<LoadContext, 'db'>,
+  context: KeyedDatabase,
   environmentId: number,
   jobId: string,
   format: RejectsFormat,
@@ -119,13 +119,13 @@ interface Piece {
 
 /** The rejects themselves are forgotten before a reader, who may be slow, takes their lines. */
 async function readPiece(
-  { db, seesPersonal }: Pick<LoadContext, 'db'> & { readonly seesPersonal: boolean },
+  { seesPersonal, ...keyed }: KeyedDatabase & { readonly seesPersonal: boolean },
   { loadId }: RejectsSource,
   shape: RejectsAsCsv | RejectsAsNdjson,
   after: number,
   cause: number | null,
 ): Promise<Piece> {
-  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
+  const { rejects, more } = await readRejectsPage(keyed, loadId, after, heldAtATime, cause);
   const lines = Buffer.concat(asSeen(rejects, seesPersonal).map((reject) => shape.line(reject)));
   return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
 }
@@ -165,13 +165,13 @@ const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
 /** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
 export async function allRefused(
-  db: Database,
+  { db, personal }: KeyedDatabase,
   { environmentId, subjectId, jobId }: TaskClaim,
 ): Promise<TaskFailure> {
   const job = jobId ?? '';
   const source = await readRejectsSource(db, environmentId, job);
   const byCode = await countRejects({ db }, environmentId, job);
-  const sample = await readFirstReject(db, subjectId, Object.keys(byCode)[0] ?? '');
+  const sample = await readFirstReject({ db, personal }, subjectId, Object.keys(byCode)[0] ?? '');
   if (source === null || sample === null)
     throw new Fault('all records were refused, and none of them was kept');
   const { tally, totalRows } = await requireLoad({ db }, environmentId, job);

@@ -15,16 +15,16 @@ export const missingKeys = (names: readonly string[]) =>
 /** PersonalData gives the personal values of each environment, whose keys it derives once. */
 export class PersonalData {
   readonly #db: Database;
-  readonly #keys: PersonalKeys;
+  readonly keys: PersonalKeys;
   readonly #values = new Map<number, PersonalValues>();
 
   constructor(db: Database, keys: PersonalKeys) {
     this.#db = db;
-    this.#keys = keys;
+    this.keys = keys;
   }
 
   get hasKeys(): boolean {
-    return this.#keys.size > 0;
+    return this.keys.size > 0;
   }
 
   /** The values of records to be stored under the rules. @throws TransientError if these need keys and there are none. */
@@ -47,7 +47,7 @@ export class PersonalData {
   async valuesOf(environmentId: number): Promise<PersonalValues> {
     let values = this.#values.get(environmentId);
     if (values === undefined) {
-      values = new PersonalValues(environmentKeys(this.#keys, await readRecordKey(this.#db, environmentId)));
+      values = new PersonalValues(environmentKeys(this.keys, await readRecordKey(this.#db, environmentId)));
       this.#values.set(environmentId, values);
     }
     return values;

@@ -261,6 +261,7 @@ export interface DB {
   };
   file_keys: {
     file_ref: string;
+    key_id: string | null;
     secret: Buffer;
   };
   iceberg_namespace_properties: {

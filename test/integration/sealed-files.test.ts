@@ -4,12 +4,15 @@ import { pruneFiles } from '../../src/background-jobs/prune.ts';
 import { TransientError } from '../../src/domain/errors.ts';
 import { defaultLoadOptions } from '../../src/domain/load.ts';
 import { isSealed, MissingFileError } from '../../src/files/file-store.ts';
+import { sealingStore } from '../../src/files/sealed-files.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
 import { localLimits, receive } from '../../src/load/receive/receive.ts';
 import { listRejects } from '../../src/load/rejects.ts';
+import type { PersonalKeys } from '../../src/personal-keys.ts';
 import { readDatabase } from '../../src/postgres/database-copy/read-database.ts';
 import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
+import { fileKeys } from '../../src/postgres/stores/file-keys.ts';
 import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { amendManually } from '../support/amend-file.ts';
@@ -52,6 +55,35 @@ describe.each(['folder', 's3'] as const)(
       return load.jobId;
     };
     const keys = async () => (await t.system.db.selectFrom('file_keys').select('file_ref').execute()).length;
+
+    // proves: wrapped-file-keys
+    test('whoever has the database and the files reads none without the keys of the installation, which can be exchanged', async () => {
+      const load = await startManually(t.system, environmentId, file('w'), { chunkBytes: 1 });
+      const { ref } = await look(load.jobId);
+      const raw = openFileStore(t.config.storage, 1e9);
+      const { db } = t.system;
+      const kept = db.selectFrom('file_keys').selectAll().where('file_ref', '=', ref);
+      const { secret, key_id } = await kept.executeTakeFirstOrThrow();
+      const [newest] = t.config.personalKeys.keys();
+      expect(key_id).toBe(newest);
+      const read = (keys: PersonalKeys) =>
+        sealingStore(raw, fileKeys({ db, personal: { keys } })).readRange(ref, 0, file('w').length);
+      for (const at of [0, 12, 28]) {
+        const key = secret.subarray(at, at + 32);
+        const guessing = { ...fileKeys({ db, personal: { keys: new Map() } }), find: async () => key };
+        const bytes = await sealingStore(raw, guessing).readRange(ref, 0, file('w').length);
+        expect(bytes.toString()).not.toContain('user_id');
+      }
+      const other = ['other', Buffer.alloc(32, 7)] as const;
+      await expect(read(new Map())).rejects.toThrow(TransientError);
+      await expect(read(new Map([other]))).rejects.toThrow(TransientError);
+      expect(String(await read(new Map([other, ...t.config.personalKeys])))).toBe(file('w'));
+      // The key of a file opens no other.
+      const second = await startManually(t.system, environmentId, file('v'));
+      const moved = { file_ref: (await look(second.jobId)).ref, secret, key_id };
+      await db.updateTable('file_keys').set(moved).where('file_ref', '=', moved.file_ref).execute();
+      await expect(t.system.files.readRange(moved.file_ref, 0, 9)).rejects.toThrow(/authenticate/);
+    });
 
     test('a received file is stored sealed, and its load reads it chunk by chunk', async () => {
       const load = await startManually(t.system, environmentId, file('a'), { chunkBytes: 1 });
@@ -100,7 +132,7 @@ describe.each(['folder', 's3'] as const)(
       const lines = bad.split('\n').slice(2, 4);
       expect(await shown()).toEqual(lines);
       const cut = { rows: 10, bytes: 1e6, rawBytes: 5 };
-      const { rejects } = await readRejectsPage(t.system.db, load.loadId, 0, cut);
+      const { rejects } = await readRejectsPage(t.system, load.loadId, 0, cut);
       expect(rejects.map(({ raw, isCut }) => [Buffer.from(raw).toString(), isCut])).toEqual(
         lines.map((line) => [line.slice(0, 5), true]),
       );

@@ -243,7 +243,7 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
     .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
   const all = { rows: 100_000, bytes: Number.MAX_SAFE_INTEGER, rawBytes: MAX_REJECT_RAW_BYTES };
-  const { rejects } = await readRejectsPage(context.db, load_id, 0, all);
+  const { rejects } = await readRejectsPage(context, load_id, 0, all);
   return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 

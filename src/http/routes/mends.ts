@@ -263,10 +263,10 @@ const previewReplacement = route({
   answer: { description: 'The preview.', schema: replacementPreview.ref },
   handle: async ({ system, request, reply, params, environment, body }) => {
     const { column, find = '', by = '', cause } = body;
-    const { reader, sandboxes } = system;
+    const { reader, sandboxes, personal } = system;
     const seesPersonal = hasScope(request, 'personal');
     const { id, records, isComplete, samples } = await countReplacement(
-      { ...reader, sandboxes, seesPersonal },
+      { ...reader, sandboxes, personal, seesPersonal },
       environment,
       params.job_id,
       { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },

@@ -48,25 +48,26 @@ function causeOf({ cause }: { readonly cause?: string }): number | null {
   return cause === undefined ? null : readCauseId(cause);
 }
 
-const rowsOf = (system: System, seesPersonal: boolean) =>
-  answerRows({
+const rowsOf = ({ reader, ...system }: System, seesPersonal: boolean) => {
+  const where = { ...reader, sandboxes: system.sandboxes, personal: system.personal, seesPersonal };
+  return answerRows({
     name: 'rejects',
     lastPosition: Number.MAX_SAFE_INTEGER,
     list: async (environmentId, jobId, page, query) => {
       const filter = { ...page, cause: causeOf(query) };
-      const found = await listRejects(system.reader, environmentId, jobId, filter, seesPersonal);
+      const found = await listRejects(where, environmentId, jobId, filter, seesPersonal);
       const rows = found.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
       return { rows, more: found.more, metadata: { total_count: found.total, columns: found.columns } };
     },
-    requireJob: (...which) => requireLoad(system.reader, ...which),
+    requireJob: (...which) => requireLoad(reader, ...which),
     export: (environmentId, jobId, format, query) =>
       exportRejects(system, environmentId, jobId, format, causeOf(query), seesPersonal),
     summary: async (environmentId, jobId, { group_by }) => {
       if (group_by === undefined) return null;
-      const where = { ...system.reader, sandboxes: system.sandboxes, seesPersonal };
       return renderCauses(await listCauses(where, environmentId, jobId));
     },
   });
+};
 
 const listRejectsRoute = route({
   at: 'GET /v1/background_jobs/:job_id/rejects',

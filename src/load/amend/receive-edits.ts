@@ -48,7 +48,7 @@ export async function receiveEdits(
   const twice = rows.find((row, at) => rows[at + 1] === row);
   if (twice !== undefined) throw inputError('invalid_field', `row ${twice} comes twice`, `row ${twice}`);
   const rejects = new Map(
-    (await readRejectsOf(context.db, parent.loadId, rows)).map((each) => [each.row, each]),
+    (await readRejectsOf(context, parent.loadId, rows)).map((each) => [each.row, each]),
   );
   const csv = parent.header === null ? null : new EditedCsv(editedHeader(parent.header));
   const records = edits.map((edit) => {

@@ -42,7 +42,7 @@ export interface ListedCauses {
  * @throws InputError `not_found`.
  */
 export async function listCauses(
-  context: Pick<LoadContext, 'db' | 'sandboxes'> & Seeing,
+  context: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
   environmentId: number,
   jobId: string,
 ): Promise<ListedCauses> {
@@ -50,13 +50,13 @@ export async function listCauses(
   const { shown, causes: total, records } = await countCauses(context.db, loadId, MAX_SHOWN_CAUSES);
   if (shown.length === 0) return { causes: [], records, total };
   const explained: ExplainedCause[] = [];
-  const { db, sandboxes } = context;
+  const { db, sandboxes, personal } = context;
   const input = { source: await readLoadSource(db, loadId), causes: shown.map(({ cause }) => cause) };
   const ask = async (at: number) => {
     const counted = shown[at];
     if (counted === undefined) return [];
     const { cause, firstRow } = counted;
-    const page = await readRejectsPage(db, loadId, firstRow - 1, bounds, cause);
+    const page = await readRejectsPage({ db, personal }, loadId, firstRow - 1, bounds, cause);
     return asSeen(page.rejects, context.seesPersonal === true);
   };
   const signal = AbortSignal.timeout(CAUSES_MS);
@@ -86,7 +86,7 @@ const bounds = { rows: TRIED_RECORDS, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_R
  * @throws InputError `not_found`, `invalid_field` where there is no such proposal.
  */
 export async function* mendedRejects(
-  context: Pick<LoadContext, 'db' | 'sandboxes'>,
+  context: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'>,
   environmentId: number,
   jobId: string,
   proposalId: string,
@@ -117,13 +117,18 @@ interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
 
 /** Yields the rejects that a load would now take, page by page, in file order. */
 function mendedPages(
-  { db, sandboxes, seesPersonal = false }: Pick<LoadContext, 'db' | 'sandboxes'> & Seeing,
+  {
+    db,
+    sandboxes,
+    personal,
+    seesPersonal = false,
+  }: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
   source: LoadSource,
   { cause, proposalId }: ScopedMend,
   { environmentId, ...turn }: Asker,
 ): AsyncIterable<readonly MendedRecord[]> {
   const ask = async (after: number) => {
-    const page = await readRejectsPage(db, source.loadId, after, heldAtATime, cause);
+    const page = await readRejectsPage({ db, personal }, source.loadId, after, heldAtATime, cause);
     return { ...page, rejects: asSeen(page.rejects, seesPersonal) };
   };
   const input = { source, proposalId };
@@ -151,7 +156,7 @@ export interface CountOptions {
  * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
  */
 export async function countReplacement(
-  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes'> & Seeing,
+  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes' | 'personal'> & Seeing,
   environmentId: number,
   jobId: string,
   replacement: ScopedReplacement,

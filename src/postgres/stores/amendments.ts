@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { findSeal, unseal } from './file-keys.ts';
+import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 
 /*
  * Amendments are loads that mend refused records of another load, their parent. A record is refused → claimed by an amendment →
@@ -126,7 +126,7 @@ export interface RefusedAgain {
 }
 
 export async function readRefusedAgain(
-  db: Database,
+  keyed: KeyedDatabase,
   amendmentId: number,
   afterRecord: number,
   limit: number,
@@ -137,8 +137,8 @@ export async function readRefusedAgain(
     join load_amendments a on a.amended_by = r.load_id and a.amended_row = r.row_number
     where r.load_id = ${amendmentId} and r.row_number > ${afterRecord}
     order by r.row_number
-    limit ${limit}`.execute(db);
-  return unseal(db, rows);
+    limit ${limit}`.execute(keyed.db);
+  return unseal(keyed, rows);
 }
 
 /**
@@ -146,17 +146,17 @@ export async function readRefusedAgain(
  * again.
  */
 export async function refuseAgain(
-  db: Database,
+  keyed: KeyedDatabase,
   amendmentId: number,
   refused: readonly { readonly record: number; readonly raw: Buffer | null }[],
 ): Promise<void> {
   const records = refused.map(({ record }) => record);
-  const { file_ref: file } = await db
+  const { file_ref: file } = await keyed.db
     .selectFrom('loads')
     .select('file_ref')
     .where('load_id', '=', amendmentId)
     .executeTakeFirstOrThrow();
-  const seal = await findSeal(db, file);
+  const seal = await findSeal(keyed, file);
   const sent = refused.map(({ raw }) => (raw === null ? null : (seal?.(raw) ?? raw)));
   await sql`
     with again as (
@@ -177,7 +177,7 @@ export async function refuseAgain(
     join load_rejects found on found.load_id = ${amendmentId} and found.row_number = again.amended_row
     join unnest(${records}::bigint[], ${sent}::bytea[]) sent (record, raw)
       on sent.record = again.amended_row
-    where r.load_id = again.load_id and r.row_number = again.row_number`.execute(db);
+    where r.load_id = again.load_id and r.row_number = again.row_number`.execute(keyed.db);
 }
 
 /**

@@ -14,7 +14,7 @@ import { SEAL_BYTES } from '../../files/sealed-files.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
 import type { Database, Transaction } from '../database.ts';
-import { findSeal, unseal } from './file-keys.ts';
+import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 import { loadOf } from './loads.ts';
 
 const rowsPerPiece = 1_000;
@@ -36,13 +36,13 @@ interface RefusedFrom {
  * the causes cost.
  */
 export async function insertRejects(
-  { client, db }: Transaction,
+  { client, ...keyed }: Transaction & KeyedDatabase,
   { loadId, fileRef }: RefusedFrom,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
 ): Promise<void> {
   if (rejects.length === 0) return;
-  const seal = await findSeal(db, fileRef);
+  const seal = await findSeal(keyed, fileRef);
   const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
   const text = yielding(copyText(loadId, rejects, causeOf, fileRef, seal));
   await pipeline(Readable.from(text, { objectMode: false }), sink);
@@ -136,15 +136,19 @@ const rejectColumns = sql`
   row_number as row, line_number as line, byte_offset as "byteOffset",
   column_name as column, error_code as code, message`;
 
-export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
-  const found = await db
+export async function readFirstReject(
+  keyed: KeyedDatabase,
+  loadId: number,
+  code: string,
+): Promise<Reject | null> {
+  const found = await keyed.db
     .selectFrom('load_rejects')
     .select([...place, ...reason, 'raw', 'sealed_in as sealedIn'])
     .where((eb) => eb.and({ load_id: loadId, error_code: code as RejectCode }))
     .orderBy('row_number')
     .limit(1)
     .execute();
-  const [first] = await unseal(db, found);
+  const [first] = await unseal(keyed, found);
   return first ?? null;
 }
 
@@ -172,7 +176,7 @@ const rowBytes = 512;
  * records, and never sends what exceeds the bounds.
  */
 export async function readRejectsPage(
-  db: Database,
+  keyed: KeyedDatabase,
   loadId: number,
   afterRow: number,
   { rows: limit, bytes, rawBytes }: RejectsBounds,
@@ -198,10 +202,10 @@ export async function readRejectsPage(
     ) measured
     where bytes_before < ${bytes}
     order by row_number
-    limit ${limit}`.execute(db);
+    limit ${limit}`.execute(keyed.db);
   return {
     rejects: await unseal(
-      db,
+      keyed,
       rows.map(({ found: _, ...reject }) => reject),
     ),
     more: (rows[0]?.found ?? 0) > rows.length,
@@ -210,15 +214,15 @@ export async function readRejectsPage(
 
 /** Reads the rejects of these rows, except those that are not refused any more. */
 export async function readRejectsOf(
-  db: Database,
+  keyed: KeyedDatabase,
   loadId: number,
   rows: readonly number[],
 ): Promise<Reject[]> {
   const found = await sql<SealedReject>`
     select ${rejectColumns}, raw, sealed_in as "sealedIn"
     from load_rejects
-    where load_id = ${loadId} and row_number = any(${rows}::bigint[])`.execute(db);
-  return unseal(db, found.rows);
+    where load_id = ${loadId} and row_number = any(${rows}::bigint[])`.execute(keyed.db);
+  return unseal(keyed, found.rows);
 }
 
 export async function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {

@@ -376,7 +376,7 @@ describe('a replacement in a column', () => {
     }) as Reader['inTurn'];
     const count = (options: Partial<CountOptions>) =>
       countReplacement(
-        { db: t.system.reader.db, inTurn, sandboxes: null },
+        { ...t.system, db: t.system.reader.db, inTurn, sandboxes: null },
         owner.environment.environmentId,
         job_id,
         { column: 'user_id', find: '', by: 'u{row}', cause: null },

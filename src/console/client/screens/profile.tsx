@@ -1,15 +1,11 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { useRef, useState } from 'preact/hooks';
-import { useLocation, useRoute } from 'preact-iso';
+import { useRoute } from 'preact-iso';
 import type { UserAliasPage } from '../../../api/alias.ts';
 import type { Property, UserSegments } from '../../../api/definition.ts';
-import type { DeletionPreview, SuppressionCount } from '../../../api/deletion.ts';
 import type { Provenance, StoredEvent } from '../../../api/profile.ts';
-import { api, post, screenHref, useApi, useApiPage, useData, useQuery } from '../lib/api.ts';
+import { screenHref, useApi, useApiPage, useData, useQuery } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
-import { jobHref, type Profile } from '../lib/jobs.ts';
-import { Check } from '../ui/controls.tsx';
-import { ConfirmButton } from '../ui/dialog.tsx';
+import type { Profile } from '../lib/jobs.ts';
 import {
   Empty,
   type Fact,
@@ -24,13 +20,9 @@ import {
 } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ActivityPanel } from './activity.tsx';
+import { Deletion, KeptOut } from './delete-profile.tsx';
 import { History, Origin } from './history.tsx';
-import { type Entity, loadSegments, profileHref, words } from './profiles.tsx';
-
-interface Who {
-  readonly entity: Entity;
-  readonly id: string;
-}
+import { loadSegments, profileHref, type Who, words } from './profiles.tsx';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
 export function User(): VNode {
@@ -274,79 +266,3 @@ const memberColumns: readonly Column<Profile>[] = [
   ['Id', ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span>],
   ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num'],
 ];
-
-/** Says that records of a deleted person are refused, and lets them in again. */
-function KeptOut({ id }: Pick<Who, 'id'>): VNode | null {
-  const found = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
-  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
-  if (found.data === undefined || found.data.count === 0) return null;
-  return (
-    <Section
-      title="Kept out"
-      aside={
-        <ConfirmButton
-          label="Let in again …"
-          needs="delete"
-          title={`Let ${visibleText(id)} in again`}
-          sentence={() => 'Later records of this id are accepted. Deleted data does not come back.'}
-          verb={() => 'Let them in again'}
-          act={async () => {
-            await api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } });
-            found.reload();
-          }}
-        />
-      }
-    >
-      <p>The person was deleted. Records of this id are refused, whichever way they come.</p>
-    </Section>
-  );
-}
-
-function Deletion({ entity, id }: Who): VNode {
-  const { route } = useLocation();
-  const found = useRef<DeletionPreview | null>(null);
-  const [suppress, setSuppress] = useState(false);
-  const ids = { [entity]: [id] };
-  const keepOut = (
-    <Check
-      label="Keep this person out: refuse their records from then on"
-      isOn={suppress}
-      onChange={() => setSuppress(!suppress)}
-    />
-  );
-  return (
-    <ConfirmButton
-      label="Delete …"
-      needs="delete"
-      title={`Delete ${visibleText(id)}`}
-      isDestructive
-      count={async (signal) => {
-        const preview = await post<DeletionPreview>(`/v1/${entity}/deletion_preview`, ids, signal);
-        found.current = preview;
-        return preview.requested - preview.not_found;
-      }}
-      mayBeNone={() => suppress}
-      sentence={() => (found.current === null ? '' : consequence(entity, found.current))}
-      beside={entity === 'users' ? keepOut : null}
-      verb={() => `Delete this ${words[entity].one}${suppress ? ', and keep them out' : ''}`}
-      act={async () => {
-        const body = { ...ids, ...(suppress && { suppress }) };
-        const job = await api<{ readonly job_id: string }>(`/v1/${entity}`, { method: 'DELETE', body });
-        route(jobHref(job.job_id));
-      }}
-    />
-  );
-}
-
-/** Returns what would be removed, in a sentence. */
-function consequence(entity: Entity, of: DeletionPreview): string {
-  if (of.requested === of.not_found) return 'Nothing of it is stored any more.';
-  const atLeast = of.is_complete ? '' : 'at least ';
-  const archived =
-    of.archived_until === null ? '' : ' Events in the lake are removed too; they are not in this number.';
-  const what =
-    entity === 'users'
-      ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`
-      : `The profile will be removed. ${atLeast}${plural(of.users, 'user')} and ${plural(of.events, 'event')} will no longer belong to it.`;
-  return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
-}

@@ -9,6 +9,12 @@ import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export type Entity = 'users' | 'companies';
 
+/** One profile. */
+export interface Who {
+  readonly entity: Entity;
+  readonly id: string;
+}
+
 /** Returns the path of a page of segments, as long as a page may be. */
 export function segmentsPath(cursor: string): string {
   return withQuery('/api/v1/analytics/exports/lookups/segments', { limit: 200, after_cursor: cursor });
