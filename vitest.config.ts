@@ -109,7 +109,8 @@ function everythingElse(project: Project) {
     ...(hasBrowser
       ? [project('console', { globalSetup: [server.globalSetup, 'test/support/browser.ts'] })]
       : []),
-    project('chaos', { sequence: { groupOrder: 1 }, ...server }),
+    // They wait most of the time.
+    project('chaos', { maxWorkers: 4, sequence: { groupOrder: 1 }, ...server }),
     project('timed', { include: timed, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 }, ...server }),
   ];
 }

@@ -1,17 +1,17 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { cleanUpAfter } from '../support/cleanups.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { runCli, temporaryFolder } from './cli.ts';
 
-let folder: string;
-beforeEach(async () => {
-  folder = await temporaryFolder();
-});
-
 test('sluice delete: asks to be told --yes, deletes what a list and the line name, says what became of each, and keeps people out if asked', async () => {
-  const dataDir = join(folder, 'data');
+  const folder = await temporaryFolder();
+  const database = await createTestDatabase();
+  cleanUpAfter('test', () => database.drop());
+  const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, 'data') };
   const sluice = (args: readonly string[], input?: string) =>
-    runCli(args, { cwd: folder, env: { DATA_DIR: dataDir }, ...(input !== undefined && { input }) });
+    runCli(args, { cwd: folder, env, ...(input !== undefined && { input }) });
   await writeFile(join(folder, 'users.csv'), 'user_id,company_id\na,acme\n b ,acme\n-c,acme\nd,acme\n');
   await writeFile(join(folder, 'ids.txt'), '\ufeff b \r\n\r\nnobody\n');
   const loaded = await sluice(['import', 'users.csv']);

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { concluded, drop } from '../support/inbox.ts';
-import { runCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
 
 test('the workers of `sluice start` load what is dropped, and `sluice inbox status` tells of it', async () => {
-  const dataDir = await temporaryFolder();
+  const dataDir = await preparedDataDir();
   const inbox = await temporaryFolder();
   const env = { INBOX_DIR: inbox, INBOX_SCAN_MS: '100', INBOX_STABLE_MS: '200' };
   const status = (...args: string[]) => runCli(['inbox', 'status', '--data-dir', dataDir, ...args], { env });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
-import { runCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startService } from './cli.ts';
 import { upload, usersCsv } from './service.ts';
 
 let receiver: WebhookReceiver;
@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => receiver.stop());
 
 test('sluice notifications: a webhook is added, told, told once more, and found to be gone', async () => {
-  const dataDir = await temporaryFolder();
+  const dataDir = await preparedDataDir();
   const settings = { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' };
   const env = { ...settings, WORKERS: '1', PUBLIC_URL: 'https://data.example.com' };
   const service = await startService(dataDir, env);

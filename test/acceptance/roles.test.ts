@@ -3,12 +3,12 @@ import { SMALL_LOAD_BYTES } from '../../src/domain/limits.ts';
 import { connectTo } from '../support/connect.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { startCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, startCli, startService, temporaryFolder } from './cli.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice serve and sluice work', () => {
   test('share the database of a running start: one takes the file, the other loads it', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const service = await startService(dataDir, { WORKERS: '0' });
     const server = startCli(['serve', '--data-dir', dataDir]);
     const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(server.stdout)?.[1]);

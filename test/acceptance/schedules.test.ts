@@ -29,7 +29,7 @@ describe('sluice schedules', () => {
   });
 
   test('a schedule is listed, run by a running service, done again when that is asked for, and in the history', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const file = join(dataDir, 'sluice.schedules.yaml');
     await writeFile(file, right.replace('* * * * *', '0 0 1 1 *'));
     await mkdir(join(dataDir, 'drop'));
