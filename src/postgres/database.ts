@@ -39,6 +39,43 @@ export function databaseOn(client: pg.PoolClient): Database {
   bound.set(client, database);
   return database;
 }
+
+type Statement = Parameters<typeof sql>;
+
+/** Returns the rows of a statement, as in rowsOf<{ id: string }>(db)`select …`. */
+export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<Row[]> {
+  return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
+}
+
+export function firstRow<Row>(db: Database): (...statement: Statement) => Promise<Row | null> {
+  return async (...statement) => (await rowsOf<Row>(db)(...statement))[0] ?? null;
+}
+
+export function hasRows(db: Database): (...statement: Statement) => Promise<boolean> {
+  return async (...statement) => (await rowsOf(db)(...statement)).length > 0;
+}
+
+/** Returns the first column. */
+export function columnOf<T>(db: Database): (...statement: Statement) => Promise<T[]> {
+  return async (...statement) =>
+    (await rowsOf<Record<string, T>>(db)(...statement)).map((row) => Object.values(row)[0] as T);
+}
+
+/** Returns the first column of the first row; `null` if there is no row. */
+export function findValue<T>(db: Database): (...statement: Statement) => Promise<T | null> {
+  return async (...statement) => (await columnOf<T>(db)(...statement))[0] ?? null;
+}
+
+/** Returns the number that the statement selects. */
+export function countOf(db: Database): (...statement: Statement) => Promise<number> {
+  return async (...statement) => (await findValue<number>(db)(...statement)) ?? 0;
+}
+
+/** Tells whether the statement selects `true`. */
+export function isTrue(db: Database): (...statement: Statement) => Promise<boolean> {
+  return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;
+}
+
 /** A statement of sql/queries, prepared once per connection under its file's name. */
 export interface QueryFile {
   readonly name: string;
@@ -155,15 +192,11 @@ export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
 
 /** Returns a mark between the transactions that have begun to write and those that will. */
 export async function markNow(db: Database): Promise<string> {
-  const { rows } = await sql<{
-    mark: string;
-  }>`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`.execute(db);
-  return rows[0]?.mark ?? '0';
+  return (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';
 }
 
 /** Tells whether every transaction that had begun to write before the mark has ended. */
-export async function earlierWritersEnded(db: Database, mark: string): Promise<boolean> {
-  const { rows } = await sql<{ ended: boolean }>`
-    select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`.execute(db);
-  return rows[0]?.ended ?? false;
+export function earlierWritersEnded(db: Database, mark: string): Promise<boolean> {
+  return isTrue(db)`
+    select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`;
 }

@@ -6,7 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import type { Database, Transaction } from '../database.ts';
+import { type Database, isTrue, type Transaction } from '../database.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import {
   AliasesMet,
@@ -142,14 +142,13 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
 }
 
 /** Tells whether the table has any of a few keys of the batch, and so whether looking for unchanged rows is worth it. */
-async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
-  const { rows } = await sql<{ known: boolean }>`
+function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
+  return isTrue(db)`
     select exists (
       select 1
       from (select key from ${sql.table(incomingTable[entity])} limit 64) i
       join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
-    ) as known`.execute(db);
-  return rows[0]?.known ?? false;
+    ) as known`;
 }
 
 /**

@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
 import { excluded as filling, mergedDated } from './dated.ts';
 import { linesOf, type Moved, type PatchContent, type PatchScope, text } from './patch-lines.ts';
@@ -220,11 +220,10 @@ export function written(
     position = sluice.current_position()`;
 }
 
-async function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]> {
-  const { rows } = await sql<RefusedLine>`
+function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]> {
+  return rowsOf<RefusedLine>(db)`
     select (number - ${first})::int as line, ${entity} as entity, line -> 'kept' as names
-    from ${linesOf(entity, sql`line ? 'kept'`)}`.execute(db);
-  return rows;
+    from ${linesOf(entity, sql`line ? 'kept'`)}`;
 }
 
 /**

@@ -5,7 +5,7 @@ import { type Link, type Linked, link, type ShownLink } from '../../domain/ident
 import { MAX_DISTINCT_IDS } from '../../domain/limits.ts';
 import { type JobIdentity, type Origin, originColumns } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { columnOf, type Database, findValue, hasRows, isTrue, rowsOf } from '../database.ts';
 import { lockAliases } from './joins.ts';
 import { insertPatch, loadOf } from './loads.ts';
 import { findSuppressed } from './suppressions.ts';
@@ -17,8 +17,7 @@ import { findSuppressed } from './suppressions.ts';
 
 /** Returns the person whom the id belongs to: itself, if it is no alias. */
 export async function findPerson(db: Database, environmentId: number, id: string): Promise<string> {
-  const { rows } = await sql<{ id: string }>`select person_of(${environmentId}, ${id}) as id`.execute(db);
-  return rows[0]?.id ?? id;
+  return (await findValue<string>(db)`select person_of(${environmentId}, ${id}) as id`) ?? id;
 }
 
 /** Finds the persons of the ids that are aliases. */
@@ -44,12 +43,10 @@ export async function writeLinks(
   await lockAliases(db, environmentId);
   const ids = [...new Set(links.flatMap(({ alias, userId }) => [alias, userId]))];
   const persons = await findPersons(db, environmentId, ids);
-  const { rows } = await sql<{ id: string }>`
+  const rows = await rowsOf<{ id: string }>(db)`
     select id
     from unnest(${ids}::text[]) id
-    where exists (select 1 from aliases where environment_id = ${environmentId} and user_id = id)`.execute(
-    db,
-  );
+    where exists (select 1 from aliases where environment_id = ${environmentId} and user_id = id)`;
   const owners = new Set(rows.map(({ id }) => id));
   const suppressed = await findSuppressed(db, environmentId, ids);
   const { outcomes, aliases } = link(links, { persons, owners, suppressed });
@@ -91,14 +88,11 @@ async function queueJoin(db: Database, environmentId: number, { origin, ...job }
  * Tells whether the environment has aliases, under the lock by which a join finds this transaction. Call it before what is written
  * depends on it.
  */
-export async function knowsAliases(db: Database, environmentId: number): Promise<boolean> {
-  const { rows } = await sql<{ some: boolean }>`
+export function knowsAliases(db: Database, environmentId: number): Promise<boolean> {
+  return isTrue(db)`
     select
       exists (select 1 from aliases where environment_id = ${environmentId}) as some,
-      (select alias from aliases where environment_id = 0 and alias = '' for key share) as nothing`.execute(
-    db,
-  );
-  return rows[0]?.some ?? false;
+      (select alias from aliases where environment_id = 0 and alias = '' for key share) as nothing`;
 }
 
 /** Tells whether any of these ids is an alias: a text[] in binary, asked for only if there are aliases. Locks as `knowsAliases` does. */
@@ -108,12 +102,11 @@ export async function namesAliases(
   userIds: () => Buffer,
 ): Promise<boolean> {
   if (!(await knowsAliases(db, environmentId))) return false;
-  const { rows } = await sql`
+  return hasRows(db)`
     select 1
     from unnest(${userIds()}::text[]) id
     join aliases a on a.environment_id = ${environmentId} and a.alias = id
-    limit 1`.execute(db);
-  return rows.length > 0;
+    limit 1`;
 }
 
 /** The persons of `ids`, an array, and all their aliases. */
@@ -125,32 +118,24 @@ export const allIdsOf = (environmentId: number, ids: RawBuilder<unknown>): RawBu
   from unnest(${ids}) id
   join aliases a on a.environment_id = ${environmentId} and a.user_id = person_of(${environmentId}, id)`;
 
-export async function findAllIds(
-  db: Database,
-  environmentId: number,
-  ids: readonly string[],
-): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`${allIdsOf(environmentId, sql`${[...ids]}::text[]`)}`.execute(
-    db,
-  );
-  return rows.map(({ id }) => id);
+export function findAllIds(db: Database, environmentId: number, ids: readonly string[]): Promise<string[]> {
+  return columnOf<string>(db)`${allIdsOf(environmentId, sql`${[...ids]}::text[]`)}`;
 }
 
 /** A page of the aliases of a person. */
-export async function readAliases(
+export function readAliases(
   db: Database,
   environmentId: number,
   userId: string,
   { limit, after }: { readonly limit: number; readonly after: string | null },
 ): Promise<UserAlias[]> {
-  const { rows } = await sql<UserAlias>`
+  return rowsOf<UserAlias>(db)`
     select a.alias, ${instantText(sql`a.created_at`)} as created_at, l.job_id
     from aliases a
     left join loads l using (load_id)
     where a.environment_id = ${environmentId} and a.user_id = ${userId} and (${after}::text is null or a.alias > ${after})
     order by a.alias
-    limit ${limit}`.execute(db);
-  return rows;
+    limit ${limit}`;
 }
 
 /** Selects the ids of a user as a JSON array: its own, and its aliases, sorted. */
@@ -183,16 +168,15 @@ export async function withDistinctIds<User extends { readonly key: string; reado
 }
 
 /** Removes the aliases of persons, and those among these ids. Returns what went. */
-export async function removeAliases(
+export function removeAliases(
   db: Database,
   environmentId: number,
   ids: readonly string[],
 ): Promise<string[]> {
-  const { rows } = await sql<{ alias: string }>`
+  return columnOf<string>(db)`
     delete from aliases
     where environment_id = ${environmentId} and (alias = any(${[...ids]}::text[]) or user_id = any(${[...ids]}::text[]))
-    returning alias`.execute(db);
-  return rows.map(({ alias }) => alias);
+    returning alias`;
 }
 
 /** Makes the aliases that links show, passing over those that are known. Call it in a transaction. */

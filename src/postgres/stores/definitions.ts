@@ -18,7 +18,7 @@ import {
   type TitledItem,
   type TitledKind,
 } from '../../domain/definitions.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
   /** Reads the items, sorted by id, or by key where there is none. */
@@ -107,12 +107,11 @@ function itemsTable<Item extends { readonly key: string }, StoredItem>({
   const selected = id === undefined ? names : sql`${sql.ref(id)} as id, ${names}`;
   return {
     async read(db, environmentId) {
-      const { rows } = await sql<StoredItem>`
+      return rowsOf<StoredItem>(db)`
         select ${selected}
         from ${into}
         where ${isOf(environmentId, kind)}
-        order by ${sql.ref(id ?? 'key')}`.execute(db);
-      return rows;
+        order by ${sql.ref(id ?? 'key')}`;
     },
     async add(db, environmentId, items) {
       const scope =

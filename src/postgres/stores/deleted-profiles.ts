@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
-import type { Database } from '../database.ts';
+import { columnOf, type Database } from '../database.ts';
 import { allIdsOf, removeAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
@@ -293,18 +293,17 @@ export function releaseEvents(
 }
 
 /** Returns the companies without a profile: what still refers to one was written on the strength of the old profile. */
-export async function withoutProfile(
+export function withoutProfile(
   db: Database,
   environmentId: number,
   ids: readonly string[],
 ): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
+  return columnOf<string>(db)`
     select id
     from unnest(${[...ids]}::text[]) given (id)
     where not exists (
       select 1
       from companies c
       where c.environment_id = ${environmentId} and c.company_id = given.id
-    )`.execute(db);
-  return rows.map(({ id }) => id);
+    )`;
 }

@@ -9,7 +9,7 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, hasRows, isTrue } from '../database.ts';
 import { allIdsOf } from './aliases.ts';
 import { lockAliases } from './joins.ts';
 import { aheadInLane } from './lanes.ts';
@@ -101,10 +101,10 @@ export interface DeletionStep {
  * The fence, the last statement of each transaction of a deletion: adds what was done and renews the lease. Progress resets the counts of
  * errors and losses. Returns false if the task is no longer ours; the caller must then roll back.
  */
-export async function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
+export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const gotOn = Object.values(step).some((count) => count > 0);
   const anew = gotOn ? sql`, failures = 0, losses = 0, last_error = null` : sql``;
-  const { rows } = await sql`
+  return hasRows(db)`
     with own as (
       update tasks
       set lease_until = ${leaseFor()}${anew}
@@ -121,8 +121,7 @@ export async function addStep(db: Database, claim: TaskClaim, step: DeletionStep
       exports_removed = exports_removed + ${step.exports ?? 0}
     from own
     where deletion_id = own.subject_id and status = 'processing'
-    returning deletion_id`.execute(db);
-  return rows.length > 0;
+    returning deletion_id`;
 }
 
 /** Reads the ids in the order of the request; with `limit` the first of those without an outcome. */
@@ -138,8 +137,8 @@ export async function readIds(db: Database, deletionId: number, limit: number | 
 }
 
 /** The last fence: completes the deletion. Returns false if the task is no longer ours. */
-export async function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
-  const { rows } = await sql`
+export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
+  return hasRows(db)`
     with own as (
       delete from tasks where ${isOwn(claim)} returning subject_id
     )
@@ -147,8 +146,7 @@ export async function completeDeletion(db: Database, claim: TaskClaim): Promise<
     set status = 'completed', ended_at = now()
     from own
     where deletion_id = own.subject_id and status = 'processing'
-    returning deletion_id`.execute(db);
-  return rows.length > 0;
+    returning deletion_id`;
 }
 
 export async function failDeletion(db: Database, deletionId: number, { code, message }: TaskFailure) {
@@ -238,15 +236,14 @@ const earlier = (deletionId: number) => sql<boolean>`exists (
 )`;
 
 /** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
-export async function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
-  const { rows } = await sql<{ before: boolean }>`
+export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  return isTrue(db)`
     select exists (
       select 1
       from deletions d
       join loads l using (environment_id)
       where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.accepted_at <= d.accepted_at
-    ) as before`.execute(db);
-  return rows[0]?.before ?? false;
+    ) as before`;
 }
 
 export function findKeptFiles(db: Database, deletionId: number, limit: number) {

@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
@@ -40,8 +40,8 @@ export async function insertDeliveries(
   return rows.map((row) => row.delivery_id);
 }
 
-export async function queueDeliveries(db: Database, deliveryIds: readonly number[]): Promise<DueTask[]> {
-  const { rows } = await sql<DueTask>`
+export function queueDeliveries(db: Database, deliveryIds: readonly number[]): Promise<DueTask[]> {
+  return rowsOf<DueTask>(db)`
     insert into tasks as t (kind, subject_id, environment_id, job_id, group_id, notified_at)
     select 'delivery', d.delivery_id, e.environment_id, e.job_id, d.subscription_id, now()
     from notification_deliveries d
@@ -56,8 +56,7 @@ export async function queueDeliveries(db: Database, deliveryIds: readonly number
       failures = 0,
       losses = 0
     where t.lease_until is null
-    returning t.task_id as "taskId", t.kind, t.attempt`.execute(db);
-  return rows;
+    returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
 /** An attempt at a delivery. `closed` is the reason why nothing is sent there any more; `null` if there is none. */
@@ -177,7 +176,7 @@ export type Replay = { readonly publicId: string } | { readonly failedSince: Dat
  * Makes deliveries pending again and returns both ids of each. Leaves out those that are being sent, and those of a subscription that is
  * removed or disabled.
  */
-export async function reopenDeliveries(
+export function reopenDeliveries(
   db: Database,
   environmentId: number,
   replay: Replay,
@@ -186,7 +185,7 @@ export async function reopenDeliveries(
     'publicId' in replay
       ? sql`d.public_id = ${replay.publicId}`
       : sql`d.state = 'dead' and d.created_at >= ${replay.failedSince}`;
-  const { rows } = await sql<{ deliveryId: number; publicId: string }>`
+  return rowsOf<{ deliveryId: number; publicId: string }>(db)`
     with chosen as (
       select d.delivery_id
       from notification_deliveries d
@@ -208,8 +207,7 @@ export async function reopenDeliveries(
     set state = 'pending', delivered_at = null
     from chosen
     where d.delivery_id = chosen.delivery_id
-    returning d.delivery_id as "deliveryId", d.public_id as "publicId"`.execute(db);
-  return rows;
+    returning d.delivery_id as "deliveryId", d.public_id as "publicId"`;
 }
 
 export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];

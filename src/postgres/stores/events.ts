@@ -4,7 +4,7 @@ import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
-import { type Database, queryRows, readQuery, runQuery } from '../database.ts';
+import { type Database, findValue, isTrue, queryRows, readQuery, rowsOf, runQuery } from '../database.ts';
 import type { Reader } from '../pool.ts';
 import { isUnknownName } from '../sqlstate.ts';
 
@@ -152,22 +152,19 @@ export async function readUserEvents(
 }
 
 /** Tells whether a user has a profile or an event. Events may come before the profile. */
-export async function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
-  const { rows } = await sql<{ known: boolean }>`
+export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
+  return isTrue(db)`
     select
       exists (select 1 from users where environment_id = ${environmentId} and user_id = ${userId})
-      or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`.execute(
-    db,
-  );
-  return rows[0]?.known === true;
+      or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`;
 }
 
 /**
  * Returns the time up to which events of the environment may be in archives, which only exports read; `null` if none are. A month on its way there
  * counts, whoever's events it holds.
  */
-export async function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
-  const { rows } = await sql<{ until: string | null }>`
+export function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
+  return findValue<string | null>(db)`
     select ${instantText(sql`greatest(
       (select max(last_at) from lake_files where environment_id = ${environmentId} and table_name = 'events' and kind = 'data' and state = 'stored'),
       (
@@ -175,8 +172,7 @@ export async function findArchivedUntil(db: Database, environmentId: number): Pr
         from event_retirements
         where state = 'retired' and archives
       )
-    )`)} as until`.execute(db);
-  return rows[0]?.until ?? null;
+    )`)} as until`;
 }
 
 export interface LatestEventsQuery {
@@ -186,7 +182,7 @@ export interface LatestEventsQuery {
   readonly limit: number;
 }
 
-export async function readLatestEvents(
+export function readLatestEvents(
   db: Database,
   environmentId: number,
   { userId, eventName, withinMs, limit }: LatestEventsQuery,
@@ -198,7 +194,7 @@ export async function readLatestEvents(
     ...(eventName === null ? [] : [sql`event_name = ${eventName}`]),
   ];
   const at = instantText(sql.ref('page.inserted_at'));
-  const { rows } = await sql<ReadEvent>`
+  return rowsOf<ReadEvent>(db)`
     select ${at} as at, page.event_id as id, row_to_json(shown)::text as json
     from (
       select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
@@ -213,8 +209,7 @@ export async function readLatestEvents(
         ${at} as inserted_at,
         page.metadata
     ) shown
-    order by page.inserted_at, page.event_id, page.user_id`.execute(db);
-  return rows;
+    order by page.inserted_at, page.event_id, page.user_id`;
 }
 
 export interface Activity {

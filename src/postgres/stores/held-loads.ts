@@ -3,7 +3,7 @@ import type { FileFigures, Surprise, VolumeGuard } from '../../domain/guards.ts'
 import { USUAL_AMONG, USUAL_LOADS } from '../../domain/limits.ts';
 import type { Origin } from '../../domain/task.ts';
 import { daysAgo } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, firstRow } from '../database.ts';
 import { queuedAgain } from './loads.ts';
 
 /* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
@@ -35,8 +35,8 @@ const sourceOf = (load: string) => {
  * Reads the guard of a load with the figures of its file and of the latest completed loads of the same source, newest first; `null` if it
  * has none.
  */
-export async function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
-  const { rows } = await sql<Guarded>`
+export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
+  return firstRow<Guarded>(db)`
     select
       l.guard,
       ${figures('l')} as file,
@@ -51,8 +51,7 @@ export async function readGuarded(db: Database, loadId: number): Promise<Guarded
         limit ${USUAL_LOADS}
       ) as past
     from loads l
-    where l.load_id = ${loadId} and l.guard is not null`.execute(db);
-  return rows[0] ?? null;
+    where l.load_id = ${loadId} and l.guard is not null`;
 }
 
 /** Holds a running load, also one that was discarded before and is retried. Call it in the transaction that ends its last task. */

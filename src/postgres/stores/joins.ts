@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '../database.ts';
+import { columnOf, type Database } from '../database.ts';
 import { removedEvents } from '../merge/patch-lines.ts';
 
 /*
@@ -36,17 +36,13 @@ export async function lockAliases(db: Database, environmentId: number): Promise<
 }
 
 /** Lists the transactions that may have looked up aliases and still write what they found; of `among`, if given, those that are left. */
-export async function readersOfAliases(
-  db: Database,
-  among: readonly string[] | null = null,
-): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
+export function readersOfAliases(db: Database, among: readonly string[] | null = null): Promise<string[]> {
+  return columnOf<string>(db)`
     select virtualtransaction as id
     from pg_locks
     where locktype = 'relation' and mode = 'RowShareLock' and relation = 'aliases'::regclass
       and database = (select oid from pg_database where datname = current_database())
-      and (${among}::text[] is null or virtualtransaction = any(${among}::text[]))`.execute(db);
-  return rows.map(({ id }) => id);
+      and (${among}::text[] is null or virtualtransaction = any(${among}::text[]))`;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { JOIN_GATHER_MS, MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
-import type { Database } from '../database.ts';
+import { columnOf, type Database } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
 /* A lane is an environment: its loads and deletions run one after another, in the order of acceptance. */
@@ -38,14 +38,13 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
 }
 
 /** Lists the environments in which something waits and nothing runs. */
-export async function idleLanes(db: Database): Promise<number[]> {
-  const { rows } = await sql<{ environmentId: number }>`
+export function idleLanes(db: Database): Promise<number[]> {
+  return columnOf<number>(db)`
     select environment_id as "environmentId"
     from background_jobs
     where status in ('queued', 'processing') and lane_position is not null
     group by environment_id
-    having not bool_or(status = 'processing')`.execute(db);
-  return rows.map((row) => row.environmentId);
+    having not bool_or(status = 'processing')`;
 }
 
 /**

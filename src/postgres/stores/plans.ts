@@ -9,7 +9,7 @@ import {
   PLANNED_ROWS_AT_A_TIME,
 } from '../../domain/limits.ts';
 import type { PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { sumsOf } from '../merge/plan-batch.ts';
 
 /*
@@ -151,8 +151,8 @@ async function readChanges(
 }
 
 /** Sums the changes of values by property, up to MAX_PLAN_PROPERTIES, and with each row those of all (`names`, `all`). */
-async function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
-  const { rows } = await sql<Summed>`
+function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
+  return rowsOf<Summed>(db)`
     select
       summed.*,
       not exists (
@@ -185,8 +185,7 @@ async function sumProperties(db: Database, loadId: number): Promise<readonly Sum
       order by appear + change + go desc, entity desc, name
       limit ${MAX_PLAN_PROPERTIES}
     ) summed
-    order by appear + change + go desc, entity desc, name`.execute(db);
-  return rows;
+    order by appear + change + go desc, entity desc, name`;
 }
 
 /** The rows of plans; their summaries name no profile, and stay. They go before the file does: what has no file has no rows. */
@@ -208,7 +207,7 @@ export interface SampledRow {
 }
 
 /** Some rows that change, users first. */
-export async function readPlanSample(db: Database, loadId: number): Promise<SampledRow[]> {
+export function readPlanSample(db: Database, loadId: number): Promise<SampledRow[]> {
   const shown = (side: 'before' | 'after') => {
     const value = sql`r.${sql.ref(side)} -> d.name`;
     const cut = sql`to_jsonb(left(r.${sql.ref(side)} ->> d.name, ${MAX_SAMPLE_VALUE_CHARS}) || '…')`;
@@ -218,7 +217,7 @@ export async function readPlanSample(db: Database, loadId: number): Promise<Samp
       '{}'
     )::text`;
   };
-  const { rows } = await sql<SampledRow>`
+  return rowsOf<SampledRow>(db)`
     select
       r.entity, r.key, c.before, case when r.after is null then 'null' else c.after end as after,
       r.company_before as "companyBefore", r.company_after as "companyAfter",
@@ -238,8 +237,7 @@ export async function readPlanSample(db: Database, loadId: number): Promise<Samp
         where r.before -> n.name is distinct from r.after -> n.name
       ) d
     ) c
-    order by r.entity desc, r.chunk_no, r.key`.execute(db);
-  return rows;
+    order by r.entity desc, r.chunk_no, r.key`;
 }
 
 /** The end of a page of rows. */

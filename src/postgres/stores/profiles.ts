@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import { instantText } from '../columns.ts';
-import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
+import { type Database, findValue, inTransaction, isTrue, readQuery, runQuery } from '../database.ts';
 import type { Reader } from '../pool.ts';
 
 export interface ProfileRow {
@@ -180,10 +180,9 @@ export async function restoreTimes(
   return row;
 }
 
-export async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
-  const { rows } = await sql<{ none: boolean }>`
-    select not exists (select 1 from users where environment_id = ${environmentId}) as none`.execute(db);
-  return rows[0]?.none ?? false;
+export function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
+  return isTrue(db)`
+    select not exists (select 1 from users where environment_id = ${environmentId}) as none`;
 }
 
 export const profileAlias = 'profile';
@@ -279,7 +278,7 @@ export async function readProfiles(
 }
 
 /** Returns the id of the last of the next `rows` profiles, whatever they hold; `null` if there are fewer. Reads the index only. */
-export async function findRangeEnd(
+export function findRangeEnd(
   db: Database,
   entity: Entity,
   environmentId: number,
@@ -288,14 +287,13 @@ export async function findRangeEnd(
   prefix: string | null,
 ): Promise<string | null> {
   const key = sql.ref(idColumn[entity]);
-  const { rows: found } = await sql<{ key: string }>`
+  return findValue<string>(db)`
     select ${key} as key
     from ${sql.table(entity)}
     where environment_id = ${environmentId} ${inRange(key, { after, upTo: null, prefix })}
     order by ${key}
     offset ${rows - 1}
-    limit 1`.execute(db);
-  return found[0]?.key ?? null;
+    limit 1`;
 }
 
 /** Ids are in the order of their bytes (collation C), so that the primary key finds those of a prefix. */

@@ -7,7 +7,7 @@ import {
   noOutcomes,
   type OutcomesByKind,
 } from '../../domain/load.ts';
-import type { Database } from '../database.ts';
+import { columnOf, type Database, findValue, isTrue } from '../database.ts';
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
@@ -75,8 +75,8 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
  * Most files repeat no key. Sorting the hashes shows it in a third of the time that grouping them takes: one entity at a time, and
  * behind `offset 0`, or PostgreSQL sorts rows of entity and hash instead of numbers, which takes seven times as long.
  */
-async function haveRepeats(db: Database, loadId: number): Promise<boolean> {
-  const { rows } = await sql<{ repeats: boolean }>`
+function haveRepeats(db: Database, loadId: number): Promise<boolean> {
+  return isTrue(db)`
     select bool_or(repeats) as repeats
     from unnest(array['users', 'companies']) as profiles (entity)
     cross join lateral (
@@ -87,8 +87,7 @@ async function haveRepeats(db: Database, loadId: number): Promise<boolean> {
         where k.load_id = ${loadId} and k.entity = profiles.entity
         offset 0
       ) hashes
-    ) of_entity`.execute(db);
-  return rows[0]?.repeats ?? false;
+    ) of_entity`;
 }
 
 async function correctRepeats(db: Database, loadId: number): Promise<void> {
@@ -198,8 +197,8 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     )`;
 
 /** Finds the chunks that hold a key noted for replay, in file order. */
-export async function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
-  const { rows } = await sql<{ chunkNo: number }>`
+export function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
+  return columnOf<number>(db)`
     select k.chunk_no as "chunkNo"
     from load_chunk_keys k
     where k.load_id = ${loadId}
@@ -209,8 +208,7 @@ export async function chunksToReplay(db: Database, loadId: number): Promise<numb
         join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
       )
     group by k.chunk_no
-    order by k.chunk_no`.execute(db);
-  return rows.map((row) => row.chunkNo);
+    order by k.chunk_no`;
 }
 
 /** Takes out of the batch all but the keys noted for replay; returns how many are left. */
@@ -221,8 +219,7 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
     where hashtextextended(i.key, 0) & -4 not in (
       select key_hash from load_replays where load_id = ${loadId} and entity = ${entity}
     )`.execute(db);
-  const { rows } = await sql<{ left: number }>`select count(*)::int as left from ${table}`.execute(db);
-  return rows[0]?.left ?? 0;
+  return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
 }
 
 /** Forgets what only a running load needs, or one that may be retried, of profiles and events. */

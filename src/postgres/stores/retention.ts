@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { EVENT_STORE_LOCK_MS } from '../../domain/limits.ts';
-import { type Database, onConnection } from '../database.ts';
+import { type Database, onConnection, rowsOf } from '../database.ts';
 import { readFigure } from '../pool.ts';
 
 /** Spells RETN. */
@@ -26,8 +26,8 @@ export function eventTable(name: string): RawBuilder<unknown> {
  * Months of which something may have outlived its retention: their last instant is past the shortest that is set
  * anywhere. `defaultDays` is EVENT_RETENTION_DAYS.
  */
-export async function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
-  const { rows } = await sql<Month>`
+export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
+  return rowsOf<Month>(db)`
     with shortest as (
       select min(days) as days
       from (select days from event_retention union all select ${defaultDays}::integer) all_days (days)
@@ -42,20 +42,19 @@ export async function findOldMonths(db: Database, defaultDays: number): Promise<
     select m.month::text, m."table"
     from months m, shortest s
     where ${endOf(sql`m.month`)} <= now() - s.days * interval '1 day'
-    order by m.month`.execute(db);
-  return rows;
+    order by m.month`;
 }
 
 /**
  * Finds the events of a month that have outlived their retention, by environment. Names are found by stepping from one to the next
  * in events_name_idx: some tens of microseconds each, however many events the month has.
  */
-export async function readHeldNames(
+export function readHeldNames(
   db: Database,
   { table, month }: Month,
   defaultDays: number,
 ): Promise<HeldNames[]> {
-  const { rows } = await sql<HeldNames>`
+  return rowsOf<HeldNames>(db)`
     with recursive held as (
       (
         select environment_id, event_name
@@ -98,8 +97,7 @@ export async function readHeldNames(
       count(*) filter (where not is_past) as kept
     from found
     group by environment_id
-    order by environment_id`.execute(db);
-  return rows;
+    order by environment_id`;
 }
 
 /** Returns the instant at which a month is over, in UTC whatever the session's zone. */

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
 import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
-import { type Database, inTransaction } from '../database.ts';
+import { columnOf, type Database, inTransaction, rowsOf } from '../database.ts';
 import {
   eventTable,
   type HeldNames,
@@ -35,13 +35,12 @@ export interface Retirement {
 const columns = sql`retirement_id as "retirementId", month::text, table_name as "table", archives,
   is_whole as "isWhole", state`;
 
-export async function findRetirements(db: Database): Promise<Retirement[]> {
-  const { rows } = await sql<Retirement>`
+export function findRetirements(db: Database): Promise<Retirement[]> {
+  return rowsOf<Retirement>(db)`
     select ${columns}
     from event_retirements
     where state <> 'removed'
-    order by retirement_id`.execute(db);
-  return rows;
+    order by retirement_id`;
 }
 
 /**
@@ -171,19 +170,17 @@ export async function markArchived(
 }
 
 /** Tables that hold events which are to be archived and are not yet: exports read them beside `sluice.events`. */
-export async function findRetiredTables(db: Database): Promise<string[]> {
-  const { rows } = await sql<{ table: string }>`
+export function findRetiredTables(db: Database): Promise<string[]> {
+  return columnOf<string>(db)`
     select table_name as "table"
     from event_retirements
     where state = 'retired' and archives
-    order by retirement_id`.execute(db);
-  return rows.map(({ table }) => table);
+    order by retirement_id`;
 }
 
-export async function listEnvironments(db: Database, { table }: Retirement): Promise<number[]> {
-  const { rows } = await sql<{ id: number }>`
-    select distinct environment_id as id from ${eventTable(table)} order by 1`.execute(db);
-  return rows.map(({ id }) => id);
+export function listEnvironments(db: Database, { table }: Retirement): Promise<number[]> {
+  return columnOf<number>(db)`
+    select distinct environment_id as id from ${eventTable(table)} order by 1`;
 }
 
 export async function forgetIds(db: Database, { retirementId, table }: Retirement): Promise<number> {
@@ -317,14 +314,13 @@ export async function inEventTables(
   return changed;
 }
 
-async function lockRetired(db: Database): Promise<{ retirementId: number; table: string }[]> {
-  const { rows } = await sql<{ retirementId: number; table: string }>`
+function lockRetired(db: Database): Promise<{ retirementId: number; table: string }[]> {
+  return rowsOf<{ retirementId: number; table: string }>(db)`
     select retirement_id as "retirementId", table_name as "table"
     from event_retirements
     where state = 'retired'
     order by retirement_id
-    for update`.execute(db);
-  return rows;
+    for update`;
 }
 
 /** Makes archives of the table, as far as they are written, count no more. Returns false if it is no longer retired. */

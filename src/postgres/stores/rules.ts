@@ -6,7 +6,7 @@ import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 
 export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
@@ -120,7 +120,7 @@ const keysOf = {
 } as const;
 
 /** Reads the properties of up to `limit` records, in the order of their keys. */
-export async function readStored(
+export function readStored(
   db: Database,
   environmentId: number,
   entity: PropertyEntity,
@@ -128,7 +128,7 @@ export async function readStored(
   limit: number,
 ): Promise<StoredProperties[]> {
   const columns = sql.join(keysOf[entity].map((column) => sql.ref(column)));
-  const { rows } = await sql<StoredProperties>`
+  return rowsOf<StoredProperties>(db)`
     select
       array[${sql.join(keysOf[entity].map((column) => sql`${sql.ref(column)}::text`))}] as key,
       ${entity === 'events' ? sql.ref('event_name') : sql`null::text`} as "eventName",
@@ -137,8 +137,7 @@ export async function readStored(
     where environment_id = ${environmentId}
       ${after === null ? sql`` : sql`and (${columns}) > (${sql.join(after.key)})`}
     order by ${columns}
-    limit ${limit}`.execute(db);
-  return rows;
+    limit ${limit}`;
 }
 
 /** Counts the profiles that have a value of the property in common with another. */

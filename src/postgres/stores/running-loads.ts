@@ -14,7 +14,7 @@ import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { isLogged, notLogged } from './amendments.ts';
 import { takeAliasesAway } from './joins.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
@@ -236,12 +236,10 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
 
 /** Notes with each load which undo that has begun undoes it; the loads of an undo that is undone count again. */
 async function markUndone(db: Database, environmentId: number): Promise<void> {
-  const { rows: undos } = await sql<UndoOfLoads>`
+  const undos = await rowsOf<UndoOfLoads>(db)`
     select load_id as "loadId", to_json(undoes) as undoes, undo_properties as properties
     from loads
-    where environment_id = ${environmentId} and undoes is not null and not dry_run and not begins_anew`.execute(
-    db,
-  );
+    where environment_id = ${environmentId} and undoes is not null and not dry_run and not begins_anew`;
   const undone = undoneLoads(undos);
   const by = sql`(${JSON.stringify(Object.fromEntries(undone))}::jsonb ->> load_id::text)::bigint`;
   await sql`

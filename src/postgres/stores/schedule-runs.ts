@@ -3,7 +3,7 @@ import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, findValue, rowsOf } from '../database.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
@@ -122,8 +122,8 @@ export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
  * Makes a task of the first queued run of each schedule that has no other under way. One dispatcher at a time looks at a schedule;
  * what another looks at is left to it.
  */
-export async function queueRuns(db: Database): Promise<DueTask[]> {
-  const { rows } = await sql<DueTask>`
+export function queueRuns(db: Database): Promise<DueTask[]> {
+  return rowsOf<DueTask>(db)`
     with idle as (
       select s.environment_id, s.schedule_name
       from schedules s
@@ -157,8 +157,7 @@ export async function queueRuns(db: Database): Promise<DueTask[]> {
     select 'run', run_id, environment_id, now()
     from first
     on conflict (kind, subject_id, part) do nothing
-    returning t.task_id as "taskId", t.kind, t.attempt`.execute(db);
-  return rows;
+    returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
 export async function beginRun(db: Database, runId: number) {
@@ -317,13 +316,12 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
 }
 
 /** Returns who is notified of the run that made a job; `null` if no run did, or nobody is. */
-export async function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
-  const { rows } = await sql<{ notify: Notify | null }>`
+export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | null> {
+  return findValue<Notify | null>(db)`
     select r.definition -> 'notify' as notify
     from schedule_run_items i
     join schedule_runs r using (run_id)
-    where i.job_id = ${jobId} and i.is_new`.execute(db);
-  return rows[0]?.notify ?? null;
+    where i.job_id = ${jobId} and i.is_new`;
 }
 
 export async function readRunItems(db: Database, runId: number): Promise<RunItem[]> {

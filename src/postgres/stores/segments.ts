@@ -1,6 +1,6 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
-import type { Database } from '../database.ts';
+import { columnOf, type Database } from '../database.ts';
 import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
@@ -108,20 +108,19 @@ export interface SegmentTest {
   readonly isIn: Expression<SqlBool>;
 }
 
-export async function findSegmentsAmong(
+export function findSegmentsAmong(
   db: Database,
   environmentId: number,
   userId: string,
   tests: readonly SegmentTest[],
 ): Promise<number[]> {
   const values: RawBuilder<unknown>[] = tests.map(({ id, isIn }) => sql`(${sql.lit(id)}, ${isIn})`);
-  const { rows } = await sql<{ id: number }>`
+  return columnOf<number>(db)`
     select tested.id
     from users as ${sql.ref(profileAlias)}
     cross join lateral (values ${sql.join(values)}) as tested (id, holds)
     where environment_id = ${environmentId} and user_id = ${userId} and tested.holds
-    order by tested.id`.execute(db);
-  return rows.map(({ id }) => id);
+    order by tested.id`;
 }
 
 export interface SegmentMembers {

@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS, MAX_WORKER_NAME_CHARS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
-import type { Database } from '../database.ts';
+import { type Database, findValue, firstRow, hasRows, rowsOf } from '../database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './workers.ts';
 
 /**
@@ -36,15 +36,14 @@ export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>
   return sql<boolean>`(task_id = ${taskId} and attempt = ${attempt} and lease_until is not null)`;
 }
 
-export async function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<DueTask | null> {
-  const { rows } = await sql<DueTask>`
+export function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<DueTask | null> {
+  return firstRow<DueTask>(db)`
     insert into tasks as t (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
     values (
       ${task.kind}, ${task.subjectId}, ${task.part}, ${task.environmentId}, ${task.jobId}, ${task.requestId}, now()
     )
     on conflict (kind, subject_id, part) do nothing
-    returning t.task_id as "taskId", t.kind, t.attempt`.execute(db);
-  return rows[0] ?? null;
+    returning t.task_id as "taskId", t.kind, t.attempt`;
 }
 
 /** Whatever is still to be done for a subject need not be done any more; returns the ids of its tasks. */
@@ -83,13 +82,13 @@ export interface NextTask {
  *
  * Tasks that lost their worker before are left out: see `findSuspect`.
  */
-export async function findNextTasks(
+export function findNextTasks(
   db: Database,
   kinds: readonly TaskKindName[],
   served: readonly number[],
   limit: number,
 ): Promise<NextTask[]> {
-  const { rows } = await sql<NextTask>`
+  return rowsOf<NextTask>(db)`
     with recursive waiting as (${firstOfEach('waiting', kinds, sql`${isDue} and t.losses < ${SUSPECT_LOSSES}`)}),
     running as (
       select environment_id, count(*) as under_way
@@ -104,8 +103,7 @@ export async function findNextTasks(
       coalesce(under_way, 0),
       array_position(${[...served]}::integer[], environment_id) nulls first,
       task_id
-    limit ${limit}`.execute(db);
-  return rows;
+    limit ${limit}`;
 }
 
 /**
@@ -165,12 +163,12 @@ export async function claimNextTask(
 /** Spells GRUP: the class half of a two-key advisory lock. */
 const groupLock = 0x47525550;
 
-async function claimFirst(
+function claimFirst(
   db: Database,
   { kind, environmentId }: NextTask,
   isFree: RawBuilder<unknown>,
 ): Promise<TaskClaim | null> {
-  const { rows } = await sql<TaskClaim>`
+  return firstRow<TaskClaim>(db)`
     update tasks t
     ${claim}
     where task_id = (
@@ -181,45 +179,40 @@ async function claimFirst(
       limit 1
       for update skip locked
     )
-    returning ${taskColumns}`.execute(db);
-  return rows[0] ?? null;
+    returning ${taskColumns}`;
 }
 
 /**
  * Claims one task; `null` if it is done, or another worker has it. Claiming the task of a vanished worker counts as a loss; the loss
  * that is one too many is left to `rescueTasks`.
  */
-export async function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
-  const { rows } = await sql<TaskClaim>`
+export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
+  return firstRow<TaskClaim>(db)`
     update tasks t
     ${claim}, losses = losses + (lease_until is not null)::int
     where task_id = ${taskId}
       and (lease_until is null or (${isLapsed('lease_until')} and losses < ${maxLosses - 1}))
-    returning ${taskColumns}`.execute(db);
-  return rows[0] ?? null;
+    returning ${taskColumns}`;
 }
 
 /** Prolongs the lease, and fences what a claim writes. Returns false if the task is no longer its own. */
-export async function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
-  const { rows } = await sql`
-    update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`.execute(db);
-  return rows.length > 0;
+export function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
+  return hasRows(db)`
+    update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`;
 }
 
 /** The fence: ends the task. Returns false if it is no longer the claim's own; the caller must then roll back. */
-export async function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
-  const { rows } = await sql`delete from tasks where ${isOwn(claimed)} returning task_id`.execute(db);
-  return rows.length > 0;
+export function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
+  return hasRows(db)`delete from tasks where ${isOwn(claimed)} returning task_id`;
 }
 
 /** The fence of recurring work: the task waits again. Returns false if it is no longer the claim's own. */
-export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
-  const { rows } = await sql`
+export function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
+  return hasRows(db)`
     update tasks
     set ${waiting(pauseMs)}, failures = 0, losses = 0, last_error = null
     where ${isOwn(claimed)}
-    returning task_id`.execute(db);
-  return rows.length > 0;
+    returning task_id`;
 }
 
 export interface Setback {
@@ -229,20 +222,19 @@ export interface Setback {
 }
 
 /** Gives a task back. Returns how many errors have counted, or null when it is no longer the claim's own. */
-export async function releaseTask(
+export function releaseTask(
   db: Database,
   claimed: TaskClaim,
   setback: Setback | null = null,
 ): Promise<number | null> {
-  const { rows } = await sql<{ failures: number }>`
+  return findValue<number>(db)`
     update tasks
     set
       ${waiting(setback?.pauseMs ?? 0)},
       failures = failures + ${setback?.counts === true ? 1 : 0},
       last_error = coalesce(${setback?.message ?? null}, last_error)
     where ${isOwn(claimed)}
-    returning failures`.execute(db);
-  return rows[0]?.failures ?? null;
+    returning failures`;
 }
 
 const waiting = (pauseMs: number): RawBuilder<unknown> => sql`
@@ -256,13 +248,12 @@ export interface LostTask extends TaskClaim {
 }
 
 /** Makes tasks due again whose worker gave no sign of life. */
-export async function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
-  const { rows } = await sql<LostTask>`
+export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
+  return rowsOf<LostTask>(db)`
     update tasks t
     set ${waiting(0)}, losses = losses + 1
     where kind = any (${[...kinds]}::text[]) and ${isLapsed('lease_until')}
-    returning ${taskColumns}, t.losses`.execute(db);
-  return rows;
+    returning ${taskColumns}, t.losses`;
 }
 
 export interface UnnotifiedTask extends DueTask {
@@ -319,12 +310,11 @@ export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
  * Finds a due task that lost its worker SUSPECT_LOSSES times or more. It is to be done where it can end no other. The order is
  * random, so that no suspect is always first.
  */
-export async function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
-  const { rows } = await sql<Suspect>`
+export function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
+  return firstRow<Suspect>(db)`
     select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"
     from tasks t
     where t.kind = any (${[...kinds]}::text[]) and ${isDue} and t.losses >= ${SUSPECT_LOSSES}
     order by random()
-    limit 1`.execute(db);
-  return rows[0] ?? null;
+    limit 1`;
 }

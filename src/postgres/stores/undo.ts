@@ -4,7 +4,7 @@ import type { ChunkRange } from '../../domain/load.ts';
 import { CountingLoads, type UndoOfLoads } from '../../domain/undo.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { amendReturned, returnAmended } from './amendments.ts';
 import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
@@ -166,7 +166,7 @@ async function readJoinFiles(
   off: readonly number[],
 ): Promise<readonly JoinFile[]> {
   if (off.length === 0) return [];
-  const { rows } = await sql<JoinFile>`
+  return rowsOf<JoinFile>(db)`
     select
       load_id as "loadId", job_id as "jobId", file_ref as ref,
       case when load_id = any(${[...off]}) then 'goes back' when undone_by is null then 'moved' else 'back' end as use
@@ -178,8 +178,7 @@ async function readJoinFiles(
         where k.load_id = loads.load_id and k.kind not in ('identify_user', 'identify_company', 'unknown')
           and k.rows_updated + k.rows_removed > 0
       )
-    order by load_id desc`.execute(db);
-  return rows;
+    order by load_id desc`;
 }
 
 /** The newest undo that removed the events of a load has all of them in its file. */

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, inMs, snake } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { columnOf, type Database } from '../database.ts';
 
 /** A file sent to be inspected, or as much of it as has come. `sha256`, in hex, is of the bytes as sent; null until they were read. */
 export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
@@ -232,13 +232,12 @@ export function condemnEarlierUploads(db: Database, deletionId: number, limit: n
   );
 }
 
-async function condemn(db: Database, chosen: RawBuilder<unknown>): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
+function condemn(db: Database, chosen: RawBuilder<unknown>): Promise<string[]> {
+  return columnOf<string>(db)`
     update uploads
     set expires_at = '-infinity'
     where upload_id in (${chosen})
-    returning upload_id as id`.execute(db);
-  return rows.map(({ id }) => id);
+    returning upload_id as id`;
 }
 
 export async function forgetUploads(db: Database, uploadIds: readonly string[]): Promise<void> {
