@@ -66,11 +66,10 @@ function folders(name: string, meaning: string) {
 function networks(name: string, meaning: string) {
   const problem = rule('must be IP addresses or networks such as 10.0.0.0/8, with commas between');
   const schema = Type.Array(Type.String(), { problem });
-  const parse = (list: string) => (items(list).every(isNetwork) ? items(list) : list);
+  const parse = (list: string) =>
+    items(list).every((text) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text)) ? items(list) : list;
   return { name, fallback: '', meaning, schema, parse };
 }
-
-const isNetwork = (text: string) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
 
 function integer(name: string, fallback: string, meaning: string, minimum: number, maximum: number) {
   return { name, fallback, meaning, schema: Type.Integer({ minimum, maximum }), parse: number };
@@ -156,14 +155,10 @@ function mailAddress(name: string, fallback: string, meaning: string) {
 
 /** Returns a value as it may be shown: nothing of a secret, and no password within a URL. */
 export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
-  return secret === true ? hide(value) : hidePasswords(value);
+  return secret === true ? (value === '' ? '' : hidden) : hidePasswords(value);
 }
 
 const hidden = '***';
-
-function hide(value: string): string {
-  return value === '' ? '' : hidden;
-}
 
 /** Up to the last `@`: a password may hold one that nobody has escaped. */
 function hidePasswords(value: string): string {

@@ -102,7 +102,7 @@ export async function verifySession(
   const keyId = row.key_id ?? (holder === 'static_key' ? staticKeyId : adminKeyId);
   if (!row.live) return { refused: row.ended_at === null ? 'expired' : 'revoked', keyId };
   if (!row.key_live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
-  const configured = configuredKey(config, holder);
+  const configured = holder === 'static_key' ? config.apiKey : config.adminKey;
   if (row.mark !== null && (configured === null || !timingSafeEqual(markOf(cookie, configured), row.mark))) {
     return { refused: 'revoked', keyId };
   }
@@ -119,10 +119,6 @@ export async function verifySession(
       isAdmin: holder === 'admin' || holder === 'link',
     },
   };
-}
-
-function configuredKey({ apiKey, adminKey }: ConfiguredKeys, holder: Holder): string | null {
-  return holder === 'static_key' ? apiKey : adminKey;
 }
 
 function makeSecret(): string {

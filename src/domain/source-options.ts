@@ -411,7 +411,13 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
   const checks: readonly (readonly [isWrong: boolean, name: SourceOptionName, what: string])[] = [
     [isPart(quote ?? ''), 'quote', 'is part of the delimiter'],
     [source.escape === '\\' && isPart('\\'), 'escape', 'is part of the delimiter'],
-    [!['', '\\', quote ?? ''].includes(source.escape ?? ''), 'escape', `must be ${escapesOf(quote)}`],
+    [
+      !['', '\\', quote ?? ''].includes(source.escape ?? ''),
+      'escape',
+      `must be ${
+        quote === '' ? 'none or a backslash, as quote is none' : `none, a backslash or ${quote}, as quote is`
+      }`,
+    ],
     [startsWith(delimiter), 'comment', 'starts with the delimiter'],
     [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
     [header === 'none' && headerRows !== undefined, 'header_rows', 'has no effect where header is none'],
@@ -426,12 +432,6 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     ),
   ];
   return checks.filter(([isWrong]) => isWrong).map(([, name, what]) => ({ name, what }));
-}
-
-function escapesOf(quote: string | undefined): string {
-  return quote === ''
-    ? 'none or a backslash, as quote is none'
-    : `none, a backslash or ${quote}, as quote is`;
 }
 
 const text = ['csv', 'ndjson', 'json'] as const;

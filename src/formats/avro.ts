@@ -76,8 +76,9 @@ async function readHeader(input: Input): Promise<Header> {
   const name = about.get('avro.codec')?.toString('latin1') ?? 'null';
   const unpack = codecs.get(name);
   if (unpack === undefined) {
-    throw unsupported(
-      `it is packed with ${JSON.stringify(name.slice(0, 40))}; write it with zstandard, deflate, snappy or null`,
+    throw inputError(
+      'unsupported_format',
+      `The Avro file cannot be read: it is packed with ${JSON.stringify(name.slice(0, 40))}; write it with zstandard, deflate, snappy or null`,
     );
   }
   const marker = Buffer.from(await input.take(MARKER_BYTES));
@@ -168,8 +169,4 @@ function guarded<T>(read: () => T): T {
 
 function damaged(what: string): InputError {
   return inputError('unsupported_format', `The Avro file is damaged: ${what}`);
-}
-
-function unsupported(what: string): InputError {
-  return inputError('unsupported_format', `The Avro file cannot be read: ${what}`);
 }

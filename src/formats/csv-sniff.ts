@@ -198,7 +198,9 @@ class Sniffer {
     const cells = isSpared ? place.cells.filter(isNamed) : place.cells;
     const refined = refineDialect(this.#sample, dialect, { ...place, cells }, source);
     const found = this.#sniffed(refined, place, [
-      ...describeHeader(place),
+      ...(place.rows === 1
+        ? []
+        : [`${place.rows} records make the header; their names are joined by blanks.`]),
       ...(isSpared ? [spareCells] : []),
     ]);
     const { good, exact, lastEmpty } = this.#sample.measure(refined, place.end, cells.length, false);
@@ -344,7 +346,3 @@ function shortHeader(columns: number): Error {
 
 const spareCells =
   'The header has cells without a name for which no record has a cell; they were left out, as surplus delimiters.';
-
-function describeHeader({ rows }: Place): string[] {
-  return rows === 1 ? [] : [`${rows} records make the header; their names are joined by blanks.`];
-}

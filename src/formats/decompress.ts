@@ -66,7 +66,7 @@ async function feed(
     if (left === 0) await write(inflater, bytes);
     fed += bytes.length;
     const unused = bytes.subarray(Math.max(0, bytes.length - (fed - inflater.bytesWritten)));
-    if (!isZero(unused)) throw damaged(what, 'is followed by something else');
+    if (!unused.every((byte) => byte === 0)) throw damaged(what, 'is followed by something else');
   }
   inflater.end();
 }
@@ -75,10 +75,6 @@ function write(inflater: Gunzip | InflateRaw, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     inflater.write(bytes, (error) => (error ? reject(error) : resolve()));
   });
-}
-
-function isZero(bytes: Buffer): boolean {
-  return bytes.every((byte) => byte === 0);
 }
 
 function damaged(what: string, how: string): InputError {

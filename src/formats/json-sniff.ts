@@ -171,7 +171,8 @@ class Head {
       const line = this.line(start);
       start += line.length + 1;
       // The rest of the last line may be missing.
-      if (isBlankLine(line) || (start > this.bytes.length && !this.isWhole && seen > 0)) continue;
+      if (line.every((byte) => isBlank(byte)) || (start > this.bytes.length && !this.isWhole && seen > 0))
+        continue;
       seen++;
       if (isObject(line)) whole++;
       else if (isObject(withoutComma(line))) withComma++;
@@ -184,10 +185,6 @@ class Head {
 
 function isBlank(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB || byte === CR || byte === LF;
-}
-
-function isBlankLine(line: Buffer): boolean {
-  return line.every((byte) => isBlank(byte));
 }
 
 function withoutComma(line: Buffer): Buffer {

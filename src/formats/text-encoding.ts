@@ -198,17 +198,15 @@ function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[]
   }
   if (!saysUtf16 || head.length === 0) {
     const isMisread =
-      said !== 'utf-8' && isUtf8(head.subarray(0, head.length - splitBytes(head))) && hasHigh(head);
+      said !== 'utf-8' &&
+      isUtf8(head.subarray(0, head.length - splitBytes(head))) &&
+      head.some((byte) => byte >= 0x80);
     return isMisread
       ? [`The file was read in ${said}, as encoding= says; its bytes are valid UTF-8 too.`]
       : [];
   }
   if (!head.includes(0) && isUtf8(head)) throw contradiction(said, 'its bytes are plain text');
   return [];
-}
-
-function hasHigh(head: Buffer): boolean {
-  return head.some((byte) => byte >= 0x80);
 }
 
 function contradiction(said: string, but: string): Error {

@@ -107,7 +107,10 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
   const { [status]: message = 'Refused.' } = meanings;
   const error = { error: STATUS_CODES[status], error_code: code, message, details: '' };
   return {
-    [responseName]: others.length === 0 ? pascalCase(code) : undefined,
+    [responseName]:
+      others.length === 0
+        ? code.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase())
+        : undefined,
     description: `${message} error_code: ${list}.`,
     headers: named(...(headers[status] ?? [])),
     content: {
@@ -116,10 +119,6 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
       }),
     },
   };
-}
-
-function pascalCase(code: string): string {
-  return code.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Narrows the error record: a code that a route does not declare fails its tests. */

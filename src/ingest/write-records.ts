@@ -230,7 +230,10 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         if (connection !== context.pool) {
           throw new TransientError('a partition of the events is gone', { cause: error });
         }
-        await partitions.ensure(context.pool, rows.flatMap(instantOf));
+        await partitions.ensure(
+          context.pool,
+          rows.flatMap(({ insertedAt }) => (insertedAt === null ? [] : [Date.parse(insertedAt)])),
+        );
         await writeEvents(connection, rows);
       }
     },
@@ -249,10 +252,6 @@ async function learn({ knownProperties, db }: IngestContext, records: readonly E
   for (const [environmentId, unknown] of names)
     await knownProperties.learn(db, environmentId, 'event_names', unknown);
   await found.note(db);
-}
-
-function instantOf({ insertedAt }: EventRow): number[] {
-  return insertedAt === null ? [] : [Date.parse(insertedAt)];
 }
 
 function eventRow(record: EventRecord): EventRow {

@@ -178,7 +178,11 @@ export class Live {
     let answer: LiveAnswer;
     try {
       answer = await readLive(this.#options.pool, {
-        environments: unique(channels.filter(isOfEnvironment).map(({ environmentId }) => environmentId)),
+        environments: unique(
+          channels
+            .filter(({ topic }) => topic.kind === 'jobs' || topic.kind === 'pulse')
+            .map(({ environmentId }) => environmentId),
+        ),
         jobs: unique(channels.flatMap(({ view }) => view.jobs)),
         chunks: unique([...all, ...ofChunks('changed')]),
         allChunks: unique(all),
@@ -253,10 +257,6 @@ function ofEnvironment({ jobs, chunks, queued }: LiveAnswer, environmentId: numb
     chunks,
     queued: queued.find((each) => each.environmentId === environmentId)?.count ?? 0,
   };
-}
-
-function isOfEnvironment({ topic }: Channel): boolean {
-  return topic.kind === 'jobs' || topic.kind === 'pulse';
 }
 
 function isOfRecords({ topic }: Channel): boolean {

@@ -60,7 +60,12 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
     answer.body.on('error', () => undefined);
     return {
       status: answer.statusCode,
-      headers: firstOfEach(answer.headers),
+      headers: Object.fromEntries(
+        Object.entries(answer.headers).map(([name, value]) => [
+          name,
+          Array.isArray(value) ? value[0] : value,
+        ]),
+      ),
       body: answer.body,
       close: () => agent.destroy(),
     };
@@ -68,12 +73,6 @@ export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpA
     await agent.destroy();
     throw options.signal.aborted ? options.signal.reason : translate(error, options);
   }
-}
-
-function firstOfEach(headers: Readonly<Record<string, string | string[] | undefined>>) {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
-  );
 }
 
 /** `Retry-After` as milliseconds from `now`: seconds, or a date. Null if there is none, or it is neither. */

@@ -149,7 +149,7 @@ class ForgivingConnection extends PostgresConnection {
     ];
     for (const config of configs) delete config.options;
     // A connection lost while it is lent tells its query, and emits an error that ends the process if nobody listens.
-    pool.on('connect', (client) => client.on('error', ignore));
+    pool.on('connect', (client) => client.on('error', () => undefined));
     monitor?.watchPool(pool);
   }
 
@@ -181,8 +181,6 @@ class ForgivingConnection extends PostgresConnection {
     setImmediate(() => this.emit('ready'));
   }
 }
-
-const ignore = (): void => undefined;
 
 /** Takes its time to report a failure to the worker, which does not take its own. */
 class ReconnectingBackend extends PostgresQueueBackend {

@@ -143,7 +143,10 @@ export class Sandboxes {
       };
       const queued: Queued = { turn, begin };
       const abort = () => fail(signal.reason);
-      const timer = setTimeout(() => fail(busy()), this.#options.waitMs);
+      const timer = setTimeout(
+        () => fail(new TransientError('too many files are being read; try again later')),
+        this.#options.waitMs,
+      );
       signal.addEventListener('abort', abort);
       this.#queued.push(queued);
       this.#beginQueued();
@@ -188,8 +191,4 @@ export class Sandboxes {
     const idle: Idle = { sandbox, timer: timer.unref() };
     this.#idle.push(idle);
   }
-}
-
-function busy(): Error {
-  return new TransientError('too many files are being read; try again later');
 }

@@ -1,7 +1,6 @@
 import { ConflictError, Fault, FinalFailure, Interrupted } from '../domain/errors.ts';
 import { HEARTBEAT_MS } from '../domain/limits.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import type { SpanIdentity } from '../domain/trace.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { readTrace } from '../postgres/stores/background-jobs.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
@@ -76,14 +75,10 @@ export async function runTask<C extends TaskContext>(
   if (tracing === null) return runOwned(context, kind, claim, signals);
   const options = {
     kind: 'consumer',
-    parent: await findTrace(context, claim),
+    parent: await (claim.jobId === null ? null : readTrace(context.db, claim.jobId).catch(() => null)),
     attributes: spanOf(claim),
   } as const;
   await tracing.span(`process ${claim.kind}`, options, () => runOwned(context, kind, claim, signals));
-}
-
-async function findTrace({ db }: TaskContext, { jobId }: TaskClaim): Promise<SpanIdentity | null> {
-  return jobId === null ? null : readTrace(db, jobId).catch(() => null);
 }
 
 function spanOf({ kind, taskId, jobId, part, attempt }: TaskClaim) {

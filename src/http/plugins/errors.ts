@@ -61,7 +61,8 @@ export function explainError(error: unknown): Explained {
   const code = codeOf(error);
   const known = frameworkErrors[code];
   if (known !== undefined) return explained(known, (error as Error).message);
-  if (pathStatuses.has(statusOf(error))) return explained('route_not_found', noSuchAddress);
+  if (pathStatuses.has((error as { statusCode?: unknown } | null | undefined)?.statusCode))
+    return explained('route_not_found', noSuchAddress);
   if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
   if (isCancelledStatement(error)) return explained('unavailable', tookTooLong);
   if (error instanceof TransientError || isTransient(error)) {
@@ -76,10 +77,6 @@ function diskFull(of: string): Explained {
 
 function explained(code: Problem['code'], message: string, details = ''): Explained {
   return { status: errorCodes[code], problems: [{ code, message, details }] };
-}
-
-function statusOf(error: unknown): unknown {
-  return (error as { statusCode?: unknown } | null | undefined)?.statusCode;
 }
 
 function codeOf(error: unknown): string {
@@ -286,7 +283,9 @@ export function addNotFound(app: FastifyInstance): void {
     return inputError('method_not_allowed', message, `allowed: ${allow.join(', ')}`);
   });
   app.setNotFoundHandler((request, reply) => {
-    const details = `${request.method} ${printable(pathOf(request.url))}`;
+    const details = `${request.method} ${pathOf(request.url)
+      .replace(/[^\x20-\x7e]/g, '?')
+      .slice(0, 200)}`;
     throw app.otherMethods(request, reply) ?? inputError('route_not_found', noSuchAddress, details);
   });
 }
@@ -299,8 +298,4 @@ function matches(pattern: string, path: string): boolean {
   return (
     wanted.length === given.length && wanted.every((each, at) => each.startsWith(':') || each === given[at])
   );
-}
-
-function printable(path: string): string {
-  return path.replace(/[^\x20-\x7e]/g, '?').slice(0, 200);
 }

@@ -68,7 +68,7 @@ export async function proposeMends(
   return withoutDoubles(offered)
     .sort((a, b) => b.mended.length - a.mended.length)
     .map((trial, _, all) => ({
-      id: proposalId(cause, trial.mend),
+      id: `${writeCauseId(cause)}-${trial.mend.name}`,
       sentence: trial.mend.sentence,
       tried: rejects.length,
       accepted: trial.mended.length,
@@ -104,10 +104,6 @@ function contradicts(trial: Trial, other: Trial): boolean {
 }
 
 const noBytes = Buffer.alloc(0);
-
-function proposalId(cause: number, { name }: Mend): string {
-  return `${writeCauseId(cause)}-${name}`;
-}
 
 /**
  * A mend and the cause that it is for, null for all of them: a proposal, or a replacement.

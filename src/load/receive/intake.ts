@@ -137,17 +137,16 @@ export function readNext<T>(
       reject(error);
     };
     const abort = () => fail(signal.reason);
-    const timer = setTimeout(() => fail(stalled(stallMs)), stallMs);
+    const timer = setTimeout(
+      () => fail(inputError('upload_too_slow', 'The upload has stalled', `nothing came for ${stallMs} ms`)),
+      stallMs,
+    );
     signal.addEventListener('abort', abort);
     source.next().then((result) => {
       stop();
       resolve(result);
     }, fail);
   });
-}
-
-function stalled(stallMs: number): Error {
-  return inputError('upload_too_slow', 'The upload has stalled', `nothing came for ${stallMs} ms`);
 }
 
 /** The beginning of a stream, and the whole of it still to be read. */

@@ -219,7 +219,7 @@ class Window {
     // Moved where that costs no more than what is added, and stays in the processor's cache; or when there is no room.
     if (kept.length <= added.length || this.#start + length > this.#memory.length) {
       // Twice what is kept, so that it is moved again only when as much has come: small buffers cost no more than large ones.
-      const room = roomFor(2 * kept.length + added.length);
+      const room = 2 ** Math.ceil(Math.log2(2 * kept.length + added.length));
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
       // Between two pieces of memory or within one: `set` copes with overlap.
       this.#memory.set(kept, 0);
@@ -234,8 +234,4 @@ class Window {
     this.#start += count;
     this.bytes = this.bytes.subarray(count);
   }
-}
-
-function roomFor(length: number): number {
-  return 2 ** Math.ceil(Math.log2(length));
 }

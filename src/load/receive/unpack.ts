@@ -156,14 +156,11 @@ function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...Z
 async function gunzipAll(sent: Peeked, guard: () => InflateGuard): Promise<Peeked> {
   let packed = sent;
   for (let layer = 0; isGzip(packed.head); layer++) {
-    if (layer === MAX_GZIP_LAYERS) throw tooDeep();
+    if (layer === MAX_GZIP_LAYERS)
+      throw inputError('unsupported_format', `The upload is packed more than ${MAX_GZIP_LAYERS} times over`);
     packed = await peek(gunzip(packed.all, guard()), SNIFF_BYTES);
   }
   return packed;
-}
-
-function tooDeep(): Error {
-  return inputError('unsupported_format', `The upload is packed more than ${MAX_GZIP_LAYERS} times over`);
 }
 
 /** A complete file that is not text and is converted to text. */

@@ -75,12 +75,12 @@ export async function writeDatedProfiles(
 ): Promise<void> {
   await together(connection, async (client) => {
     if (users.length > 0) {
-      const given = listOf(users, datedUserText);
+      const given = listOf(users, (row) => withTime(userText(row), row));
       await runQuery(client, mergeDatedUsers, [given]);
       if (users.some(isRemoving)) await runQuery(client, applyUserRemovals, [given]);
     }
     if (companies.length > 0) {
-      const given = listOf(companies, datedProfileText);
+      const given = listOf(companies, (row) => withTime(profileText(row), row));
       await runQuery(client, mergeDatedCompanies, [given]);
       if (companies.some(isRemoving)) await runQuery(client, applyCompanyRemovals, [given]);
     }
@@ -107,14 +107,6 @@ function userText(row: UserRow): string {
   const { environmentId, key, companyId, properties } = row;
   const company = companyId === null ? '' : `"c":${JSON.stringify(companyId)},`;
   return `{"e":${environmentId},"k":${JSON.stringify(key)},${company}"p":${properties}}`;
-}
-
-function datedUserText(row: DatedUserRow): string {
-  return withTime(userText(row), row);
-}
-
-function datedProfileText(row: DatedProfileRow): string {
-  return withTime(profileText(row), row);
 }
 
 function withTime(text: string, { at }: DatedProfileRow): string {
