@@ -129,7 +129,7 @@ export type Tables = {
     : DB[T];
 };
 
-type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Rest}`
+export type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Rest}`
   ? `${Head}${Capitalize<CamelCase<Rest>>}`
   : Name;
 

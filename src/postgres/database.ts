@@ -7,11 +7,21 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Kysely, PostgresDialect, sql } from 'kysely';
+import {
+  type DeleteQueryBuilder,
+  type DeleteResult,
+  Kysely,
+  PostgresDialect,
+  type SelectQueryBuilder,
+  type SelectType,
+  sql,
+  type UpdateQueryBuilder,
+  type UpdateResult,
+} from 'kysely';
 import type pg from 'pg';
 import { LOCK_PAUSE_MS, LOCK_TRIES } from '../domain/limits.ts';
 import { packageRoot } from '../package-root.ts';
-import type { Tables } from './columns.ts';
+import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 /** Queries over the schema generated from the migrations (`npm run generate:schema`). */
@@ -38,6 +48,36 @@ export function databaseOn(client: pg.PoolClient): Database {
   });
   bound.set(client, database);
   return database;
+}
+
+/** Values of columns, by their names in camel case. */
+type Values<T extends keyof Tables> = {
+  readonly [C in keyof Tables[T] & string as CamelCase<C>]?: NonNullable<SelectType<Tables[T][C]>>;
+};
+
+type Select<T extends keyof Tables> = SelectQueryBuilder<Tables, T, Record<never, never>>;
+type Update<T extends keyof Tables> = UpdateQueryBuilder<Tables, T, T, UpdateResult>;
+type Delete<T extends keyof Tables> = DeleteQueryBuilder<Tables, T, DeleteResult>;
+
+/** Selects from a table the rows that have these values. */
+export function selectWhere<T extends keyof Tables>(db: Database, table: T, values: Values<T>): Select<T> {
+  return matching(db.selectFrom(table), values);
+}
+
+export function updateWhere<T extends keyof Tables>(db: Database, table: T, values: Values<T>): Update<T> {
+  return matching(db.updateTable(table), values);
+}
+
+export function deleteWhere<T extends keyof Tables>(db: Database, table: T, values: Values<T>): Delete<T> {
+  return matching(db.deleteFrom(table), values);
+}
+
+function matching<Q>(query: unknown, values: object): Q {
+  const builder = query as Select<keyof Tables>;
+  return Object.entries(snake(values)).reduce(
+    (found, [column, value]) => found.where(column as never, '=', value as never),
+    builder,
+  ) as Q;
 }
 
 type Statement = Parameters<typeof sql>;

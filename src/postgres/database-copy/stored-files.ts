@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { MAX_SHOWN_COLUMNS, STORED_FILES_AT_A_TIME } from '../../domain/limits.ts';
 import { checkRef, type FileRef } from '../../files/file-store.ts';
-import type { Database } from '../database.ts';
+import { type Database, deleteWhere } from '../database.ts';
 import { markFilesExpired } from '../stores/exports.ts';
 import { forgetFiles } from '../stores/loads.ts';
 import type { DatabaseSource } from './read-database.ts';
@@ -81,7 +81,7 @@ export async function forgetMissing(
     forgotten.add(`${kind} ${id}`);
     if (kind === 'load') await forgetFiles(db, [Number(id)]);
     else if (kind === 'export') await markFilesExpired(db, Number(id));
-    else await db.deleteFrom('uploads').where('upload_id', '=', id).execute();
+    else await deleteWhere(db, 'uploads', { uploadId: id }).execute();
   }
   await client.query('commit');
   return forgotten.size;

@@ -5,7 +5,7 @@ import { type Link, type Linked, link, type ShownLink } from '../../domain/ident
 import { MAX_DISTINCT_IDS } from '../../domain/limits.ts';
 import { type JobIdentity, type Origin, originColumns } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
-import { columnOf, type Database, findValue, hasRows, isTrue, rowsOf } from '../database.ts';
+import { columnOf, type Database, findValue, hasRows, isTrue, rowsOf, updateWhere } from '../database.ts';
 import { lockAliases } from './joins.ts';
 import { insertPatch, loadOf } from './loads.ts';
 import { findSuppressed } from './suppressions.ts';
@@ -73,10 +73,13 @@ export interface JoinRequest extends JobIdentity {
 
 /** Queues a join, unless one waits that has not begun. */
 async function queueJoin(db: Database, environmentId: number, { origin, ...job }: JoinRequest) {
-  const waiting = await db
-    .updateTable('loads')
+  const waiting = await updateWhere(db, 'loads', {
+    environmentId,
+    type: 'join',
+    status: 'queued',
+    chunkCount: 0,
+  })
     .set(origin === null ? { type: 'join' } : originColumns(origin))
-    .where((eb) => eb.and({ environment_id: environmentId, type: 'join', status: 'queued', chunk_count: 0 }))
     .returning(camel('load_id', 'job_id'))
     .executeTakeFirst();
   if (waiting !== undefined) return waiting;

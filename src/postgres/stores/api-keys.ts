@@ -5,7 +5,7 @@ import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../..
 import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../../domain/scope.ts';
 import { isShownText } from '../../domain/wording.ts';
 import { camel, inMs, snake } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 
@@ -51,10 +51,8 @@ export async function createApiKey(
 }
 
 export function listApiKeys(db: Database, environmentId: number) {
-  return db
-    .selectFrom('api_keys')
+  return selectWhere(db, 'api_keys', { environmentId })
     .select(keyColumns)
-    .where('environment_id', '=', environmentId)
     .orderBy('created_at', 'desc')
     .orderBy('key_id')
     .execute();
@@ -62,10 +60,8 @@ export function listApiKeys(db: Database, environmentId: number) {
 
 /** Revokes a key, if it is not revoked already. Throws `InputError` `not_found`. */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('api_keys')
+  const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
     .set({ revoked_at: sql`coalesce(revoked_at, now())` })
-    .where((eb) => eb.and({ environment_id: environmentId, key_id: keyId }))
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) throw unknownKey(keyId);
 }
@@ -82,19 +78,15 @@ export async function rotateApiKey(
 ): Promise<IssuedApiKey> {
   checkExpiry(dates.oldExpiresAt ?? null);
   return db.transaction().execute(async (transaction) => {
-    const old = await transaction
-      .selectFrom('api_keys')
+    const old = await selectWhere(transaction, 'api_keys', { environmentId, keyId })
       .select(keyColumns)
-      .where((eb) => eb.and({ environment_id: environmentId, key_id: keyId }))
       .where('revoked_at', 'is', null)
       .forUpdate()
       .executeTakeFirst();
     if (old === undefined) throw unknownKey(keyId);
     if (dates.oldExpiresAt != null) {
-      await transaction
-        .updateTable('api_keys')
+      await updateWhere(transaction, 'api_keys', { keyId })
         .set({ expires_at: sql`least(expires_at, ${dates.oldExpiresAt}::timestamptz)` })
-        .where('key_id', '=', keyId)
         .execute();
     }
     const { label, scopes } = old;
@@ -261,10 +253,8 @@ export type SessionOwner = Pick<NewSession, 'holder' | 'keyId'>;
 
 /** Lists the open sessions, newest first; only those of `owner`, if given. */
 export function listSessions(db: Database, environmentId: number, owner?: SessionOwner) {
-  return db
-    .selectFrom('console_sessions')
+  return selectWhere(db, 'console_sessions', { environmentId })
     .select(sessionColumns)
-    .where('environment_id', '=', environmentId)
     .where(isOf(owner))
     .where('ended_at', 'is', null)
     .where('expires_at', '>', sql<Date>`now()`)
@@ -285,10 +275,8 @@ export async function endSession(
   sessionId: string,
   owner?: SessionOwner,
 ): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('console_sessions')
+  const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`coalesce(ended_at, now())` })
-    .where((eb) => eb.and({ environment_id: environmentId, session_id: sessionId }))
     .where(isOf(owner))
     .executeTakeFirstOrThrow();
   if (numUpdatedRows > 0n) return;
@@ -296,11 +284,7 @@ export async function endSession(
 }
 
 export async function moveSession(db: Database, sessionId: string, environmentId: number): Promise<void> {
-  await db
-    .updateTable('console_sessions')
-    .set({ environment_id: environmentId })
-    .where('session_id', '=', sessionId)
-    .execute();
+  await updateWhere(db, 'console_sessions', { sessionId }).set({ environment_id: environmentId }).execute();
 }
 
 /** Adds a link that signs in once, and deletes those that have expired. */
@@ -314,9 +298,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
 
 /** Uses a link up and returns its environment; `null` if it is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
-  const row = await db
-    .deleteFrom('console_links')
-    .where('digest', '=', digestKey(token))
+  const row = await deleteWhere(db, 'console_links', { digest: digestKey(token) })
     .returning(['environment_id', sql<boolean>`expires_at > clock_timestamp()`.as('live')])
     .executeTakeFirst();
   return row?.live === true ? row.environment_id : null;

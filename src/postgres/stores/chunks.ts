@@ -11,7 +11,7 @@ import {
 } from '../../domain/load.ts';
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { currentCursor } from './loads.ts';
 import { isOwn } from './tasks.ts';
 
@@ -20,19 +20,13 @@ import { isOwn } from './tasks.ts';
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
 
 export function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
-  return db
-    .selectFrom('load_chunks')
-    .select(range)
-    .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
-    .executeTakeFirstOrThrow();
+  return selectWhere(db, 'load_chunks', { loadId, chunkNo }).select(range).executeTakeFirstOrThrow();
 }
 
 /** Notes that this transaction writes rows of a chunk that is done. */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
-  await db
-    .updateTable('load_chunks')
+  await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
-    .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
     .execute();
 }
 
@@ -43,10 +37,8 @@ export async function keepLinks(
   links: readonly ShownLink[],
 ): Promise<void> {
   const distinct = [...new Map(links.map((link) => [JSON.stringify(link), link])).values()];
-  await db
-    .updateTable('load_chunks')
+  await updateWhere(db, 'load_chunks', { loadId: subjectId, chunkNo: part })
     .set({ links: JSON.stringify(distinct) })
-    .where((eb) => eb.and({ load_id: subjectId, chunk_no: part }))
     .execute();
 }
 
@@ -56,10 +48,8 @@ export async function findChunkAt(
   loadId: number,
   position: number,
 ): Promise<ChunkRange | null> {
-  const chunk = await db
-    .selectFrom('load_chunks')
+  const chunk = await selectWhere(db, 'load_chunks', { loadId })
     .select(range)
-    .where('load_id', '=', loadId)
     .where(sql<boolean>`${position}::bigint = any (positions)`)
     .orderBy('chunk_no')
     .limit(1)

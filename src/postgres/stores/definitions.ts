@@ -18,7 +18,7 @@ import {
   type TitledItem,
   type TitledKind,
 } from '../../domain/definitions.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
   /** Reads the items, sorted by id, or by key where there is none. */
@@ -161,10 +161,8 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
  */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
-  const events = await db
-    .selectFrom('properties')
+  const events = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })
     .select('key')
-    .where((eb) => eb.and({ environment_id: environmentId, entity: 'event_names' }))
     .execute();
   const items = new Map<string, KeyedItem>();
   for (const { key } of events) items.set(key, { key, display_name: displayName(key), data_type: 'event' });
@@ -179,16 +177,12 @@ export async function findFeaturesAndEvents(
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (names.length === 0) return new Set();
-  const rows = await db
-    .selectFrom('properties')
+  const rows = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })
     .select('key as name')
-    .where((eb) => eb.and({ environment_id: environmentId, entity: 'event_names' }))
     .where('key', 'in', names)
     .union(
-      db
-        .selectFrom('keyed_items')
+      selectWhere(db, 'keyed_items', { environmentId, kind: 'features' })
         .select('key as name')
-        .where((eb) => eb.and({ environment_id: environmentId, kind: 'features' }))
         .where('key', 'in', names),
     )
     .execute();
@@ -196,8 +190,7 @@ export async function findFeaturesAndEvents(
 }
 
 async function readSurveys(db: Database, environmentId: number): Promise<StoredSurvey[]> {
-  return db
-    .selectFrom('surveys')
+  return selectWhere(db, 'surveys', { environmentId })
     .select(({ selectFrom }) => [
       'survey_id as id',
       'key',
@@ -210,7 +203,6 @@ async function readSurveys(db: Database, environmentId: number): Promise<StoredS
           .orderBy('position'),
       ).as('modules'),
     ])
-    .where('environment_id', '=', environmentId)
     .orderBy('survey_id')
     .execute();
 }
@@ -232,15 +224,11 @@ async function changeSurvey(
   environmentId: number,
   { key, title, platform, modules }: SurveyItem,
 ): Promise<void> {
-  const { survey_id } = await db
-    .updateTable('surveys')
+  const { survey_id } = await updateWhere(db, 'surveys', { environmentId, key })
     .set({ title, platform, updated_at: sql`now()` })
-    .where((eb) => eb.and({ environment_id: environmentId, key }))
     .returning('survey_id')
     .executeTakeFirstOrThrow();
-  await db
-    .deleteFrom('survey_modules')
-    .where('survey_id', '=', survey_id)
+  await deleteWhere(db, 'survey_modules', { surveyId: survey_id })
     .where('key', '<>', sql<string>`all(${modules.map((module) => module.key)}::text[])`)
     .execute();
   await addModules(db, survey_id, modules);

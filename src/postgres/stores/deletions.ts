@@ -9,7 +9,7 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
-import { type Database, hasRows, isTrue } from '../database.ts';
+import { type Database, hasRows, isTrue, selectWhere, updateWhere } from '../database.ts';
 import { allIdsOf } from './aliases.ts';
 import { lockAliases } from './joins.ts';
 import { aheadInLane } from './lanes.ts';
@@ -45,10 +45,8 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
 }
 
 export async function startDeletion(db: Database, deletionId: number) {
-  const deletion = await db
-    .updateTable('deletions')
+  const deletion = await updateWhere(db, 'deletions', { deletionId, status: 'queued' })
     .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
-    .where((eb) => eb.and({ deletion_id: deletionId, status: 'queued' }))
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   if (deletion === undefined) return null;
@@ -60,10 +58,8 @@ export async function startDeletion(db: Database, deletionId: number) {
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   await lockAliases(db, claim.environmentId);
   await addAliases(db, claim);
-  const row = await db
-    .updateTable('deletions')
+  const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
-    .where((eb) => eb.and({ deletion_id: claim.subjectId, status: 'processing' }))
     .returning(camel('entity', 'purge_exports', 'suppress'))
     .executeTakeFirst();
   if (row?.suppress) await suppressIds(db, claim);
@@ -126,10 +122,8 @@ export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Pro
 
 /** Reads the ids in the order of the request; with `limit` the first of those without an outcome. */
 export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
-  const rows = await db
-    .selectFrom('deletion_ids')
+  const rows = await selectWhere(db, 'deletion_ids', { deletionId })
     .select('id')
-    .where('deletion_id', '=', deletionId)
     .$if(limit !== null, (ids) => ids.where('outcome', 'is', null).limit(limit))
     .orderBy('position')
     .execute();
@@ -151,10 +145,8 @@ export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolea
 
 export async function failDeletion(db: Database, deletionId: number, { code, message }: TaskFailure) {
   await deleteTasks(db, ['deletion'], deletionId);
-  const row = await db
-    .updateTable('deletions')
+  const row = await updateWhere(db, 'deletions', { deletionId, status: 'processing' })
     .set({ status: 'failed', ended_at: sql`now()`, failure_code: code, failure_message: message })
-    .where((eb) => eb.and({ deletion_id: deletionId, status: 'processing' }))
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   return row ?? null;
@@ -173,13 +165,11 @@ export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 /** Reads the environment's deletions of these ids, in no order; the place in the lane only if there is one id. */
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
-  const rows = await db
-    .selectFrom('deletions')
+  const rows = await selectWhere(db, 'deletions', { environmentId })
     .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports', 'suppress'))
     .select(camel('accepted_at', 'started_at', 'ended_at', 'attempts', 'failure_code', 'failure_message'))
     .select([counts, removed, lastError])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('deletions').as('ahead')))
-    .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)
     .execute();
   return rows.map(({ failureCode, failureMessage, ahead, ...deletion }) => ({
@@ -214,10 +204,8 @@ export async function readOutcomes(
   after: number,
   limit: number,
 ): Promise<IdOutcome[]> {
-  const rows = await db
-    .selectFrom('deletion_ids')
+  const rows = await selectWhere(db, 'deletion_ids', { deletionId })
     .select(['position', 'id', 'events', 'users', 'outcome'])
-    .where('deletion_id', '=', deletionId)
     .where('position', '>', after)
     .orderBy('position')
     .limit(limit)
@@ -288,10 +276,8 @@ export async function restartExports(db: Database, environmentId: number): Promi
 }
 
 export function findKeptExports(db: Database, environmentId: number, moment: Date, limit: number) {
-  return db
-    .selectFrom('exports')
+  return selectWhere(db, 'exports', { environmentId, status: 'completed' })
     .select(camel('export_id', 'job_id'))
-    .where((eb) => eb.and({ environment_id: environmentId, status: 'completed' }))
     .where('files_expired_at', 'is', null)
     .where('snapshot_at', '<=', moment)
     .orderBy('export_id')

@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
@@ -81,6 +81,7 @@ export async function beginAttempt(db: Database, deliveryId: number) {
 async function readReceiver(db: Database, subscriptionId: string | null) {
   const row = await db
     .selectFrom('notification_subscriptions')
+    .where('subscription_id', '=', subscriptionId)
     .select([
       'secret',
       sql<string | null>`case when previous_secret_until > now() then previous_secret end`.as('previous'),
@@ -89,7 +90,6 @@ async function readReceiver(db: Database, subscriptionId: string | null) {
         when disabled_at is not null then 'the subscription is disabled: ' || disabled_reason
       end`.as('closed'),
     ])
-    .where('subscription_id', '=', subscriptionId)
     .executeTakeFirst();
   const secrets = [row?.secret ?? null, row?.previous ?? null].filter((secret) => secret !== null);
   return { secrets, closed: row?.closed ?? null };
@@ -108,8 +108,7 @@ export async function endAttempt(
   state: DeliveryState,
   { status, error, tookMs }: AttemptReport,
 ): Promise<void> {
-  await db
-    .updateTable('notification_deliveries')
+  await updateWhere(db, 'notification_deliveries', { deliveryId })
     .set({
       state,
       last_status: status,
@@ -117,7 +116,6 @@ export async function endAttempt(
       last_took_ms: tookMs,
       ...(state === 'delivered' && { delivered_at: sql<Date>`now()` }),
     })
-    .where('delivery_id', '=', deliveryId)
     .execute();
   await sql`
     insert into notification_attempts (delivery_id, attempt, begun_at, took_ms, status, error)
@@ -129,15 +127,10 @@ export async function endAttempt(
 
 export async function killDelivery(db: Database, deliveryId: number, reason: string): Promise<void> {
   await db.transaction().execute(async (transaction) => {
-    await transaction
-      .updateTable('notification_deliveries')
+    await updateWhere(transaction, 'notification_deliveries', { deliveryId, state: 'pending' })
       .set({ state: 'dead', last_error: reason })
-      .where((eb) => eb.and({ delivery_id: deliveryId, state: 'pending' }))
       .execute();
-    await transaction
-      .deleteFrom('tasks')
-      .where((eb) => eb.and({ kind: 'delivery', subject_id: deliveryId }))
-      .execute();
+    await deleteWhere(transaction, 'tasks', { kind: 'delivery', subjectId: deliveryId }).execute();
   });
 }
 

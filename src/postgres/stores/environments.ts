@@ -3,7 +3,7 @@ import { Fault, inputError } from '../../domain/errors.ts';
 import type { ExportLayout } from '../../domain/export.ts';
 import { MAX_ALLOWED_ORIGINS } from '../../domain/limits.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { createApiKey } from './api-keys.ts';
 import { addAutoProperties } from './properties.ts';
 
@@ -53,10 +53,8 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 
 /** Reads the secret of an environment, which never changes. */
 export async function readRecordKey(db: Database, environmentId: number): Promise<string> {
-  const { record_key } = await db
-    .selectFrom('environments')
+  const { record_key } = await selectWhere(db, 'environments', { environmentId })
     .select('record_key')
-    .where('environment_id', '=', environmentId)
     .executeTakeFirstOrThrow();
   return record_key;
 }
@@ -89,14 +87,12 @@ export async function changeEnvironment(
   if (origins.length > MAX_ALLOWED_ORIGINS) {
     throw inputError('invalid_field', `an environment has at most ${MAX_ALLOWED_ORIGINS} origins`, 'origins');
   }
-  const changed = await db
-    .updateTable('environments')
+  const changed = await updateWhere(db, 'environments', { name })
     .set({
       name,
       ...(allowed_origins && { allowed_origins: [...origins] }),
       ...(export_layout && { export_layout }),
     })
-    .where('name', '=', name)
     .returning(listedColumns)
     .executeTakeFirst();
   if (changed === undefined) throw inputError('not_found', 'there is no such environment', `name: ${name}`);
@@ -104,20 +100,14 @@ export async function changeEnvironment(
 }
 
 export async function readExportLayout(db: Database, environmentId: number): Promise<ExportLayout> {
-  const { export_layout } = await db
-    .selectFrom('environments')
+  const { export_layout } = await selectWhere(db, 'environments', { environmentId })
     .select('export_layout')
-    .where('environment_id', '=', environmentId)
     .executeTakeFirstOrThrow();
   return export_layout;
 }
 
 export async function findEnvironment(db: Database, name: string): Promise<Environment | null> {
-  const row = await db
-    .selectFrom('environments')
-    .select(environmentColumns)
-    .where('name', '=', name)
-    .executeTakeFirst();
+  const row = await selectWhere(db, 'environments', { name }).select(environmentColumns).executeTakeFirst();
   return row ?? null;
 }
 
@@ -154,8 +144,7 @@ const secretBytes = 32;
 
 /** Returns the secret for a purpose, which all processes share; makes it if there is none. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
-  const find = () =>
-    db.selectFrom('signing_keys').select('secret').where('purpose', '=', purpose).executeTakeFirst();
+  const find = () => selectWhere(db, 'signing_keys', { purpose }).select('secret').executeTakeFirst();
   const known = await find();
   if (known !== undefined) return known.secret;
   await db

@@ -10,7 +10,7 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import { camel, daysAgo, hex, inMs, snake, type Tables, toFailure } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { pageJobs } from './background-jobs.ts';
 import { deleteTasks, insertTask } from './tasks.ts';
 
@@ -85,10 +85,12 @@ export async function recordProgress(
   claim: TaskClaim,
   { rowsExpected, rowsWritten, bytesWritten }: ExportProgress,
 ): Promise<boolean> {
-  const row = await db
-    .updateTable('exports')
+  const row = await updateWhere(db, 'exports', {
+    exportId: claim.subjectId,
+    attempts: claim.attempt,
+    status: 'processing',
+  })
     .set(snake({ rowsExpected, rowsWritten, bytesWritten }))
-    .where((eb) => eb.and({ export_id: claim.subjectId, attempts: claim.attempt, status: 'processing' }))
     .returning('export_id')
     .executeTakeFirst();
   return row !== undefined;
@@ -107,8 +109,7 @@ export async function completeExport(
   { files, snapshotAt, cursor }: Written,
 ): Promise<void> {
   const data = files.filter(({ dataset }) => dataset !== 'manifest');
-  await db
-    .updateTable('exports')
+  await updateWhere(db, 'exports', { exportId, status: 'processing' })
     .set({
       status: 'completed',
       ended_at: sql`now()`,
@@ -117,7 +118,6 @@ export async function completeExport(
       rows_written: data.reduce((sum, { rows }) => sum + rows, 0),
       bytes_written: files.reduce((sum, { bytes }) => sum + bytes, 0),
     })
-    .where((eb) => eb.and({ export_id: exportId, status: 'processing' }))
     .execute();
   if (files.length === 0) return;
   await db
@@ -143,10 +143,8 @@ export function failExport(db: Database, exportId: number, { code, message }: Ta
 
 /** Cancels an export. Returns `null` if the environment has no such export, or it has ended already. */
 export async function cancelExport(db: Database, environmentId: number, jobId: string) {
-  const found = await db
-    .selectFrom('exports')
+  const found = await selectWhere(db, 'exports', { environmentId, jobId })
     .select('export_id')
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   return found === undefined ? null : end(db, found.export_id, { status: 'cancelled' });
 }
@@ -154,10 +152,8 @@ export async function cancelExport(db: Database, environmentId: number, jobId: s
 /** Returns the export with the task that it had. */
 async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
-  const ended = await db
-    .updateTable('exports')
+  const ended = await updateWhere(db, 'exports', { exportId })
     .set({ ...to, ended_at: sql`now()` })
-    .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .returning(sql<Date>`now()`.as('at'))
@@ -195,11 +191,7 @@ export function findExpired(db: Database, days: number, limit: number) {
 
 /** Marks the files of an export as removed. They stay listed, so that a link to one can be told from a wrong link. */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
-  await db
-    .updateTable('exports')
-    .set({ files_expired_at: sql`now()` })
-    .where('export_id', '=', exportId)
-    .execute();
+  await updateWhere(db, 'exports', { exportId }).set({ files_expired_at: sql`now()` }).execute();
 }
 
 /** Deletes exports that ended `days` ago and have no files any more. Returns the number. */
@@ -221,14 +213,12 @@ export type Export = Awaited<ReturnType<typeof readExports>>[number];
 /** Reads the environment's exports of these ids, in no order. */
 export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
-  const rows = await db
-    .selectFrom('exports')
+  const rows = await selectWhere(db, 'exports', { environmentId })
     .select(camel('export_id', 'job_id', 'environment_id', 'status', 'format', 'emails', 'warnings'))
     .select(camel('started_at', 'ended_at', 'attempts', 'snapshot_at', 'cursor', 'files_expired_at'))
     .select(camel('rows_expected', 'rows_written', 'bytes_written', 'failure_code', 'failure_message'))
     .select(['requested_at as acceptedAt', lastError])
     .select(sql<boolean>`coalesce((request ->> 'decrypt')::boolean, false)`.as('decrypt'))
-    .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)
     .execute();
   const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
@@ -273,10 +263,8 @@ export async function pageExports(
 }
 
 export function readExportEnd(db: Database, environmentId: number, jobId: string) {
-  return db
-    .selectFrom('exports')
+  return selectWhere(db, 'exports', { environmentId, jobId })
     .select(['status', 'emails'])
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirstOrThrow();
 }
 
@@ -306,10 +294,8 @@ function selectFiles(db: Database) {
 
 /** Finds a file of an export. `file` is `null` if the export has none of this name. */
 export async function findExportFile(db: Database, jobId: string, filename: string) {
-  const found = await db
-    .selectFrom('exports')
+  const found = await selectWhere(db, 'exports', { jobId })
     .select(['export_id', 'environment_id', 'files_expired_at'])
-    .where('job_id', '=', jobId)
     .executeTakeFirst();
   if (found === undefined) return null;
   const file = await selectFiles(db)

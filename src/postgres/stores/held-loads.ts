@@ -3,7 +3,7 @@ import type { FileFigures, Surprise, VolumeGuard } from '../../domain/guards.ts'
 import { USUAL_AMONG, USUAL_LOADS } from '../../domain/limits.ts';
 import type { Origin } from '../../domain/task.ts';
 import { daysAgo } from '../columns.ts';
-import { type Database, firstRow } from '../database.ts';
+import { type Database, firstRow, selectWhere, updateWhere } from '../database.ts';
 import { queuedAgain } from './loads.ts';
 
 /* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
@@ -56,8 +56,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
 
 /** Holds a running load, also one that was discarded before and is retried. Call it in the transaction that ends its last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
-  await db
-    .updateTable('loads')
+  await updateWhere(db, 'loads', { loadId, status: 'processing' })
     .set({
       status: 'held',
       held_at: sql<Date>`now()`,
@@ -65,7 +64,6 @@ export async function holdLoad(db: Database, loadId: number, reasons: readonly S
       decided_at: null,
       decided_by: null,
     })
-    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .execute();
 }
 
@@ -76,8 +74,7 @@ export async function releaseHeld(
   jobId: string,
   by: Origin,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('loads')
+  const { numUpdatedRows } = await updateWhere(db, 'loads', { environmentId, jobId, status: 'held' })
     .set({
       ...queuedAgain,
       pass: 'load',
@@ -85,17 +82,14 @@ export async function releaseHeld(
       decided_at: sql<Date>`now()`,
       decided_by: JSON.stringify(by),
     })
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId, status: 'held' }))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 
 /** Finds loads that were held before so many days. */
 export async function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom('loads')
+  const rows = await selectWhere(db, 'loads', { status: 'held' })
     .select('load_id')
-    .where('status', '=', 'held')
     .where('held_at', '<', daysAgo(fileDays))
     .limit(limit)
     .execute();

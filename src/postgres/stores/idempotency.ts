@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { idempotencyConflict } from '../../domain/errors.ts';
 import type { OnDrift } from '../../domain/load.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 
 const keptHours = 24;
 
@@ -53,10 +53,8 @@ export async function claimIdempotencyKey<JobId extends string | null>(
     .returning('idempotency_key')
     .executeTakeFirst();
   if (claimed !== undefined) return null;
-  const known = await db
-    .selectFrom('idempotency_keys')
+  const known = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
     .select(['request_digest', 'job_id', 'answer', 'created_at'])
-    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .executeTakeFirstOrThrow();
   const isSame = known.request_digest.equals(requestDigest) && (known.job_id === null) === (jobId === null);
   if (!isSame) throw idempotencyConflict();
@@ -70,10 +68,8 @@ export async function keepAnswer(
   key: string,
   answer: { readonly answer: object } | { readonly job_id: string },
 ): Promise<void> {
-  await db
-    .updateTable('idempotency_keys')
+  await updateWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
     .set('answer' in answer ? { answer: JSON.stringify(answer.answer) } : answer)
-    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .execute();
 }
 
@@ -101,10 +97,8 @@ export async function isKeyKnown(
   environmentId: number,
   idempotencyKey: string,
 ): Promise<boolean> {
-  const known = await db
-    .selectFrom('idempotency_keys')
+  const known = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey })
     .select('idempotency_key')
-    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: idempotencyKey }))
     .executeTakeFirst();
   return known !== undefined;
 }

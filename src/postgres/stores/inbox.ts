@@ -5,7 +5,7 @@ import type { InboxFile, InboxOutcome, InboxReason, SeenFile } from '../../domai
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, daysAgo, hex } from '../columns.ts';
 import type { ConnectionMonitor } from '../connection-monitor.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 
 /*
@@ -91,10 +91,8 @@ export async function reservePlace(
   placedAs: string,
 ): Promise<{ readonly outcome: InboxOutcome; readonly placedAs: string } | null> {
   try {
-    const row = await db
-      .updateTable('inbox_files')
+    const row = await updateWhere(db, 'inbox_files', { fileId })
       .set({ outcome: sql`coalesce(outcome, ${outcome})`, placed_as: sql`coalesce(placed_as, ${placedAs})` })
-      .where('file_id', '=', fileId)
       .returning(['outcome', 'placed_as as placedAs'])
       .executeTakeFirst();
     if (row?.outcome == null || row.placedAs === null) {
@@ -112,10 +110,8 @@ export async function markConcluded(
   fileId: string,
   reasons: readonly InboxReason[],
 ): Promise<void> {
-  await db
-    .updateTable('inbox_files')
+  await updateWhere(db, 'inbox_files', { fileId })
     .set({ state: 'concluded', concluded_at: sql`now()`, reasons: JSON.stringify(reasons) })
-    .where('file_id', '=', fileId)
     .where('state', 'in', ['loading', 'refused'])
     .execute();
 }
@@ -313,10 +309,8 @@ export class InboxLock {
 
 /** Counts, by environment, the files that are taken and not concluded. */
 export async function countOpenInboxFiles(db: Database, inboxId: string): Promise<Map<number, number>> {
-  const rows = await db
-    .selectFrom('inbox_files')
+  const rows = await selectWhere(db, 'inbox_files', { inboxId })
     .select((eb) => ['environment_id', eb.fn.countAll<number>().as('count')])
-    .where('inbox_id', '=', inboxId)
     .where('state', '<>', 'concluded')
     .groupBy('environment_id')
     .execute();

@@ -27,7 +27,7 @@ import {
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { releaseClaims } from './amendments.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
@@ -84,7 +84,7 @@ export interface NewLoad extends JobIdentity {
 }
 
 export function loadOf(db: Database, environmentId: number, jobId: string) {
-  return db.selectFrom('loads').where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }));
+  return selectWhere(db, 'loads', { environmentId, jobId });
 }
 
 /** Queues an accepted load behind all others. Call it inside a transaction. */
@@ -218,8 +218,7 @@ const beginsPlan = {
  * longer queued.
  */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
-  const load = await db
-    .updateTable('loads')
+  const load = await updateWhere(db, 'loads', { loadId, status: 'queued' })
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
@@ -229,7 +228,6 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
       ...beginsPlan,
     })
-    .where((eb) => eb.and({ load_id: loadId, status: 'queued' }))
     .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew'))
     .executeTakeFirst();
   if (load === undefined) return null;
@@ -268,10 +266,8 @@ const ends = { ended_at: sql<Date>`now()`, end_cursor: currentCursor };
  * transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
-  const completed = await db
-    .updateTable('loads')
+  const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
     .set({ status: 'completed', ...ends })
-    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .returning('pass')
     .executeTakeFirst();
   await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
@@ -309,10 +305,8 @@ async function end(
   to: UpdateObject<Tables, 'loads'>,
 ) {
   if (from.includes('processing')) await deleteTasks(db, loadTasks, loadId);
-  const ended = await db
-    .updateTable('loads')
+  const ended = await updateWhere(db, 'loads', { loadId })
     .set({ ...to, ...ends })
-    .where('load_id', '=', loadId)
     .where('status', 'in', from)
     .returning(camel('job_id', 'request_id', 'environment_id', 'failure_message'))
     .returning(sql<Date>`now()`.as('at'))
@@ -346,8 +340,7 @@ const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
  * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
  */
 export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
-  const load = await db
-    .updateTable('loads')
+  const load = await updateWhere(db, 'loads', { environmentId, jobId })
     .set((eb) => ({
       ...queuedAgain,
       attempts: eb('attempts', '+', 1),
@@ -367,7 +360,6 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
       end`,
       begins_anew: sql<boolean>`begins_anew or pass in ('plan', 'guard', 'validate', 'apply')`,
     }))
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('amends', 'is', null)

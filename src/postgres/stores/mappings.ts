@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { MappingRules, SavedMapping } from '../../domain/column-map.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
 
 const columns = [
   'mapping_name as name',
@@ -25,13 +25,11 @@ export async function saveMapping(
   { entity, map, source, format, columnNames }: MappingRules,
   most: number,
 ): Promise<SavedMapping | null> {
-  const known = await db
-    .selectFrom('mappings')
+  const known = await selectWhere(db, 'mappings', { environmentId })
     .select(({ fn }) => [
       fn.countAll<number>().as('count'),
       sql<boolean>`coalesce(bool_or(mapping_name = ${name}), false)`.as('has'),
     ])
-    .where('environment_id', '=', environmentId)
     .executeTakeFirstOrThrow();
   if (Number(known.count) >= most && !known.has) return null;
   const rules = {
@@ -59,10 +57,8 @@ export async function findMapping(
   environmentId: number,
   name: string,
 ): Promise<SavedMapping | null> {
-  const row = await db
-    .selectFrom('mappings')
+  const row = await selectWhere(db, 'mappings', { environmentId, mappingName: name })
     .select(columns)
-    .where((eb) => eb.and({ environment_id: environmentId, mapping_name: name }))
     .executeTakeFirst();
   return row ?? null;
 }
@@ -74,10 +70,8 @@ export function findMappingsOf(
   columnNames: readonly string[],
   limit: number,
 ): Promise<SavedMapping[]> {
-  return db
-    .selectFrom('mappings')
+  return selectWhere(db, 'mappings', { environmentId, headerSha256: digestOf(columnNames) })
     .select(columns)
-    .where((eb) => eb.and({ environment_id: environmentId, header_sha256: digestOf(columnNames) }))
     .orderBy('last_used_at', (order) => order.desc().nullsLast())
     .orderBy('saved_at', 'desc')
     .orderBy('mapping_name')
@@ -90,14 +84,12 @@ export type ListedMapping = Awaited<ReturnType<typeof listMappings>>[number];
 
 /** Lists up to `limit` mappings after the name `after`, sorted by name. */
 export function listMappings(db: Database, environmentId: number, limit: number, after: string | null) {
-  return db
-    .selectFrom('mappings')
+  return selectWhere(db, 'mappings', { environmentId })
     .select(['mapping_name as name', ...camel('entity', 'saved_at', 'last_used_at')])
     .select([
       sql<number>`(select count(*)::int from jsonb_object_keys(column_map))`.as('mapped'),
       sql<number | null>`jsonb_array_length(column_names)`.as('columns'),
     ])
-    .where('environment_id', '=', environmentId)
     .$if(after !== null, (found) => found.where('mapping_name', '>', after ?? ''))
     .orderBy('mapping_name')
     .limit(limit)
@@ -106,18 +98,16 @@ export function listMappings(db: Database, environmentId: number, limit: number,
 
 /** Call it in the transaction that accepts a load with the mapping. Does nothing if the mapping is gone. */
 export async function markMappingUsed(db: Database, environmentId: number, name: string): Promise<void> {
-  await db
-    .updateTable('mappings')
+  await updateWhere(db, 'mappings', { environmentId, mappingName: name })
     .set({ last_used_at: sql<Date>`now()` })
-    .where((eb) => eb.and({ environment_id: environmentId, mapping_name: name }))
     .execute();
 }
 
 /** Returns false if there was none. */
 export async function removeMapping(db: Database, environmentId: number, name: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('mappings')
-    .where((eb) => eb.and({ environment_id: environmentId, mapping_name: name }))
-    .executeTakeFirstOrThrow();
+  const { numDeletedRows } = await deleteWhere(db, 'mappings', {
+    environmentId,
+    mappingName: name,
+  }).executeTakeFirstOrThrow();
   return numDeletedRows > 0n;
 }

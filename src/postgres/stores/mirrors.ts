@@ -9,7 +9,7 @@ import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
 import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
 import { written } from '../merge/put-back.ts';
 import { knowsAliases } from './aliases.ts';
@@ -32,8 +32,9 @@ export interface MirrorScope {
  * file may hold more than its rows say, for a record was refused, and not because its person is suppressed and so not stored.
  */
 export async function readMirror(db: Database, loadId: number) {
-  const { source, environmentId, entity, fileAt, fileCursor, ...state } = await db
-    .selectFrom('loads')
+  const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
+    loadId,
+  })
     .select(['environment_id as environmentId', 'entity', 'source_options as source', 'mirror as decided'])
     .select(sql<string>`file_cursor::text`.as('fileCursor'))
     .select([instantText(sql`file_at`).as('fileAt'), isLogged(sql.ref('file_cursor')).as('isLogged')])
@@ -42,7 +43,6 @@ export async function readMirror(db: Database, loadId: number) {
         select 1 from load_rejects r where r.load_id = loads.load_id and r.error_code <> 'suppressed'
       )`.as('isDoubtful'),
     )
-    .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   const mirror = mirrorOf(source);
   if (mirror === null || entity === 'auto') throw new Fault(`load ${loadId} is no mirror`);

@@ -2,7 +2,7 @@ import { type Selection, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { EventType, JobKind, Outcome } from '../../domain/notification.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
 
 /* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
@@ -36,10 +36,8 @@ export async function insertSubscription(
 }
 
 export async function listSubscriptions(db: Database, environmentId: number): Promise<Subscription[]> {
-  const rows = await db
-    .selectFrom('notification_subscriptions')
+  const rows = await selectWhere(db, 'notification_subscriptions', { environmentId })
     .select(columns)
-    .where('environment_id', '=', environmentId)
     .where('removed_at', 'is', null)
     .orderBy('subscription_id')
     .execute();
@@ -51,10 +49,8 @@ export async function findSubscription(
   environmentId: number,
   subscriptionId: string,
 ): Promise<Subscription | null> {
-  const row = await db
-    .selectFrom('notification_subscriptions')
+  const row = await selectWhere(db, 'notification_subscriptions', { environmentId, subscriptionId })
     .select(columns)
-    .where((eb) => eb.and({ environment_id: environmentId, subscription_id: subscriptionId }))
     .where('removed_at', 'is', null)
     .executeTakeFirst();
   return row === undefined ? null : toSubscription(row);
@@ -65,15 +61,16 @@ export async function markSubscriptionRemoved(
   environmentId: number,
   subscriptionId: string,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('notification_subscriptions')
+  const { numUpdatedRows } = await updateWhere(db, 'notification_subscriptions', {
+    environmentId,
+    subscriptionId,
+  })
     .set({
       removed_at: sql<Date>`now()`,
       secret: null,
       previous_secret: null,
       previous_secret_until: null,
     })
-    .where((eb) => eb.and({ environment_id: environmentId, subscription_id: subscriptionId }))
     .where('removed_at', 'is', null)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) return false;
@@ -86,10 +83,8 @@ export async function disableSubscription(
   subscriptionId: string,
   reason: string,
 ): Promise<void> {
-  await db
-    .updateTable('notification_subscriptions')
+  await updateWhere(db, 'notification_subscriptions', { subscriptionId })
     .set({ disabled_at: sql<Date>`now()`, disabled_reason: reason })
-    .where('subscription_id', '=', subscriptionId)
     .where('disabled_at', 'is', null)
     .execute();
   await killDeliveries(db, subscriptionId, `the subscription is disabled: ${reason}`);
@@ -103,14 +98,12 @@ export async function replaceSecret(
   secret: string,
   overlapHours: number,
 ): Promise<Date | null> {
-  const row = await db
-    .updateTable('notification_subscriptions')
+  const row = await updateWhere(db, 'notification_subscriptions', { environmentId, subscriptionId })
     .set((eb) => ({
       secret,
       previous_secret: eb.ref('secret'),
       previous_secret_until: sql<Date>`now() + ${overlapHours} * interval '1 hour'`,
     }))
-    .where((eb) => eb.and({ environment_id: environmentId, subscription_id: subscriptionId }))
     .where('removed_at', 'is', null)
     .returning('previous_secret_until')
     .executeTakeFirst();
@@ -145,10 +138,8 @@ export async function findSubscribed(
   kind: JobKind,
   outcome: Outcome,
 ): Promise<Recipient[]> {
-  return db
-    .selectFrom('notification_subscriptions')
+  return selectWhere(db, 'notification_subscriptions', { environmentId })
     .select(['subscription_id as subscriptionId', 'channel', 'target'])
-    .where('environment_id', '=', environmentId)
     .where('removed_at', 'is', null)
     .where('disabled_at', 'is', null)
     .where(sql<boolean>`outcomes @> array[${outcome}]`)
@@ -161,10 +152,8 @@ export async function readSender(
   db: Database,
   environmentId: number,
 ): Promise<{ readonly name: string; readonly appToken: string; readonly now: Date }> {
-  return db
-    .selectFrom('environments')
+  return selectWhere(db, 'environments', { environmentId })
     .select(['name', 'app_token as appToken', sql<Date>`now()`.as('now')])
-    .where('environment_id', '=', environmentId)
     .executeTakeFirstOrThrow();
 }
 
@@ -216,10 +205,8 @@ export async function readEventBody(
   environmentId: number,
   eventId: string,
 ): Promise<string | null> {
-  const row = await db
-    .selectFrom('notification_events')
+  const row = await selectWhere(db, 'notification_events', { environmentId, eventId })
     .select('body')
-    .where((eb) => eb.and({ environment_id: environmentId, event_id: eventId }))
     .executeTakeFirst();
   return row?.body ?? null;
 }

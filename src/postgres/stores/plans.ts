@@ -9,7 +9,7 @@ import {
   PLANNED_ROWS_AT_A_TIME,
 } from '../../domain/limits.ts';
 import type { PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { sumsOf } from '../merge/plan-batch.ts';
 
 /*
@@ -77,12 +77,10 @@ export async function summarisePlan(
     await sql`with added as (${added}) ${addSums(loadId, addedBehind, 'added')}`.execute(db);
   await planNamedCompanies(db, loadId);
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
-  await db
-    .updateTable('loads')
+  await updateWhere(db, 'loads', { loadId })
     .set({ plan: JSON.stringify(summary), plan_ended_at: sql`now()` })
-    .where('load_id', '=', loadId)
     .execute();
-  await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
+  await deleteWhere(db, 'planned_chunks', { loadId }).execute();
 }
 
 /**
@@ -355,10 +353,8 @@ interface Plan {
  * all profiles are looked through.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
-  const plan = await db
-    .selectFrom('loads')
+  const plan = await selectWhere(db, 'loads', { loadId })
     .select(['load_id as loadId', 'environment_id as environmentId', 'plan_cursor as since'])
-    .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   const { rows } = await sql<{ drifted: number }>`
     select count(*) as drifted

@@ -4,7 +4,7 @@ import type { DataType } from '../../domain/data-type.ts';
 import { displayName } from '../../domain/definitions.ts';
 import { entities, type NameKind, type PropertyEntity } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere } from '../database.ts';
 
 /** A name with its type; `null` means `string` for a new name, and nothing for a known one. */
 export interface TypedName<Type = DataType> {
@@ -69,10 +69,8 @@ export async function writeNames(
 }
 
 export async function readNames(db: Database, environmentId: number, entity: NameKind): Promise<TypedName[]> {
-  const rows = await db
-    .selectFrom('properties')
+  const rows = await selectWhere(db, 'properties', { environmentId, entity })
     .select(['key', 'data_type', 'is_auto_property'])
-    .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .execute();
   return rows.map(heldName);
 }
@@ -105,10 +103,13 @@ export async function addAutoProperties(db: Database, environmentId: number): Pr
 }
 
 const selectProperties = (db: Database, environmentId: number, entity: PropertyEntity) =>
-  db
-    .selectFrom('properties')
-    .select(['property_id as id', 'key', 'display_name', 'data_type', 'is_auto_property'])
-    .where((eb) => eb.and({ environment_id: environmentId, entity }));
+  selectWhere(db, 'properties', { environmentId, entity }).select([
+    'property_id as id',
+    'key',
+    'display_name',
+    'data_type',
+    'is_auto_property',
+  ]);
 
 export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
@@ -129,10 +130,8 @@ export async function pageProperties(
     .execute();
   const more = found.length > limit;
   const items = before === null ? found.slice(0, limit) : found.slice(0, limit).reverse();
-  const { total } = await db
-    .selectFrom('properties')
+  const { total } = await selectWhere(db, 'properties', { environmentId, entity })
     .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .executeTakeFirstOrThrow();
   const [hasBefore, hasAfter] = before === null ? [after !== null, more] : [more, true];
   return { items, total, hasBefore, hasAfter };

@@ -16,7 +16,7 @@ import {
 } from '../../domain/load.ts';
 import type { ReadAs } from '../../domain/source.ts';
 import { camel, hex, toFailure } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
 import { findingsOfLoad } from './rules.ts';
@@ -132,8 +132,7 @@ export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 /** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
-  const rows = await db
-    .selectFrom('loads')
+  const rows = await selectWhere(db, 'loads', { environmentId })
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
     .select(camel('dropped_properties', 'rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
@@ -144,7 +143,6 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])
     .select([undoneJobs, undoneByJob, undone])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
-    .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)
     .execute();
   return rows.map((row) => {
@@ -190,17 +188,13 @@ function toTallyByKind(counts: KindCounts): TallyByKind {
 }
 
 export async function isInLedger(db: Database, jobId: string): Promise<boolean> {
-  const row = await db.selectFrom('loads').select('job_id').where('job_id', '=', jobId).executeTakeFirst();
+  const row = await selectWhere(db, 'loads', { jobId }).select('job_id').executeTakeFirst();
   return row !== undefined;
 }
 
 /** Throws if there is no such load. */
 export async function readLoadId(db: Database, jobId: string): Promise<number> {
-  const { load_id } = await db
-    .selectFrom('loads')
-    .select('load_id')
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow();
+  const { load_id } = await selectWhere(db, 'loads', { jobId }).select('load_id').executeTakeFirstOrThrow();
   return load_id;
 }
 
@@ -209,8 +203,7 @@ export interface StoredReading extends Pick<LoadOptions, 'entity' | 'map' | 'pre
 }
 
 export function readReading(db: Database, jobId: string): Promise<StoredReading> {
-  return db
-    .selectFrom('loads')
+  return selectWhere(db, 'loads', { jobId })
     .select([
       'entity',
       'column_map as map',
@@ -218,7 +211,6 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
       'source_options as source',
       'file_format as fileFormat',
     ])
-    .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
 }
 
@@ -228,8 +220,7 @@ export async function findDuplicate(
   environmentId: number,
   reading: StoredReading & { readonly sha256: string },
 ): Promise<string | null> {
-  const row = await db
-    .selectFrom('loads')
+  const row = await selectWhere(db, 'loads', { dryRun: false })
     .select('job_id')
     .where((eb) =>
       eb.and({
@@ -243,7 +234,6 @@ export async function findDuplicate(
     .where('preset', 'is not distinct from', reading.preset)
     .where(sql<boolean>`column_map = ${JSON.stringify(reading.map)}::jsonb`)
     .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
-    .where('dry_run', '=', false)
     .where('amends', 'is', null)
     .where((eb) => eb.and([eb('type', 'not in', patchTypes), eb.not(isUndone)]))
     .orderBy('job_id', 'desc')

@@ -7,7 +7,7 @@ import {
   noOutcomes,
   type OutcomesByKind,
 } from '../../domain/load.ts';
-import { columnOf, type Database, findValue, isTrue } from '../database.ts';
+import { columnOf, type Database, deleteWhere, findValue, isTrue, selectWhere } from '../database.ts';
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
@@ -37,8 +37,7 @@ export interface ChunksDone {
 
 /** Returns `null` if the load does not run, or not all of its chunks are done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
-  const row = await db
-    .selectFrom('loads')
+  const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', sql<boolean>`source_options ? 'mirror'`.as('isMirror')])
     .select(
       sql<boolean>`repeats_resolved_at is null
@@ -47,7 +46,6 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
         'has_repeats',
       ),
     )
-    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .whereRef('chunks_done', '=', 'chunk_count')
     .executeTakeFirst();
   return row === undefined
@@ -293,11 +291,9 @@ const unchangedEvents = (loadId: unknown) => sql`
 
 /** Finds the chunks that hold events to be put right, in file order. */
 export async function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom('load_event_replays')
+  const rows = await selectWhere(db, 'load_event_replays', { loadId })
     .select('chunk_no')
     .distinct()
-    .where('load_id', '=', loadId)
     .orderBy('chunk_no')
     .execute();
   return rows.map((row) => row.chunk_no);
@@ -333,10 +329,10 @@ export async function endEventReplay(
   chunkNo: number,
   corrections: Corrections,
 ): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('load_event_replays')
-    .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
-    .executeTakeFirst();
+  const { numDeletedRows } = await deleteWhere(db, 'load_event_replays', {
+    loadId,
+    chunkNo,
+  }).executeTakeFirst();
   if (numDeletedRows === 0n) return false;
   const kinds = countedKinds.map((kind) => ({ kind, ...corrections[kind] }));
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, corrections[kind]), noOutcomes);

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
 import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
-import { columnOf, type Database, inTransaction, rowsOf } from '../database.ts';
+import { columnOf, type Database, inTransaction, rowsOf, updateWhere } from '../database.ts';
 import {
   eventTable,
   type HeldNames,
@@ -161,10 +161,13 @@ export async function markArchived(
   { retirementId }: Retirement,
   { attempt, revision }: Revision,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('event_retirements')
+  const { numUpdatedRows } = await updateWhere(db, 'event_retirements', {
+    retirementId,
+    state: 'retired',
+    attempt,
+    revision,
+  })
     .set({ state: 'archived' })
-    .where((eb) => eb.and({ retirement_id: retirementId, state: 'retired', attempt, revision }))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
@@ -325,10 +328,8 @@ function lockRetired(db: Database): Promise<{ retirementId: number; table: strin
 
 /** Makes archives of the table, as far as they are written, count no more. Returns false if it is no longer retired. */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('event_retirements')
+  const { numUpdatedRows } = await updateWhere(db, 'event_retirements', { retirementId, state: 'retired' })
     .set({ revision: sql`revision + 1` })
-    .where((eb) => eb.and({ retirement_id: retirementId, state: 'retired' }))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

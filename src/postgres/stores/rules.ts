@@ -6,7 +6,7 @@ import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, rowsOf, selectWhere } from '../database.ts';
 
 export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
@@ -18,10 +18,8 @@ const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
 /** Reads the rules that count now; null: none were ever applied. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
-  const found = await db
-    .selectFrom('rules')
+  const found = await selectWhere(db, 'rules', { environmentId })
     .select(columns)
-    .where('environment_id', '=', environmentId)
     .orderBy('version', 'desc')
     .limit(1)
     .executeTakeFirst();
@@ -60,10 +58,8 @@ export const currentVersion = (environmentId: number) =>
 
 /** Tells whether the rules of an environment called anything personal, ever: loads and mends may keep to an earlier version. */
 export async function hasPersonalData(db: Database, environmentId: number): Promise<boolean> {
-  const found = await db
-    .selectFrom('rules')
+  const found = await selectWhere(db, 'rules', { environmentId })
     .select('version')
-    .where('environment_id', '=', environmentId)
     .where(sql<boolean>`jsonb_path_exists(document, '$.*.properties.*.personal')`)
     .limit(1)
     .executeTakeFirst();

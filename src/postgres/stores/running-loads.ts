@@ -14,7 +14,7 @@ import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { isLogged, notLogged } from './amendments.ts';
 import { takeAliasesAway } from './joins.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
@@ -120,12 +120,12 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await db
-    .selectFrom('loads')
+  const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await selectWhere(db, 'loads', {
+    loadId,
+  })
     .select(camel('job_id', 'type', 'total_rows', 'amends', 'pass', 'plan'))
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
     .select([tally, openChunks, kindsAddUp])
-    .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   // The records that either refuses stay as they were.
   const mayRefuseAll = amends !== null || isPatch(state.type);
@@ -142,8 +142,7 @@ export async function queueApply(
   jobId: string,
   onDrift: OnDrift,
 ): Promise<boolean> {
-  const load = await db
-    .updateTable('loads')
+  const load = await updateWhere(db, 'loads', { environmentId, jobId })
     .set({
       ...queuedAgain,
       pass: 'apply',
@@ -151,7 +150,6 @@ export async function queueApply(
       on_drift: onDrift,
       applied_at: sql`now()`,
     })
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .where('plan', 'is not', null)
     .where('file_ref', 'is not', null)
     .where((eb) =>
@@ -170,10 +168,8 @@ export async function readBeginning(
   db: Database,
   loadId: number,
 ): Promise<{ readonly pass: LoadPass; readonly onDrift: OnDrift | null } | null> {
-  const row = await db
-    .selectFrom('loads')
+  const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', 'on_drift as onDrift'])
-    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .executeTakeFirst();
   return row ?? null;
 }
@@ -183,8 +179,7 @@ export async function readBeginning(
  * the transaction that ends the caller's task.
  */
 export async function beginPass(db: Database, loadId: number, pass: LoadPass): Promise<DueTask[]> {
-  const load = await db
-    .updateTable('loads')
+  const load = await updateWhere(db, 'loads', { loadId, status: 'processing' })
     .set({
       pass,
       begins_anew: false,
@@ -205,30 +200,27 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
         ...planBegins,
       }),
     })
-    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .returning(camel('job_id', 'request_id', 'environment_id', 'type'))
     .executeTakeFirst();
   if (load === undefined) throw new Fault(`load ${loadId} does not run`);
-  await db
-    .updateTable('load_chunks')
+  await updateWhere(db, 'load_chunks', { loadId })
     .set({
       done_at: null,
       ...rowCounts(null),
       attempts: 0,
       losses: 0,
     })
-    .where('load_id', '=', loadId)
     .execute();
-  await db.deleteFrom('load_rejects').where('load_id', '=', loadId).execute();
-  await db.deleteFrom('load_findings').where('load_id', '=', loadId).execute();
-  await db.deleteFrom('load_kinds').where('load_id', '=', loadId).execute();
+  await deleteWhere(db, 'load_rejects', { loadId }).execute();
+  await deleteWhere(db, 'load_findings', { loadId }).execute();
+  await deleteWhere(db, 'load_kinds', { loadId }).execute();
   await forgetRepeats(db, [loadId]);
   if (pass === 'load' && load.type === 'undo') {
     await markUndone(db, load.environmentId);
     await takeAliasesAway(db, loadId);
   }
   if (keepsPlan(pass)) {
-    await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
+    await deleteWhere(db, 'planned_chunks', { loadId }).execute();
     await forgetPlannedRows(db, [loadId]);
   }
   return insertChunkTasks(db, loadId, load);

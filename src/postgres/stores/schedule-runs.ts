@@ -3,7 +3,7 @@ import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
-import { type Database, findValue, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, findValue, rowsOf, selectWhere, updateWhere } from '../database.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
@@ -21,10 +21,8 @@ export interface NewRun {
 }
 
 export async function hasOpenRun(db: Database, environmentId: number, name: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('schedule_runs')
+  const row = await selectWhere(db, 'schedule_runs', { environmentId, scheduleName: name })
     .select('run_id')
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .where('status', 'in', ['queued', 'waiting'])
     .limit(1)
     .executeTakeFirst();
@@ -70,8 +68,7 @@ export async function requeueRun(
   dueAt: Date,
   definition: object,
 ): Promise<boolean> {
-  const row = await db
-    .updateTable('schedule_runs')
+  const row = await updateWhere(db, 'schedule_runs', { environmentId, scheduleName: name, dueAt })
     .set({
       status: 'queued',
       cause: 'asked',
@@ -80,7 +77,6 @@ export async function requeueRun(
       reason: null,
       reason_code: null,
     })
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name, due_at: dueAt }))
     .where('status', 'in', ['failed', 'skipped'])
     .returning('run_id')
     .executeTakeFirst();
@@ -161,10 +157,8 @@ export function queueRuns(db: Database): Promise<DueTask[]> {
 }
 
 export async function beginRun(db: Database, runId: number) {
-  const row = await db
-    .updateTable('schedule_runs')
+  const row = await updateWhere(db, 'schedule_runs', { runId, status: 'queued' })
     .set((eb) => ({ attempts: eb('attempts', '+', 1), started_at: sql<Date>`coalesce(started_at, now())` }))
-    .where((eb) => eb.and({ run_id: runId, status: 'queued' }))
     .returning(['environment_id as environmentId', 'schedule_name as name', 'due_at as dueAt', 'definition'])
     .executeTakeFirst();
   return row === undefined ? null : { runId, ...row };
@@ -195,10 +189,8 @@ export async function endRun(
   end: RunEnd,
   from: 'queued' | 'waiting',
 ): Promise<boolean> {
-  const row = await db
-    .updateTable('schedule_runs')
+  const row = await updateWhere(db, 'schedule_runs', { runId, status: from })
     .set({ status: end.status, ended_at: sql<Date>`now()`, reason_code: end.code, reason: end.reason })
-    .where((eb) => eb.and({ run_id: runId, status: from }))
     .returning('run_id')
     .executeTakeFirst();
   return row !== undefined;
@@ -206,11 +198,7 @@ export async function endRun(
 
 /** Takes a waiting run up again, since there is more to do than its jobs. */
 export async function resumeRun(db: Database, runId: number): Promise<void> {
-  await db
-    .updateTable('schedule_runs')
-    .set({ status: 'queued' })
-    .where((eb) => eb.and({ run_id: runId, status: 'waiting' }))
-    .execute();
+  await updateWhere(db, 'schedule_runs', { runId, status: 'waiting' }).set({ status: 'queued' }).execute();
 }
 
 /* Runs of schedules as they are shown, and the items that each took. */
@@ -325,10 +313,8 @@ export function readNotifyOfJob(db: Database, jobId: string): Promise<Notify | n
 }
 
 export async function readRunItems(db: Database, runId: number): Promise<RunItem[]> {
-  const rows = await db
-    .selectFrom('schedule_run_items')
+  const rows = await selectWhere(db, 'schedule_run_items', { runId })
     .select(camel('item', 'version', 'job_id', 'is_new', 'error_code', 'error_message'))
-    .where('run_id', '=', runId)
     .orderBy('item')
     .execute();
   return rows.map(({ errorCode, errorMessage, ...item }) => ({
@@ -339,5 +325,5 @@ export async function readRunItems(db: Database, runId: number): Promise<RunItem
 
 /** Forgets what an earlier attempt refused: it may be acceptable now. */
 export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
-  await db.deleteFrom('schedule_run_items').where('run_id', '=', runId).where('job_id', 'is', null).execute();
+  await deleteWhere(db, 'schedule_run_items', { runId }).where('job_id', 'is', null).execute();
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere, updateWhere } from '../database.ts';
 import { isOwn } from './tasks.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
@@ -28,14 +28,12 @@ export async function setPaused(
   isPaused: boolean,
   now: Date,
 ): Promise<void> {
-  await db
-    .updateTable('schedules')
+  await updateWhere(db, 'schedules', { environmentId, scheduleName: name })
     .set(
       isPaused
         ? { paused_at: now }
         : { paused_at: null, considered_until: sql<Date>`greatest(considered_until, ${now})` },
     )
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .where('paused_at', isPaused ? 'is' : 'is not', null)
     .execute();
 }
@@ -60,10 +58,8 @@ export async function addSchedule(
 
 /** Locks the schedule, so that nobody else considers its due times until the transaction ends. */
 export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Considered> {
-  return db
-    .selectFrom('schedules')
+  return selectWhere(db, 'schedules', { environmentId, scheduleName: name })
     .select(consideredColumns)
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .forUpdate()
     .executeTakeFirstOrThrow();
 }
@@ -74,10 +70,8 @@ export async function markConsidered(
   name: string,
   until: Date,
 ): Promise<void> {
-  await db
-    .updateTable('schedules')
+  await updateWhere(db, 'schedules', { environmentId, scheduleName: name })
     .set({ considered_until: until })
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .where('considered_until', '<', until)
     .execute();
 }
@@ -86,10 +80,8 @@ export async function readMemory(
   db: Database,
   { environmentId, name }: { readonly environmentId: number; readonly name: string },
 ): Promise<ReadonlyMap<string, string>> {
-  const rows = await db
-    .selectFrom('schedule_memory')
+  const rows = await selectWhere(db, 'schedule_memory', { environmentId, scheduleName: name })
     .select(['item', 'version'])
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .execute();
   return new Map(rows.map((row) => [row.item, row.version]));
 }
@@ -116,10 +108,8 @@ export async function readCursor(
   db: Database,
   { environmentId, name }: { readonly environmentId: number; readonly name: string },
 ): Promise<string | null> {
-  const row = await db
-    .selectFrom('schedules')
+  const row = await selectWhere(db, 'schedules', { environmentId, scheduleName: name })
     .select('cursor')
-    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .executeTakeFirst();
   return row?.cursor ?? null;
 }
@@ -143,22 +133,18 @@ export async function setRange(
   from: string | null,
   to: string | null,
 ): Promise<void> {
-  await db
-    .updateTable('schedule_runs')
+  await updateWhere(db, 'schedule_runs', { runId })
     .set({
       range_from: sql<Date | null>`${from}::timestamptz`,
       range_to: sql<Date | null>`${to}::timestamptz`,
     })
-    .where('run_id', '=', runId)
     .execute();
 }
 
 /** Notes the folder of the run's files. Does nothing if the task is no longer the claim's own. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
-  await db
-    .updateTable('schedule_runs')
+  await updateWhere(db, 'schedule_runs', { runId: claim.subjectId })
     .set({ delivered_to: folder })
-    .where('run_id', '=', claim.subjectId)
     .where((eb) => eb.exists(eb.selectFrom('tasks').select('task_id').where(isOwn(claim))))
     .execute();
 }

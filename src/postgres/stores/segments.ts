@@ -1,6 +1,6 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
-import { columnOf, type Database } from '../database.ts';
+import { columnOf, type Database, selectWhere } from '../database.ts';
 import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
@@ -33,7 +33,7 @@ export async function listSegments(
   environmentId: number,
   { limit, after, before }: SegmentPageQuery,
 ): Promise<SegmentPage> {
-  const all = db.selectFrom('segments').where('environment_id', '=', environmentId);
+  const all = selectWhere(db, 'segments', { environmentId });
   const segments = await all
     .select(listed)
     .$if(after !== null, (found) => found.where('segment_id', '>', after))
@@ -64,10 +64,8 @@ export interface DefinedSegment {
 }
 
 export function readSegmentDefinitions(db: Database, environmentId: number): Promise<DefinedSegment[]> {
-  return db
-    .selectFrom('segments')
+  return selectWhere(db, 'segments', { environmentId })
     .select(['segment_id as id', 'definition'])
-    .where('environment_id', '=', environmentId)
     .orderBy('segment_id')
     .execute();
 }
@@ -78,10 +76,8 @@ export async function findSegmentDefinition(
   environmentId: number,
   key: string,
 ): Promise<object | null> {
-  const row = await db
-    .selectFrom('segments')
+  const row = await selectWhere(db, 'segments', { environmentId, key })
     .select('definition')
-    .where((eb) => eb.and({ environment_id: environmentId, key }))
     .executeTakeFirst();
   return row?.definition ?? null;
 }
@@ -95,10 +91,8 @@ export async function findSegmentItem(
   id: number,
 ): Promise<StoredSegment | null> {
   if (id < 1 || id > maxSegmentId) return null;
-  const row = await db
-    .selectFrom('segments')
+  const row = await selectWhere(db, 'segments', { environmentId, segmentId: id })
     .select([...listed, 'key', 'definition'])
-    .where((eb) => eb.and({ environment_id: environmentId, segment_id: id }))
     .executeTakeFirst();
   return row === undefined ? null : { ...row, definition: row.definition as object };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere } from '../database.ts';
 
 /*
  * Suppressions: ids of users who were deleted and are kept out. A load looks up the ids of each chunk (`findSuppressed`), since none is
@@ -44,10 +44,8 @@ export async function findSuppressed(
 }
 
 export async function countSuppressions(db: Database, environmentId: number): Promise<number> {
-  const { count } = await db
-    .selectFrom('suppressions')
+  const { count } = await selectWhere(db, 'suppressions', { environmentId })
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('environment_id', '=', environmentId)
     .executeTakeFirstOrThrow();
   return count;
 }

@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS, MAX_WORKER_NAME_CHARS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
-import { type Database, findValue, firstRow, hasRows, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, findValue, firstRow, hasRows, rowsOf } from '../database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './workers.ts';
 
 /**
@@ -52,10 +52,8 @@ export async function deleteTasks(
   kinds: readonly TaskKindName[],
   subjectId: number,
 ): Promise<number[]> {
-  const rows = await db
-    .deleteFrom('tasks')
+  const rows = await deleteWhere(db, 'tasks', { subjectId })
     .where('kind', 'in', kinds)
-    .where('subject_id', '=', subjectId)
     .returning('task_id')
     .execute();
   return rows.map(({ task_id }) => task_id);

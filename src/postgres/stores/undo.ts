@@ -4,7 +4,7 @@ import type { ChunkRange } from '../../domain/load.ts';
 import { CountingLoads, type UndoOfLoads } from '../../domain/undo.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel } from '../columns.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
 import { amendReturned, returnAmended } from './amendments.ts';
 import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
@@ -224,9 +224,8 @@ export async function attachPatch(
   await sql`
     insert into received_files (file_ref)
     select file_ref from loads where load_id = ${loadId} and file_ref is not null`.execute(db);
-  await db.deleteFrom('load_chunks').where('load_id', '=', loadId).execute();
-  await db
-    .updateTable('loads')
+  await deleteWhere(db, 'load_chunks', { loadId }).execute();
+  await updateWhere(db, 'loads', { loadId })
     .set({
       file_ref: file.ref,
       file_size: file.bytes,
@@ -235,7 +234,6 @@ export async function attachPatch(
       chunk_count: chunks.length,
       chunks_done: 0,
     })
-    .where('load_id', '=', loadId)
     .execute();
   await insertChunks(db, loadId, chunks);
 }

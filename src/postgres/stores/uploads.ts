@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, inMs, snake } from '../columns.ts';
-import { columnOf, type Database } from '../database.ts';
+import { columnOf, type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
 
 /** A file sent to be inspected, or as much of it as has come. `sha256`, in hex, is of the bytes as sent; null until they were read. */
 export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
@@ -111,10 +111,8 @@ export async function insertPart(
 /** Counts the unfinished uploads of the environment, and locks it: call it in the transaction that creates another. */
 export async function countOpenUploads(db: Database, environmentId: number): Promise<number> {
   await sql`select 1 from environments where environment_id = ${environmentId} for no key update`.execute(db);
-  const { open } = await db
-    .selectFrom('uploads')
+  const { open } = await selectWhere(db, 'uploads', { environmentId })
     .select(({ fn }) => fn.countAll<string>().as('open'))
-    .where('environment_id', '=', environmentId)
     .where('expires_at', '>', sql<Date>`now()`)
     .whereRef('received_bytes', '<', 'file_size')
     .executeTakeFirstOrThrow();
@@ -126,10 +124,8 @@ export async function findUpload(
   environmentId: number,
   uploadId: string,
 ): Promise<Upload | null> {
-  const row = await db
-    .selectFrom('uploads')
+  const row = await selectWhere(db, 'uploads', { uploadId, environmentId })
     .select(uploadColumns)
-    .where((eb) => eb.and({ upload_id: uploadId, environment_id: environmentId }))
     .where('expires_at', '>', sql<Date>`now()`)
     .where(hasFile)
     .executeTakeFirst();
@@ -137,10 +133,8 @@ export async function findUpload(
 }
 
 export function listUploads(db: Database, environmentId: number, limit: number) {
-  return db
-    .selectFrom('uploads')
+  return selectWhere(db, 'uploads', { environmentId })
     .select(uploadColumns)
-    .where('environment_id', '=', environmentId)
     .where('expires_at', '>', sql<Date>`now()`)
     .where(hasFile)
     .orderBy('created_at', 'desc')
@@ -150,16 +144,14 @@ export function listUploads(db: Database, environmentId: number, limit: number) 
 }
 
 export function listParts(db: Database, uploadId: string): Promise<UploadPart[]> {
-  return db
-    .selectFrom('upload_parts')
+  return selectWhere(db, 'upload_parts', { uploadId })
     .select(['byte_start as start', 'byte_end as end', 'file_ref as ref'])
-    .where('upload_id', '=', uploadId)
     .orderBy('byte_start')
     .execute();
 }
 
 export async function findStoredFile(db: Database, jobId: string): Promise<FileRef | null> {
-  const row = await db.selectFrom('loads').select('file_ref').where('job_id', '=', jobId).executeTakeFirst();
+  const row = await selectWhere(db, 'loads', { jobId }).select('file_ref').executeTakeFirst();
   return row?.file_ref ?? null;
 }
 
@@ -169,10 +161,8 @@ export async function claimAppend(
   uploadId: string,
   offset: number,
 ): Promise<AppendClaim | null> {
-  const row = await db
-    .updateTable('uploads')
+  const row = await updateWhere(db, 'uploads', { uploadId, receivedBytes: offset })
     .set(({ eb }) => ({ attempt: eb('attempt', '+', 1) }))
-    .where((eb) => eb.and({ upload_id: uploadId, received_bytes: offset }))
     .where('expires_at', '>', sql<Date>`now()`)
     .returning('attempt')
     .executeTakeFirst();
@@ -186,10 +176,8 @@ export async function addPart(
   part: UploadPart,
   keptMs: number,
 ): Promise<boolean> {
-  const row = await db
-    .updateTable('uploads')
+  const row = await updateWhere(db, 'uploads', { uploadId, attempt, receivedBytes: part.start })
     .set({ received_bytes: part.end, expires_at: inMs(keptMs) })
-    .where((eb) => eb.and({ upload_id: uploadId, attempt, received_bytes: part.start }))
     .where('expires_at', '>', sql<Date>`'-infinity'`)
     .returning('upload_id')
     .executeTakeFirst();
@@ -199,14 +187,12 @@ export async function addPart(
 }
 
 export async function recordHash(db: Database, uploadId: string, sha256: string): Promise<void> {
-  await db.updateTable('uploads').set({ sha256 }).where('upload_id', '=', uploadId).execute();
+  await updateWhere(db, 'uploads', { uploadId }).set({ sha256 }).execute();
 }
 
 export async function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
-  const row = await db
-    .updateTable('uploads')
+  const row = await updateWhere(db, 'uploads', { uploadId, environmentId })
     .set({ expires_at: sql<Date>`'-infinity'` })
-    .where((eb) => eb.and({ upload_id: uploadId, environment_id: environmentId }))
     .where('expires_at', '>', sql<Date>`now()`)
     .returning('upload_id')
     .executeTakeFirst();
@@ -251,10 +237,8 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
 
 /** Somebody still uses the file; false if it is being removed, or gone. */
 export async function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
-  const row = await db
-    .updateTable('received_files')
+  const row = await updateWhere(db, 'received_files', { fileRef: ref })
     .set({ received_at: sql<Date>`now()` })
-    .where('file_ref', '=', ref)
     .where('condemned_at', 'is', null)
     .returning('file_ref')
     .executeTakeFirst();
@@ -263,9 +247,7 @@ export async function touchReceived(db: Database, ref: FileRef): Promise<boolean
 
 /** The file belongs to a load from now on; false if it is being removed. Call it in the transaction of the load. */
 export async function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
-  const row = await db
-    .deleteFrom('received_files')
-    .where('file_ref', '=', ref)
+  const row = await deleteWhere(db, 'received_files', { fileRef: ref })
     .where('condemned_at', 'is', null)
     .returning('file_ref')
     .executeTakeFirst();
@@ -283,10 +265,8 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
     select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`.execute(
     db,
   );
-  const row = await db
-    .updateTable('received_files')
+  const row = await updateWhere(db, 'received_files', { fileRef: ref })
     .set({ condemned_at: sql`coalesce(condemned_at, now())` })
-    .where('file_ref', '=', ref)
     .returning('file_ref')
     .executeTakeFirst();
   return row !== undefined;
@@ -311,5 +291,5 @@ export async function condemnAbandoned(db: Database, olderThanMs: number, limit:
 }
 
 export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
-  await db.deleteFrom('received_files').where('file_ref', '=', ref).execute();
+  await deleteWhere(db, 'received_files', { fileRef: ref }).execute();
 }

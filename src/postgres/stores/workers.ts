@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { LEASE_MS, WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import type { TaskClaim, TaskKindName } from '../../domain/task.ts';
-import type { Database } from '../database.ts';
+import { type Database, deleteWhere } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
 /* Signs of life of the worker processes. */
@@ -17,7 +17,7 @@ export async function showWorker(db: Database, workerId: string): Promise<void> 
 }
 
 export async function removeWorker(db: Database, workerId: string): Promise<void> {
-  await db.deleteFrom('workers').where('worker_id', '=', workerId).execute();
+  await deleteWhere(db, 'workers', { workerId }).execute();
 }
 
 export interface LiveWorker {
