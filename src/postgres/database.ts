@@ -111,6 +111,11 @@ export function countOf(db: Database): (...statement: Statement) => Promise<numb
   return async (...statement) => (await findValue<number>(db)(...statement)) ?? 0;
 }
 
+/** Returns the number of rows that the statement changed. */
+export function changedBy(db: Database): (...statement: Statement) => Promise<number> {
+  return async (...statement) => Number((await sql(...statement).execute(db)).numAffectedRows ?? 0);
+}
+
 /** Tells whether the statement selects `true`. */
 export function isTrue(db: Database): (...statement: Statement) => Promise<boolean> {
   return async (...statement) => (await findValue<boolean>(db)(...statement)) === true;

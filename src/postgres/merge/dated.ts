@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
-import type { Transaction } from '../database.ts';
+import { changedBy, type Transaction } from '../database.ts';
 import { copyText, incomingTable, isAlias, type MergeScope, outcomeOf } from './incoming.ts';
 
 /*
@@ -55,7 +55,7 @@ export async function copyDated(
       set key = person_of(${scope.environmentId}, d.key)
       where ${isAlias(scope.environmentId, 'd.key')}`.execute(db);
   }
-  const { numAffectedRows } = await sql`
+  return changedBy(db)`
     insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, seen, times)
     select
       key,
@@ -87,8 +87,7 @@ export async function copyDated(
       ) records
       ${scope.removesProfiles ? sql`where removed_at is null or seq >= removed_at` : sql``}
       group by key
-    ) folded`.execute(db);
-  return Number(numAffectedRows ?? 0);
+    ) folded`;
 }
 
 /** The flags of a key whose profile is removed: whatever its time, what comes before in the file is gone, and what comes behind makes it anew. */

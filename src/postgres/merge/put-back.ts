@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { changedBy, type Database, rowsOf } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
 import { excluded as filling, mergedDated } from './dated.ts';
 import { linesOf, type Moved, type PatchContent, type PatchScope, text } from './patch-lines.ts';
@@ -144,9 +144,9 @@ async function fillIn(db: Database, scope: PatchScope): Promise<number> {
   return rows[0]?.inserted ?? 0;
 }
 
-async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
+function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
   const isUser = entity === 'users';
-  const { numAffectedRows } = await sql`
+  return changedBy(db)`
     insert into ${sql.table(entity)} (
       environment_id, ${sql.ref(idColumn[entity])}, metadata, first_seen_at, load_id, load_chunk, load_touches
       ${isUser ? sql`, company_id` : sql``}
@@ -158,8 +158,7 @@ async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promi
     from ${linesOf(entity, sql`not line ?| array['kept', 'filled', 'removed', 'position']`)}
     where true
     ${isUser ? sql`and not exists (select 1 from aliases where environment_id = ${scope.environmentId} and alias = ${text('id')})` : sql``}
-    on conflict do nothing`.execute(db);
-  return Number(numAffectedRows ?? 0);
+    on conflict do nothing`;
 }
 
 /** Makes the companies that users belong to again, if they are still gone: the load that made them may be undone. */
@@ -171,21 +170,19 @@ async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: P
     on conflict do nothing`.execute(db);
 }
 
-async function restore(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
-  const { numAffectedRows } = await sql`
+function restore(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
+  return changedBy(db)`
     update ${sql.table(entity)} p
     set ${written(entity, scope, sql`l.line -> 'metadata'`, sql`${text('company')}`)}
     from ${unmoved(entity, scope, sql`line ?& array['metadata', 'position']`)}
-    where p.ctid = l.place`.execute(db);
-  return Number(numAffectedRows ?? 0);
+    where p.ctid = l.place`;
 }
 
-async function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
-  const { numAffectedRows } = await sql`
+function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
+  return changedBy(db)`
     delete from ${sql.table(entity)} p
     using ${unmoved(entity, scope, sql`line ? 'removed'`)}
-    where p.ctid = l.place`.execute(db);
-  return Number(numAffectedRows ?? 0);
+    where p.ctid = l.place`;
 }
 
 /** The columns of a profile `p` that is written whole. What changes counts as set now; `seen`: when somebody last named it. */

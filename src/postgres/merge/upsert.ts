@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
@@ -170,7 +170,7 @@ export async function createCompanies(
 
 /** Companies that are known were there when the batch's users first named them. */
 async function seeCompaniesEarlier(db: Database, { environmentId }: MergeScope): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     with locked as materialized (
       select c.company_id, n.seen
       from companies c
@@ -182,9 +182,7 @@ async function seeCompaniesEarlier(db: Database, { environmentId }: MergeScope):
     update companies c
     set first_seen_at = l.seen
     from locked l
-    where c.environment_id = ${environmentId} and c.company_id = l.company_id and c.first_seen_at > l.seen`.execute(
-    db,
-  );
+    where c.environment_id = ${environmentId} and c.company_id = l.company_id and c.first_seen_at > l.seen`;
 }
 
 /** The companies of `named` that do not exist. Each is looked up by the primary key first. */

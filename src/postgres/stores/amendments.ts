@@ -209,13 +209,11 @@ export async function concludeClaims(db: Database, amendmentId: number): Promise
  * mended again. Records that are no longer kept stay amended. Call it in the transaction that completes the undo.
  */
 export async function returnAmended(db: Database, amendments: readonly number[]): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     update amended_rejects k
     set returned_from = a.amended_by, returned_row = a.amended_row
     from load_amendments a
-    where a.amended_by = any(${amendments}::bigint[]) and k.load_id = a.load_id and k.row_number = a.row_number`.execute(
-    db,
-  );
+    where a.amended_by = any(${amendments}::bigint[]) and k.load_id = a.load_id and k.row_number = a.row_number`;
   await sql`
     with moved as (
       delete from amended_rejects k

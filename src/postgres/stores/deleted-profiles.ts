@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
-import { columnOf, type Database } from '../database.ts';
+import { columnOf, type Database, rowsOf } from '../database.ts';
 import { allIdsOf, removeAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
@@ -223,12 +223,10 @@ export async function eraseCompanies(
   environmentId: number,
   ids: readonly string[],
 ): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     update changes
     set company_before = null
-    where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`.execute(
-    db,
-  );
+    where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`;
 }
 
 /**

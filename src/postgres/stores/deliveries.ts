@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
-import { type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
+import { changedBy, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
@@ -149,16 +149,13 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
 }
 
 /** Gives up deliveries without a task that never ended: tests of a receiver whose process was killed. */
-export async function killLostDeliveries(db: Database): Promise<number> {
-  const { numAffectedRows } = await sql`
+export function killLostDeliveries(db: Database): Promise<number> {
+  return changedBy(db)`
     update notification_deliveries d
     set state = 'dead', last_error = 'the process that sent it was lost'
     where d.state = 'pending'
       and d.created_at < now() - interval '1 minute'
-      and not exists (select 1 from tasks t where t.kind = 'delivery' and t.subject_id = d.delivery_id)`.execute(
-    db,
-  );
-  return Number(numAffectedRows ?? 0);
+      and not exists (select 1 from tasks t where t.kind = 'delivery' and t.subject_id = d.delivery_id)`;
 }
 
 const mostReplayed = 10_000;

@@ -27,7 +27,7 @@ import {
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
-import { type Database, selectWhere, updateWhere } from '../database.ts';
+import { type Database, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { releaseClaims } from './amendments.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
@@ -177,7 +177,7 @@ export async function insertChunks(
   loadId: number,
   chunks: readonly ChunkRange[],
 ): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     insert into load_chunks
       (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
     select ${loadId}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
@@ -185,9 +185,7 @@ export async function insertChunks(
       json_to_recordset(${JSON.stringify(chunks.map((chunk) => snake(chunk)))}) as (
         byte_start bigint, byte_end bigint, first_row bigint, first_line bigint, row_count int, oversized boolean
       )
-    ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`.execute(
-    db,
-  );
+    ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
 }
 
 /** Names in a file may hold characters that jsonb cannot. */

@@ -63,11 +63,9 @@ export async function summarisePlan(
   added: RawBuilder<unknown> | null = null,
 ): Promise<void> {
   // Records of a key that contradict each other may leave it as it was, or make it and remove it.
-  await sql`
+  await rowsOf(db)`
     delete from planned_rows
-    where load_id = ${loadId} and is_repeated and (before, company_before) is not distinct from (after, company_after)`.execute(
-    db,
-  );
+    where load_id = ${loadId} and is_repeated and (before, company_before) is not distinct from (after, company_after)`;
   await sql`
     with repeated as (
       select * from planned_rows where load_id = ${loadId} and is_repeated
@@ -88,7 +86,7 @@ export async function summarisePlan(
  * a chunk, since rows are read by it.
  */
 async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     with made as (
       insert into planned_rows (load_id, chunk_no, is_new, entity, key, after)
       select
@@ -114,9 +112,7 @@ async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
     select ${loadId}, ${putRight}, 'companies', count(*)
     from made
     having count(*) > 0
-    on conflict (load_id, chunk_no, entity) do update set rows_new = planned_chunks.rows_new + excluded.rows_new`.execute(
-    db,
-  );
+    on conflict (load_id, chunk_no, entity) do update set rows_new = planned_chunks.rows_new + excluded.rows_new`;
 }
 
 interface Summed extends PlannedProperty {

@@ -121,16 +121,14 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
 }
 
 export async function recordEventPruning(db: Database, error: string | null): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     insert into event_prunings as known (ended_at, error, failing_since)
     values (now(), ${error}::text, case when ${error}::text is not null then now() end)
     on conflict (singleton) do update
     set
       ended_at = excluded.ended_at,
       error = excluded.error,
-      failing_since = case when excluded.error is not null then coalesce(known.failing_since, excluded.ended_at) end`.execute(
-    db,
-  );
+      failing_since = case when excluded.error is not null then coalesce(known.failing_since, excluded.ended_at) end`;
 }
 
 export interface EventRetention {

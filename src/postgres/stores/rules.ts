@@ -34,9 +34,9 @@ export function applyRules(
   appliedBy: string | null,
 ): Promise<AppliedRules> {
   return db.transaction().execute(async (transaction) => {
-    await sql`select 1 from environments where environment_id = ${environmentId} for no key update`.execute(
+    await rowsOf(
       transaction,
-    );
+    )`select 1 from environments where environment_id = ${environmentId} for no key update`;
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
     return transaction

@@ -3,7 +3,15 @@ import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
-import { type Database, deleteWhere, findValue, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import {
+  changedBy,
+  type Database,
+  deleteWhere,
+  findValue,
+  rowsOf,
+  selectWhere,
+  updateWhere,
+} from '../database.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
@@ -98,8 +106,8 @@ export async function requeueRun(
 }
 
 /** Deletes runs that ended `days` ago, except the last of each schedule. Returns the number. */
-export async function deleteRuns(db: Database, days: number): Promise<number> {
-  const { numAffectedRows } = await sql`
+export function deleteRuns(db: Database, days: number): Promise<number> {
+  return changedBy(db)`
     delete from schedule_runs r
     where ended_at < ${daysAgo(days)}
       and exists (
@@ -108,8 +116,7 @@ export async function deleteRuns(db: Database, days: number): Promise<number> {
         where later.environment_id = r.environment_id
           and later.schedule_name = r.schedule_name
           and later.due_at > r.due_at
-      )`.execute(db);
-  return Number(numAffectedRows ?? 0);
+      )`;
 }
 
 export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { type Database, selectWhere, updateWhere } from '../database.ts';
+import { type Database, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { isOwn } from './tasks.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
@@ -116,15 +116,13 @@ export async function readCursor(
 
 /** Remembers the cursor of the export that a run made. */
 export async function moveCursor(db: Database, runId: number): Promise<void> {
-  await sql`
+  await rowsOf(db)`
     update schedules s
     set cursor = e.cursor
     from schedule_runs r
     join schedule_run_items i using (run_id)
     join exports e on e.job_id = i.job_id
-    where r.run_id = ${runId} and s.environment_id = r.environment_id and s.schedule_name = r.schedule_name`.execute(
-    db,
-  );
+    where r.run_id = ${runId} and s.environment_id = r.environment_id and s.schedule_name = r.schedule_name`;
 }
 
 export async function setRange(

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { type Database, selectWhere } from '../database.ts';
+import { changedBy, type Database, selectWhere } from '../database.ts';
 
 /*
  * Suppressions: ids of users who were deleted and are kept out. A load looks up the ids of each chunk (`findSuppressed`), since none is
@@ -51,15 +51,14 @@ export async function countSuppressions(db: Database, environmentId: number): Pr
 }
 
 /** Lets these ids in again; returns how many were suppressed. */
-export async function liftSuppressions(
+export function liftSuppressions(
   db: Database,
   environmentId: number,
   ids: readonly string[],
 ): Promise<number> {
-  const { numAffectedRows } = await sql`
+  return changedBy(db)`
     delete from suppressions s
     using suppression_keys k, unnest(${[...ids]}::text[]) given (id)
     where k.environment_id = ${environmentId} and s.environment_id = k.environment_id
-      and s.id_hash = id_hash(k.secret, given.id)`.execute(db);
-  return Number(numAffectedRows ?? 0);
+      and s.id_hash = id_hash(k.secret, given.id)`;
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, inMs, snake } from '../columns.ts';
-import { columnOf, type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
+import { columnOf, type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 
 /** A file sent to be inspected, or as much of it as has come. `sha256`, in hex, is of the bytes as sent; null until they were read. */
 export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
@@ -261,10 +261,8 @@ export async function takeReceived(db: Database, ref: FileRef): Promise<boolean>
  */
 export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
   const bound = `${withinMs}ms`;
-  await sql`
-    select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`.execute(
-    db,
-  );
+  await rowsOf(db)`
+    select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`;
   const row = await updateWhere(db, 'received_files', { fileRef: ref })
     .set({ condemned_at: sql`coalesce(condemned_at, now())` })
     .returning('file_ref')
