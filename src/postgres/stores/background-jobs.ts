@@ -10,7 +10,7 @@ import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
 import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
 import { camel, daysAgo } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, selectWhere } from '../database.ts';
 import { chunkColumns, type LiveChunk } from './live.ts';
 import { loadOf } from './loads.ts';
 
@@ -42,7 +42,7 @@ export interface JobFilter {
 function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey, hasRejects } =
     filter;
-  let jobs = db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
+  let jobs = selectWhere(db, 'background_jobs', { environmentId });
   if (filter.foldMends === true) jobs = jobs.where('amends', 'is', null);
   if (types !== undefined) jobs = jobs.where('type', 'in', types);
   if (statuses !== undefined) jobs = jobs.where('status', 'in', statuses);
@@ -296,11 +296,7 @@ export async function keepTrace(
 }
 
 export async function readTrace(db: Database, jobId: string): Promise<SpanIdentity | null> {
-  const row = await db
-    .selectFrom('job_traces')
-    .select('traceparent')
-    .where('job_id', '=', jobId)
-    .executeTakeFirst();
+  const row = await selectWhere(db, 'job_traces', { jobId }).select('traceparent').executeTakeFirst();
   return readTraceparent(row?.traceparent);
 }
 

@@ -10,7 +10,7 @@ import {
   SHOWN_LANE_JOBS,
 } from '../../domain/limits.ts';
 import { outcomes } from '../../domain/load.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
 /* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
@@ -143,10 +143,10 @@ export async function readJobsOverview(db: Database, environmentId: number): Pro
 }
 
 /** Counts the jobs of each of the last days, by the time in their ids: only then does an index find them. */
-async function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
+function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
   const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
   const first = `${since.toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
-  const { rows } = await sql<Jobs['job_days'][number]>`
+  return rowsOf<Jobs['job_days'][number]>(db)`
     select to_char(d.day, 'YYYY-MM-DD') as day, coalesce(j.jobs, 0) as jobs, coalesce(j.failed, 0) as failed
     from generate_series(0, ${SHOWN_JOB_DAYS - 1}::int) n
     cross join lateral (select (now() at time zone 'UTC')::date - n as day) d
@@ -156,8 +156,7 @@ async function readJobDays(db: Database, environmentId: number): Promise<Jobs['j
       where environment_id = ${environmentId} and job_id >= ${first}::uuid
       group by 1
     ) j using (day)
-    order by day`.execute(db);
-  return rows;
+    order by day`;
 }
 
 /** Reads the work of an environment; with `withSystem` also the work that belongs to none. */
@@ -217,13 +216,9 @@ export async function addRates(db: Database, counted: ReadonlyMap<number, Counte
       rejected = r.rejected + excluded.rejected`.execute(db);
 }
 
-export async function readRates(
-  db: Database,
-  environmentId: number,
-  minutes: number,
-): Promise<Overview['rates']> {
+export function readRates(db: Database, environmentId: number, minutes: number): Promise<Overview['rates']> {
   const step = sql`${minutes}::int`;
-  const { rows } = await sql<Overview['rates'][number]>`
+  return rowsOf<Overview['rates'][number]>(db)`
     select
       ${timeText('b.begins_at')} as begins_at,
       coalesce(r.accepted, 0) as accepted,
@@ -232,6 +227,5 @@ export async function readRates(
     from generate_series(${RATE_STEPS - 1}::int, 0, -1) n
     cross join lateral (select ${currentStep(step)} - n * ${stepOf(step)} as begins_at) b
     left join rates r on r.environment_id = ${environmentId} and r.minutes = ${step} and r.begins_at = b.begins_at
-    order by n desc`.execute(db);
-  return rows;
+    order by n desc`;
 }
