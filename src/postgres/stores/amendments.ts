@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowsOf } from '../database.ts';
 import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 
 /*
