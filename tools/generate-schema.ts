@@ -18,6 +18,7 @@ const unnamed = [
   'event_prunings',
   'event_removals',
   'event_retention',
+  'lake_columns',
   'migrations',
   'rates',
   'titled_items',

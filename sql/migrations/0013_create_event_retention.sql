@@ -12,6 +12,16 @@ create table sluice.event_retention (
 comment on table sluice.event_retention is 'The retention of events, from the definitions.';
 comment on column sluice.event_retention.key is 'The name of an event; *: all that have no row of their own.';
 
+create table sluice.lake_columns (
+  environment_id integer not null,
+  key text collate "C" not null,
+  type text not null,
+  constraint lake_columns_pkey primary key (environment_id, key),
+  constraint lake_columns_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint lake_columns_type_check check (type in ('string', 'numeric', 'boolean', 'date'))
+);
+comment on table sluice.lake_columns is 'Properties with columns of their own in the lake, from the definitions.';
+
 create table sluice.event_retirements (
   retirement_id bigint generated always as identity,
   month date not null,
@@ -47,6 +57,8 @@ create table sluice.lake_tables (
   location text,
   version bigint not null default 0,
   revision bigint not null default 0,
+  cursor pg_snapshot,
+  fields jsonb not null default '{"schema":0,"last":0,"properties":[]}',
   metadata_ref text,
   changed_at timestamptz,
   constraint lake_tables_pkey primary key (environment_id, name),
@@ -62,6 +74,10 @@ comment on column sluice.lake_tables.location is
 comment on column sluice.lake_tables.version is 'The sequence number of the snapshot.';
 comment on column sluice.lake_tables.revision is
   'Of tables of profiles: raised by deletions. Files written from an earlier state of the database are not committed.';
+
+comment on column sluice.lake_tables.cursor is 'Of tables of profiles: what the last refresh has seen.';
+comment on column sluice.lake_tables.fields is
+  'The columns of properties: the version of the schema, the last id that was given, and the fields. No id is given twice.';
 
 create table sluice.lake_files (
   file_id bigint generated always as identity,

@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';
+import { dataTypes } from '../domain/data-type.ts';
 import {
   type Definitions,
   embedTypes,
@@ -14,7 +15,13 @@ import {
   kinds,
   type StoredSegment,
 } from '../domain/definitions.ts';
-import { MAX_EVENT_NAME_BYTES, MAX_EVENT_RETENTION_DAYS, MAX_OPERATOR_FILE_ITEMS } from '../domain/limits.ts';
+import {
+  MAX_EVENT_NAME_BYTES,
+  MAX_EVENT_RETENTION_DAYS,
+  MAX_LAKE_COLUMNS,
+  MAX_OPERATOR_FILE_ITEMS,
+  MAX_PROPERTY_NAME_CHARS,
+} from '../domain/limits.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -142,6 +149,22 @@ const retention = objectOf(
   },
 );
 
+/** The columns that tables of the lake have anyway. Engines do not tell upper from lower case. */
+const ownLakeColumns = [
+  ...['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at', 'metadata'],
+  ...['first_seen_at', 'last_seen_at'],
+];
+
+const lakeColumn = objectOf('a column of the lake', 'A property with a column of its own in the lake.', {
+  key: text({
+    maxChars: MAX_PROPERTY_NAME_CHARS,
+    description: 'The name of the property, and of the column.',
+    problem: (name) =>
+      ownLakeColumns.includes(name.toLowerCase()) ? 'is a column that the tables have anyway' : null,
+  }),
+  type: choice(dataTypes, 'The type of the column. Values of another type stay in `metadata` alone.'),
+});
+
 const list = <S extends TSchema>(item: S, description: string) =>
   withDefault(listOf(item, description, MAX_OPERATOR_FILE_ITEMS), [] as Static<S>[]);
 
@@ -165,6 +188,10 @@ const definitionsSchema = objectOf(
       retention,
       'How long events are kept, by name. Those that are not named are kept as EVENT_RETENTION_DAYS says.',
     ),
+    lake_columns: withDefault(
+      listOf(lakeColumn, 'Properties with columns of their own in the lake.', MAX_LAKE_COLUMNS),
+      [],
+    ),
   },
 );
 
@@ -172,7 +199,7 @@ const definitionsFile: OperatorFile<typeof definitionsSchema> = {
   schema: definitionsSchema,
   emptyCure: 'a file without items is written `segments: []`',
   check(root) {
-    for (const kind of kinds) root.at([kind]).reportRepeats('key');
+    for (const kind of kinds) root.at([kind]).reportRepeats('key', kind === 'lake_columns');
     for (const survey of root.at(['surveys']).items) survey.at(['modules']).reportRepeats('key');
     for (const segment of root.at(['segments']).items) checkDefinition(segment.at(['definition']));
   },

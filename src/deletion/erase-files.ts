@@ -1,7 +1,7 @@
 import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
-import { commitLake, createDataFile } from '../lake/commit.ts';
+import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
 import { createFilterTest } from '../lake/id-filter.ts';
 import { type LakeEvent, readEvents } from '../lake/read-events.ts';
 import type { LoadContext } from '../load/context.ts';
@@ -181,8 +181,9 @@ async function rewrite(
 ): Promise<WrittenData | null> {
   const { environmentId, entity } = deletion;
   const place = { environmentId, name: 'events', month: file.month, retirementId: null } as const;
+  const fields = await openFields(context.db, place);
   const create = () => createDataFile(context, place);
-  const written = await rewriteArchive(context.files, file, create, (event) => {
+  const written = await rewriteArchive(context.files, file, { create, fields }, (event) => {
     goOn();
     if (idIn(event) === null) return event;
     return entity === 'users' ? null : { ...event, company_id: null };

@@ -1,3 +1,5 @@
+import type { DataType } from './data-type.ts';
+
 /**
  * The definitions of an operator. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
  * be translated on the way.
@@ -13,6 +15,7 @@ export const kinds = [
   'checklists',
   'features',
   'event_retention',
+  'lake_columns',
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -73,6 +76,17 @@ export interface RetentionItem {
   readonly days: number;
 }
 
+/** A property that is a column of its own in the tables of the lake. */
+export interface LakeColumnItem {
+  readonly key: string;
+  readonly type: DataType;
+}
+
+/** A column of a property in one table, with the id that engines find it by. */
+export interface LakeField extends LakeColumnItem {
+  readonly id: number;
+}
+
 interface Items {
   readonly segments: SegmentItem;
   readonly surveys: SurveyItem;
@@ -84,6 +98,7 @@ interface Items {
   readonly checklists: KeyedItem;
   readonly features: KeyedItem;
   readonly event_retention: RetentionItem;
+  readonly lake_columns: LakeColumnItem;
 }
 
 export type ItemOf<K extends Kind> = Items[K];
@@ -98,7 +113,7 @@ export type StoredEmbed = EmbedItem & Stored;
 export type StoredSurvey = Omit<SurveyItem, 'modules'> &
   Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
 
-interface StoredItems extends Pick<Items, KeyedKind | 'event_retention'> {
+interface StoredItems extends Pick<Items, KeyedKind | 'event_retention' | 'lake_columns'> {
   readonly segments: StoredSegment;
   readonly surveys: StoredSurvey;
   readonly embeds: StoredEmbed;

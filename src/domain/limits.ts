@@ -335,6 +335,8 @@ export const STORED_FILES_AT_A_TIME = 1_000;
 export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
 /** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
 export const ARCHIVE_PART_BYTES = 64 * MiB;
+/** Properties with columns of their own in the lake: each costs a footer of a file some 100 bytes for each row group. */
+export const MAX_LAKE_COLUMNS = 100;
 /** Of the filter of the ids in a file of the lake, a power of two: 200 000 ids at 10 bits each. With more it lets more files through. */
 export const MAX_LAKE_FILTER_BYTES = 256 * KiB;
 /** Times that events are archived anew because somebody changed them meanwhile, in one pruning. */

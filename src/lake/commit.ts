@@ -3,8 +3,10 @@
  * says so to other engines, in the transaction that changes those rows. So nothing is in two snapshots or in none, whatever is killed.
  */
 import type pg from 'pg';
+import type { LakeField } from '../domain/definitions.ts';
 import { createLakeRef, type FileRef, type FileStore, type LakeFileKind } from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
+import { definitionsOf } from '../postgres/stores/definitions.ts';
 import {
   findMovedTables,
   listData,
@@ -14,11 +16,12 @@ import {
   openTable,
   recordFile,
   replaceMetadata,
+  setFields,
   setSnapshot,
   storeMetadata,
   type TableKey,
 } from '../postgres/stores/lake.ts';
-import { layouts, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
+import { evolveFields, layouts, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
 
 export interface LakeContext {
   readonly pool: pg.Pool;
@@ -52,7 +55,11 @@ export async function commitLake(
     await replaceMetadata(db, key, ['manifest'], month);
     if (data.length === 0) continue;
     const entries = data.map(({ ref, ...file }) => ({ ...file, path: address(ref) }));
-    const manifest = await write('manifest', writeManifest(layout, version, month, entries), month);
+    const manifest = await write(
+      'manifest',
+      writeManifest({ ...layout, fields: table.fields }, version, month, entries),
+      month,
+    );
     const rows = data.reduce((sum, file) => sum + file.rows, 0);
     await storeMetadata(db, { ...manifest, version, files: data.length, rows });
   }
@@ -66,7 +73,10 @@ export async function commitLake(
     ...{ uuid: table.folder, location: `${files.location}/lake/${table.folder}`, version },
     ...{ at: new Date(), manifestList: address(list.ref), manifests },
   };
-  const metadata = await write('metadata', Buffer.from(JSON.stringify(tableMetadata(layout, state))));
+  const metadata = await write(
+    'metadata',
+    Buffer.from(JSON.stringify(tableMetadata({ ...layout, fields: table.fields }, state))),
+  );
   for (const file of [list, metadata]) await storeMetadata(db, { ...file, version, files: null, rows: null });
   await setSnapshot(db, { ...table, location: files.location, version, metadataRef: metadata.ref });
 }
@@ -78,6 +88,15 @@ export async function refreshLake(context: LakeContext): Promise<number> {
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, key, []));
   }
   return moved.length;
+}
+
+/** Makes the columns of properties what the definitions want, and returns them: what is written from now on has them. */
+export async function openFields(db: Database, key: TableKey): Promise<readonly LakeField[]> {
+  const table = await openTable(db, key);
+  const wanted = await definitionsOf.lake_columns.read(db, key.environmentId);
+  const fields = evolveFields(table.fields, wanted, layouts[key.name].columns.length);
+  if (fields === table.fields || (await setFields(db, table, fields))) return fields.properties;
+  return openFields(db, key);
 }
 
 /** Records a data file before anything is written to it, and returns it. */

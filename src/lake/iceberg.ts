@@ -3,10 +3,12 @@
  * month, which names the Parquet files of that month's events. https://iceberg.apache.org/spec/
  */
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import avro, { type Schema } from 'avsc';
+import type { LakeColumnItem } from '../domain/definitions.ts';
 import type { Dataset } from '../domain/export.ts';
 import { type Column, columnsOf, orderOf } from '../export/write/page.ts';
-import type { ColumnStatistics, Manifest } from '../postgres/stores/lake.ts';
+import type { ColumnStatistics, Manifest, TableFields } from '../postgres/stores/lake.ts';
 
 export interface DataEntry {
   /** The address of the file. */
@@ -27,7 +29,6 @@ const partitionName = 'inserted_at_month';
 interface Layout {
   /** The columns of its Parquet files; the id of a field is its place, from 1. */
   readonly columns: readonly Column[];
-  readonly schema: object;
   readonly partitionFields: readonly object[];
   readonly sortOrder: object;
 }
@@ -37,15 +38,6 @@ function layoutOf(name: Dataset): Layout {
   const idOf = (column: string): number => columns.findIndex((each) => each.name === column) + 1;
   return {
     columns,
-    schema: {
-      type: 'struct',
-      'schema-id': 0,
-      fields: columns.map(({ name, kind, isOptional }, index) => ({
-        ...{ id: index + 1, name, required: !isOptional },
-        type: kind === 'instant' ? 'timestamptz' : 'string',
-        ...(kind === 'json' && { doc: 'The properties: a JSON object.' }),
-      })),
-    },
     partitionFields:
       name === 'events'
         ? [{ 'source-id': idOf('inserted_at'), 'field-id': 1000, name: partitionName, transform: 'month' }]
@@ -62,6 +54,41 @@ function layoutOf(name: Dataset): Layout {
       })),
     },
   };
+}
+
+/** A layout with the columns of properties that a table has besides. */
+interface TableLayout extends Layout {
+  readonly fields: TableFields;
+}
+
+const types = { string: 'string', numeric: 'double', boolean: 'boolean', date: 'timestamptz' } as const;
+
+const schemaOf = ({ columns, fields }: TableLayout) => ({
+  type: 'struct',
+  'schema-id': fields.schema,
+  fields: [
+    ...columns.map(({ name, kind, isOptional }, index) => ({
+      ...{ id: index + 1, name, required: !isOptional },
+      type: kind === 'instant' ? 'timestamptz' : 'string',
+      ...(kind === 'json' && { doc: 'The properties: a JSON object.' }),
+    })),
+    ...fields.properties.map(({ id, key, type }) => ({ id, name: key, required: false, type: types[type] })),
+  ],
+});
+
+/** Makes the fields of a table what the definitions want: a column keeps its id as long as it keeps its name and type. */
+export function evolveFields(
+  stored: TableFields,
+  wanted: readonly LakeColumnItem[],
+  ownColumns: number,
+): TableFields {
+  let last = Math.max(stored.last, ownColumns);
+  const properties = wanted.map(({ key, type }) => {
+    const known = stored.properties.find((field) => field.key === key && field.type === type);
+    return known ?? { id: ++last, key, type };
+  });
+  if (isDeepStrictEqual(properties, stored.properties)) return stored;
+  return { schema: stored.schema + 1, last, properties };
 }
 
 const sortOrderId = 1;
@@ -160,18 +187,18 @@ const added = 1;
 
 /** The manifest of a month, or of all profiles. Its entries take the sequence number of the snapshot that names it first. */
 export function writeManifest(
-  { columns, schema, partitionFields }: Layout,
+  layout: TableLayout,
   version: number,
   month: string | null,
   files: readonly DataEntry[],
 ): Buffer {
-  const ofColumns = createColumnMap(columns);
+  const ofColumns = createColumnMap(layout.columns);
   return avroFile(
     manifestSchema(month !== null),
     {
-      schema: JSON.stringify(schema),
-      'schema-id': '0',
-      'partition-spec': JSON.stringify(partitionFields),
+      schema: JSON.stringify(schemaOf(layout)),
+      'schema-id': String(layout.fields.schema),
+      'partition-spec': JSON.stringify(layout.partitionFields),
       'partition-spec-id': '0',
       'format-version': '2',
       content: 'data',
@@ -232,9 +259,10 @@ export interface TableState {
 
 /** Older snapshots are not named: none must outlive the person who was deleted from it. */
 export function tableMetadata(
-  { columns, schema, partitionFields, sortOrder }: Layout,
+  layout: TableLayout,
   { uuid, location, version, at, manifestList, manifests }: TableState,
 ): object {
+  const { columns, fields, partitionFields, sortOrder } = layout;
   const sum = (of: (entry: ManifestEntry) => number) =>
     String(manifests.reduce((total, entry) => total + of(entry), 0));
   return {
@@ -243,9 +271,9 @@ export function tableMetadata(
     location,
     'last-sequence-number': version,
     'last-updated-ms': at.getTime(),
-    'last-column-id': columns.length,
-    'current-schema-id': 0,
-    schemas: [schema],
+    'last-column-id': Math.max(fields.last, columns.length),
+    'current-schema-id': fields.schema,
+    schemas: [schemaOf(layout)],
     'default-spec-id': 0,
     'partition-specs': [{ 'spec-id': 0, fields: partitionFields }],
     'last-partition-id': partitionFields.length === 0 ? 999 : 1000,
@@ -260,7 +288,7 @@ export function tableMetadata(
         'sequence-number': version,
         'timestamp-ms': at.getTime(),
         'manifest-list': manifestList,
-        'schema-id': 0,
+        'schema-id': fields.schema,
         summary: {
           operation: 'overwrite',
           'total-data-files': sum(({ files }) => files),

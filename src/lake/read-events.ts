@@ -2,6 +2,7 @@ import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadO
 import { Fault } from '../domain/errors.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { ColumnStatistics, DataFile } from '../postgres/stores/lake.ts';
+import { layouts } from './iceberg.ts';
 
 /*
  * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a
@@ -48,6 +49,7 @@ export async function* readEvents(
       metadata,
       rowStart: rows,
       rowEnd: rows + count,
+      columns: layouts.events.columns.map(({ name }) => name),
       parsers,
     })) as unknown as ParquetEvent[];
     rows += count;

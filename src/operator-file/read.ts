@@ -113,14 +113,15 @@ export class Place {
   }
 
   /** Reports the items that have their text under `name` in common with one before. Those that are wrong count too. */
-  reportRepeats(name: string): void {
+  reportRepeats(name: string, ignoresCase = false): void {
     const lines = new Map<string, number>();
     for (const item of this.items) {
       const place = item.at([name]);
       const { value, position } = place;
       if (typeof value !== 'string') continue;
-      const line = lines.get(value);
-      if (line === undefined) lines.set(value, position.line);
+      const text = ignoresCase ? value.toLowerCase() : value;
+      const line = lines.get(text);
+      if (line === undefined) lines.set(text, position.line);
       else place.report(`is ${quoted(value)}, as in line ${line}; each item needs a ${name} of its own`);
     }
   }

@@ -344,7 +344,9 @@ export interface DB {
   };
   lake_tables: {
     changed_at: Date | null;
+    cursor: string | null;
     environment_id: number;
+    fields: Generated<Json>;
     folder: string;
     location: string | null;
     metadata_ref: string | null;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import type { LakeField } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
@@ -12,7 +13,7 @@ import { separator } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
-import { commitLake, createDataFile } from '../lake/commit.ts';
+import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
 import { IdFilter } from '../lake/id-filter.ts';
 import { type LakeEvent, readEvents, readStatistics } from '../lake/read-events.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
@@ -122,6 +123,7 @@ async function writeEnvironment(
       {
         request: everything,
         splitBytes: ARCHIVE_PART_BYTES,
+        fields: await openFields(context.db, place),
         signal: new AbortController().signal,
         onProgress: () => undefined,
       },
@@ -176,13 +178,13 @@ export type ChangeEvent = (event: LakeEvent) => LakeEvent | null;
 export async function rewriteArchive(
   files: FileStore,
   archive: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
-  create: () => Promise<FileWriter>,
+  { create, fields }: { create(): Promise<FileWriter>; readonly fields: readonly LakeField[] },
   change: ChangeEvent,
 ): Promise<ExportFile | null> {
   const columns = columnsOf('events', everything);
   const stored = new StoredFileWriter(await create(), 'none');
   try {
-    const parquet = new ParquetFile({ dataset: 'events', request: everything }, stored, groupRows);
+    const parquet = new ParquetFile({ dataset: 'events', request: everything, fields }, stored, groupRows);
     let rows = 0;
     for await (const group of readEvents(files, archive)) {
       const kept = group.map(change).filter((event) => event !== null);

@@ -54,6 +54,7 @@ describe('applying definitions', () => {
       checklists: [2, 0, 0, 0],
       features: [3, 0, 0, 0],
       event_retention: [2, 0, 0, 0],
+      lake_columns: [2, 0, 0, 0],
     });
     expect(withoutIds(await stored(tenant))).toEqual(bySortedKeys(sample));
     const before = await versions();
@@ -218,5 +219,6 @@ function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
     checklists: sort(items.checklists),
     features: sort(items.features),
     event_retention: sort(items.event_retention),
+    lake_columns: sort(items.lake_columns),
   };
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { parquetMetadata } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
@@ -158,6 +159,75 @@ describe('other engines', () => {
     expect(found.filter(({ user_id }) => user_id === 'u1' || user_id === 'u2')).toEqual([]);
     expect((await readLake(t.system, 'neighbour')).length).toBeGreaterThan(50);
     await expectNothingLeft();
+  });
+
+  // proves: lake-columns
+  test('find chosen properties in columns of their own; a column that is added later is empty in older files, and no id is given twice', async () => {
+    const of = (month: number, id: string, metadata: StoredEvent['metadata']) => ({
+      ...{ environment: environmentId, id, user: 'u', company: null, name: 'seen', metadata, named: true },
+      at: instantBetween(monthsAgo(month), monthsAgo(month - 1), 0.5),
+    });
+    const values = {
+      plan: 'größe \u2028"x"',
+      amount: 12.5,
+      on: true,
+      at: '2026-02-03T04:05:06.123456+01:00',
+    };
+    const at = new Date('2026-02-03T03:05:06.123Z');
+    const others = { plan: 1, amount: '12.5', on: 'true', at: 'soon' };
+    const none = { plan: null, amount: null, on: null, at: null };
+    const all = [
+      { key: 'amount', type: 'numeric' },
+      { key: 'at', type: 'date' },
+      { key: 'on', type: 'boolean' },
+      { key: 'plan', type: 'string' },
+    ] as const;
+    await insertEvents(t, [of(9, 'old', values)]);
+    await prune(t.system);
+    await apply(t, t, { lake_columns: [...all] });
+    await insertEvents(t, [of(8, 'a', values), of(8, 'b', others), of(8, 'c', {}), of(7, 'd', values)]);
+    await prune(t.system);
+    const columns = async () =>
+      Object.fromEntries(
+        (await readLake(t.system, 'default')).map(({ event_id, ...row }) => {
+          const { plan = null, amount = null, on = null, at = null } = row as Record<string, unknown>;
+          return [event_id, { plan, amount, on, at }];
+        }),
+      );
+    expect(await columns()).toEqual({
+      ...{ old: none, a: { ...values, at }, b: none, c: none, d: { ...values, at } },
+    });
+    const before = await fieldIds();
+
+    // `plan` is removed and comes again; `amount` has another type.
+    await apply(t, t, { lake_columns: [all[1], { key: 'amount', type: 'string' }, all[2]] });
+    await insertEvents(t, [of(6, 'e', others)]);
+    await prune(t.system);
+    await apply(t, t, { lake_columns: [...all.slice(1), { key: 'amount', type: 'string' }] });
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['nobody']);
+    await deletion.run();
+    await insertEvents(t, [of(5, 'f', values)]);
+    await prune(t.system);
+    const after = await fieldIds();
+    expect(after).toMatchObject({ at: before['at'], on: before['on'] });
+    const columnOf = new Map<number, string>();
+    for (const { ref, bytes } of await archiveRefs()) {
+      const file = await t.system.files.readRange(ref, 0, bytes);
+      for (const { field_id: id = 0, name, type } of parquetMetadata(
+        new Uint8Array(file).buffer,
+      ).schema.slice(1)) {
+        expect(columnOf.get(id) ?? `${name} ${type}`).toBe(`${name} ${type}`);
+        columnOf.set(id, `${name} ${type}`);
+      }
+    }
+    // 8 of events, 4 of properties, 2 that came instead.
+    expect([...columnOf.keys()].sort((x, y) => x - y)).toEqual(Array.from({ length: 14 }, (_, n) => n + 1));
+    for (const [name, id] of Object.entries(after)) expect(columnOf.get(id)).toMatch(`${name} `);
+    expect(await columns()).toMatchObject({
+      e: { amount: '12.5', plan: null },
+      f: { amount: null, plan: values.plan },
+    });
+    expect((await exportedIds(environmentId)).sort()).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'old']);
   });
 
   // proves: lake
@@ -489,6 +559,19 @@ test('on S3 events are archived, exported and deleted alike', async () => {
       .sort(),
   );
 });
+
+/** The ids of the fields that the snapshot of the events has, by their names. */
+async function fieldIds(): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await sql<{ ref: FileRef; bytes: number }>`
+    select file_ref as ref, byte_count as bytes
+    from lake_files
+    where kind = 'metadata' and state = 'stored' and environment_id = ${environmentId}`.execute(t.system.db);
+  const [{ ref, bytes }] = rows as [{ ref: FileRef; bytes: number }];
+  const { schemas } = JSON.parse((await t.system.files.readRange(ref, 0, bytes)).toString());
+  return Object.fromEntries(
+    schemas[0].fields.map((field: { name: string; id: number }) => [field.name, field.id]),
+  );
+}
 
 /** The files of the lake are those that its snapshots name. */
 async function expectNothingLeft(): Promise<void> {

@@ -13,6 +13,7 @@ export const noItems: Definitions = {
   checklists: [],
   features: [],
   event_retention: [],
+  lake_columns: [],
 };
 
 /** The items of a file; fails with its problems. */

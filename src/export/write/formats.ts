@@ -4,6 +4,7 @@
  */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
+import type { LakeField } from '../../domain/definitions.ts';
 import type { Dataset, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { avroToNdjson } from '../../formats/avro.ts';
@@ -28,6 +29,7 @@ export interface SinkOptions {
   readonly header: Buffer;
   readonly request: ExportRequest;
   readonly splitBytes: number;
+  readonly fields?: readonly LakeField[];
 }
 
 export interface FormatWriter {

@@ -30,10 +30,13 @@ export const orderOf = {
   stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
 } as const satisfies Record<FileDataset, readonly string[]>;
 
-/** `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. */
+/**
+ * `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. `number`, `boolean`: of properties in the
+ * lake; they come as JSON, too.
+ */
 export interface Column {
   readonly name: string;
-  readonly kind: 'text' | 'json' | 'instant';
+  readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
 }
 

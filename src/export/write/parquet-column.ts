@@ -16,8 +16,8 @@ import { Bytes, readInteger, unescaped } from './rows.ts';
 interface Values {
   readonly plain: Uint8Array;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
-  readonly min: Uint8Array | bigint | undefined;
-  readonly max: Uint8Array | bigint | undefined;
+  readonly min: Uint8Array | bigint | number | undefined;
+  readonly max: Uint8Array | bigint | number | undefined;
 }
 
 /** Gathers the values of one column that are not null. */
@@ -40,7 +40,7 @@ export class ParquetColumn {
   constructor(column: Column, element: SchemaElement, maxRows: number) {
     this.#column = column;
     this.#element = element;
-    this.#store = column.kind === 'instant' ? new Instants() : new Texts(column, maxRows);
+    this.#store = storeOf(column, maxRows);
   }
 
   /** The value of the next row, as COPY wrote it. Nothing at all is a null: even an empty text comes with its quotes. */
@@ -100,6 +100,12 @@ export class ParquetColumn {
   }
 }
 
+function storeOf(column: Column, maxRows: number): ValueStore {
+  if (column.kind === 'boolean') return new Booleans();
+  if (column.kind === 'text' || column.kind === 'json') return new Texts(column, maxRows);
+  return new Numbers(column);
+}
+
 function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number): number {
   return writePage(writer, new Uint8Array(), plain, {
     type: 'DICTIONARY_PAGE',
@@ -140,21 +146,30 @@ function packIndexes(indexes: Int32Array, entries: number): Uint8Array {
   return page.getBytes();
 }
 
-/** Microseconds since 1970. Hardly one is like another, so there is no dictionary. */
-class Instants implements ValueStore {
+/** Microseconds since 1970, or doubles. Hardly one is like another, so there is no dictionary. */
+class Numbers implements ValueStore {
+  readonly #isInstant: boolean;
   readonly #plain = new Bytes();
   #min: number | bigint | null = null;
   #max: number | bigint | null = null;
 
+  constructor({ kind }: Column) {
+    this.#isInstant = kind === 'instant';
+  }
+
   add(bytes: Buffer, start: number, end: number): void {
-    const value = readInteger(bytes, start, end);
-    this.#plain.addInt64(value);
+    const value = this.#isInstant
+      ? readInteger(bytes, start, end)
+      : Number(bytes.toString('latin1', start, end));
+    if (this.#isInstant) this.#plain.addInt64(value);
+    else this.#plain.addDouble(Number(value));
     if (this.#min === null || value < this.#min) this.#min = value;
     if (this.#max === null || value > this.#max) this.#max = value;
   }
 
   values(): Values {
-    const bound = (value: number | bigint | null) => (value === null ? undefined : BigInt(value));
+    const bound = (value: number | bigint | null) =>
+      value === null ? undefined : this.#isInstant ? BigInt(value) : value;
     return { plain: this.#plain.view(), dictionary: null, min: bound(this.#min), max: bound(this.#max) };
   }
 
@@ -162,6 +177,26 @@ class Instants implements ValueStore {
     this.#plain.clear();
     this.#min = null;
     this.#max = null;
+  }
+}
+
+/** `true` or `false`, a bit each. */
+class Booleans implements ValueStore {
+  #values: boolean[] = [];
+
+  add(_: Buffer, start: number, end: number): void {
+    this.#values.push(end - start === 'true'.length);
+  }
+
+  values(): Values {
+    const plain = new Uint8Array(Math.ceil(this.#values.length / 8));
+    for (const [at, isTrue] of this.#values.entries())
+      if (isTrue) plain[at >> 3] = (plain[at >> 3] as number) | (1 << (at & 7));
+    return { plain, dictionary: null, min: undefined, max: undefined };
+  }
+
+  clear(): void {
+    this.#values = [];
   }
 }
 

@@ -1,6 +1,9 @@
 import type { RowGroup } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
+import type { DataType } from '../../domain/data-type.ts';
+import type { LakeField } from '../../domain/definitions.ts';
+import { readInstant } from '../../domain/instant.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
 import { ParquetColumn } from './parquet-column.ts';
@@ -16,20 +19,31 @@ export class ParquetFile {
   readonly #bytes = new ByteWriter();
   readonly #schema: SchemaElement[];
   readonly #columns: readonly ParquetColumn[];
+  /** The place of the properties. */
+  readonly #metadata: number;
+  readonly #properties: readonly { readonly field: LakeField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
   readonly #groups: RowGroup[] = [];
   #rows = 0;
   #allRows = 0;
 
   /** `maxRows`: of a row group. */
-  constructor({ dataset, request }: FileRows, stored: StoredFileWriter, maxRows: number) {
+  constructor({ dataset, request, fields = [] }: FileRows, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
     const columns = columnsOf(dataset, request);
-    const elements = columns.map(elementOf);
-    this.#schema = [{ name: 'root', num_children: columns.length }, ...elements];
-    this.#columns = columns.map(
-      (column, index) => new ParquetColumn(column, elements[index] as SchemaElement, maxRows),
-    );
+    const elements = [
+      ...columns.map((column, index) => elementOf(column, index + 1)),
+      ...fields.map((field) => elementOf(columnOf(field), field.id)),
+    ];
+    this.#schema = [{ name: 'root', num_children: elements.length }, ...elements];
+    const open = (column: Column, index: number) =>
+      new ParquetColumn(column, elements[index] as SchemaElement, maxRows);
+    this.#columns = columns.map(open);
+    this.#metadata = columns.findIndex(({ name }) => name === 'metadata');
+    this.#properties = fields.map((field, index) => ({
+      field,
+      column: open(columnOf(field), columns.length + index),
+    }));
     this.#ends = new Int32Array(columns.length);
     this.#bytes.appendUint32(magic);
   }
@@ -42,12 +56,25 @@ export class ParquetFile {
       column.add(bytes, at, valueEnd);
       at = valueEnd + 1;
     }
+    if (this.#properties.length > 0) {
+      const metadataStart = this.#metadata === 0 ? start : (this.#ends[this.#metadata - 1] as number) + 1;
+      this.#addProperties(bytes.toString('utf8', metadataStart, this.#ends[this.#metadata]));
+    }
     this.#rows++;
+  }
+
+  #addProperties(metadata: string): void {
+    const values = JSON.parse(metadata) as Readonly<Record<string, unknown>>;
+    for (const { field, column } of this.#properties) {
+      const value = Buffer.from(Object.hasOwn(values, field.key) ? texts[field.type](values[field.key]) : '');
+      column.add(value, 0, value.length);
+    }
   }
 
   async endGroup(): Promise<void> {
     const start = this.#bytes.offset;
-    const columns = this.#columns.map((column) => {
+    const all = [...this.#columns, ...this.#properties.map(({ column }) => column)];
+    const columns = all.map((column) => {
       const offset = this.#bytes.offset;
       return { file_offset: BigInt(offset), meta_data: column.write(this.#bytes) };
     });
@@ -82,9 +109,28 @@ export class ParquetFile {
   }
 }
 
+/** The values of a property as their column takes them; nothing for those of another type. */
+const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
+  string: (value) => (typeof value === 'string' ? JSON.stringify(value) : ''),
+  numeric: (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : ''),
+  boolean: (value) => (typeof value === 'boolean' ? String(value) : ''),
+  date: (value) => {
+    const instant = typeof value === 'string' ? readInstant(value) : null;
+    return instant === null ? '' : String(1_000 * instant.ms + Number(instant.text.slice(-4, -1)));
+  },
+};
+
+const kindOf = { string: 'text', numeric: 'number', boolean: 'boolean', date: 'instant' } as const;
+
+function columnOf({ key, type }: LakeField): Column {
+  return { name: key, kind: kindOf[type], isOptional: true };
+}
+
 /** Iceberg finds columns by the ids of their fields. */
-function elementOf({ name, kind, isOptional }: Column, index: number): SchemaElement {
-  const field = { name, field_id: index + 1, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
+function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
+  const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
+  if (kind === 'number') return { ...field, type: 'DOUBLE' };
+  if (kind === 'boolean') return { ...field, type: 'BOOLEAN' };
   if (kind !== 'instant') return { ...field, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
   return {
     ...{ ...field, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },

@@ -201,6 +201,11 @@ export class Bytes {
     this.length = this.memory.writeInt32LE(value, this.length);
   }
 
+  addDouble(value: number): void {
+    this.reserve(8);
+    this.length = this.memory.writeDoubleLE(value, this.length);
+  }
+
   addInt64(value: number | bigint): void {
     this.reserve(int64Bytes);
     if (typeof value === 'bigint') {

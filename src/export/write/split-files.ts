@@ -1,3 +1,4 @@
+import type { LakeField } from '../../domain/definitions.ts';
 import type { Compression, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './rows.ts';
@@ -108,6 +109,8 @@ const maxGroupBytes = 512 * 1024;
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
+  /** The properties that get columns of their own: of files of the lake. */
+  readonly fields?: readonly LakeField[];
 }
 
 /** A file of groups of rows: row groups of Parquet, blocks of Avro. */

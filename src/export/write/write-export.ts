@@ -5,6 +5,7 @@
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { LakeField } from '../../domain/definitions.ts';
 import { Fault } from '../../domain/errors.ts';
 import {
   type Dataset,
@@ -145,6 +146,7 @@ async function writeManifest(
 
 interface WriteOptions {
   readonly request: ExportRequest;
+  readonly fields?: readonly LakeField[];
   readonly splitBytes: number;
   readonly signal: AbortSignal;
   /** Told of rows and stored bytes as they become more. */

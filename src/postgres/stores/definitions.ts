@@ -1,4 +1,4 @@
-/** The SQL of what operators define: `sluice.segments`, `surveys`, `titled_items`, `keyed_items` and `event_retention`. */
+/** The SQL of what operators define: `sluice.segments`, `surveys`, `titled_items`, `keyed_items`, `event_retention` and `lake_columns`. */
 import { type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import {
@@ -43,6 +43,7 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
   checklists: keyedItems('checklists'),
   features: keyedItems('features'),
   event_retention: itemsTable({ table: 'event_retention', columns: ['key', 'days'], isDated: false }),
+  lake_columns: itemsTable({ table: 'lake_columns', columns: ['key', 'type'], isDated: false }),
 };
 
 export function readDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
@@ -87,7 +88,13 @@ function withoutId<Item extends Stored>({ id: _, ...item }: Item): Omit<Item, 'i
 }
 
 interface ItemsTable {
-  readonly table: 'segments' | 'surveys' | 'titled_items' | 'keyed_items' | 'event_retention';
+  readonly table:
+    | 'segments'
+    | 'surveys'
+    | 'titled_items'
+    | 'keyed_items'
+    | 'event_retention'
+    | 'lake_columns';
   /** The items are sorted by this column, and read with it as `id`; by key if there is none. */
   readonly id?: string;
   readonly columns: readonly string[];

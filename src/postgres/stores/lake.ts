@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
+import type { LakeField } from '../../domain/definitions.ts';
 import type { Dataset } from '../../domain/export.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
 import { type Database, inTransaction } from '../database.ts';
@@ -19,9 +20,19 @@ export interface LakeTable extends TableKey {
   readonly location: string | null;
   /** The number of the snapshot; 0: there is none yet. */
   readonly version: number;
+  readonly fields: TableFields;
 }
 
-const tableColumns = sql`environment_id as "environmentId", name, folder, location, version`;
+/** The columns that properties have in a table. */
+export interface TableFields {
+  /** Counts the versions of the schema. */
+  readonly schema: number;
+  /** The last id that was given: that of a column that went stays its own. 0: there is none. */
+  readonly last: number;
+  readonly properties: readonly LakeField[];
+}
+
+const tableColumns = sql`environment_id as "environmentId", name, folder, location, version, fields`;
 
 const isTable = ({ environmentId, name }: TableKey) =>
   sql`environment_id = ${environmentId} and name = ${name}`;
@@ -41,6 +52,19 @@ export async function openTable(db: Database, key: TableKey): Promise<LakeTable>
     union all
     select ${tableColumns} from lake_tables where ${isTable(key)}`.execute(db);
   return rows[0] ?? openTable(db, key);
+}
+
+/** Returns false if others have changed the fields meanwhile. */
+export async function setFields(
+  db: Database,
+  { fields, ...key }: LakeTable,
+  next: TableFields,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update lake_tables
+    set fields = ${JSON.stringify(next)}::jsonb
+    where ${isTable(key)} and fields = ${JSON.stringify(fields)}::jsonb`.execute(db);
+  return numAffectedRows === 1n;
 }
 
 /** Keeps others from committing to the table until the transaction ends. */

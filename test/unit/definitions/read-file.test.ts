@@ -56,6 +56,7 @@ features:
       checklists: [],
       features: [{ key: 'Report Exported', display_name: 'Export', data_type: 'feature' }],
       event_retention: [],
+      lake_columns: [],
     });
   });
 

@@ -5,6 +5,7 @@ import {
   readDefinitionsFile,
   writeDefinitionsFile,
 } from '../../../src/definitions/definitions.ts';
+import { dataTypes } from '../../../src/domain/data-type.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
 import { withoutHidden } from '../../../src/domain/wording.ts';
 
@@ -98,6 +99,10 @@ const items: fc.Arbitrary<Definitions> = fc.record({
   flows: keyed(fc.record({ key, title, type: title })),
   banners: keyed(fc.record({ key, title, type: title })),
   spotlights: keyed(fc.record({ key, title, type: title })),
+  lake_columns: fc.uniqueArray(fc.record({ key: title, type: fc.constantFrom(...dataTypes) }), {
+    selector: (item) => item.key.toLowerCase(),
+    maxLength: 3,
+  }),
   event_retention: keyed(fc.record({ key: title, days: fc.nat({ max: 36_500 }) })),
   resource_center_modules: keyed(fc.record({ key, display_name: title, data_type: title })),
   checklists: keyed(fc.record({ key, display_name: title, data_type: title })),
