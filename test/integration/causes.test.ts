@@ -4,6 +4,7 @@ import { createTerminal } from '../../src/cli/terminal.ts';
 import { listCauses, mendedRejects } from '../../src/load/causes/list-causes.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { acceptFile, type FileOptions } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -112,6 +113,20 @@ describe('the causes of refused records', () => {
       [2, '2026-01-01'],
     ]);
     expect(await tallyOf(await load(file))).toMatchObject({ inserted: 2, rejected: 0 });
+  });
+
+  // proves: proposal-complete
+  test('are mended by the rules that count now, not by those of their load', async () => {
+    const { environmentId } = t.environment;
+    const lines = ['a', 'b'].map((page) => `track,r${page},opened,31/12/2025,${page}`);
+    const jobId = await load(`event_type,user_id,event_name,inserted_at,page\n${lines.join('\n')}\n`);
+    const page = { enum: ['a'], otherwise: 'refuse' } as const;
+    await applyRules(t.system.db, environmentId, { events: { properties: { page } } }, null);
+    const [dates] = (await causesOf(jobId)).causes;
+    expect(dates?.proposals[0]).toMatchObject({ accepted: 1 });
+    const file = await mended(jobId, dates?.proposals[0]?.id ?? '');
+    expect(await tallyOf(await load(file))).toMatchObject({ read: 1, rejected: 0 });
+    await applyRules(t.system.db, environmentId, {}, null);
   });
 
   test('are printed with what would mend them, and the records of one alone', async () => {

@@ -10,8 +10,10 @@ import {
   TRIED_RECORDS,
 } from '../../domain/limits.ts';
 import { writeCauseId } from '../../domain/reject.ts';
+import type { Database } from '../../postgres/database.ts';
 import { type Reader, takeTurns } from '../../postgres/pool.ts';
 import { type CountedCause, countCauses, readRejectsPage } from '../../postgres/stores/rejects.ts';
+import { readRules } from '../../postgres/stores/rules.ts';
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
@@ -51,7 +53,7 @@ export async function listCauses(
   if (shown.length === 0) return { causes: [], records, total };
   const explained: ExplainedCause[] = [];
   const { db, sandboxes, personal } = context;
-  const input = { source: await readLoadSource(db, loadId), causes: shown.map(({ cause }) => cause) };
+  const input = { source: await readMendSource(db, loadId), causes: shown.map(({ cause }) => cause) };
   const ask = async (at: number) => {
     const counted = shown[at];
     if (counted === undefined) return [];
@@ -69,6 +71,12 @@ export async function listCauses(
   }
   const causes = shown.map((counted, at) => ({ ...counted, ...(explained[at] ?? unexplained) }));
   return { causes, records, total };
+}
+
+/** Reads a load as what its mends would be loaded as: by the rules that count now. */
+async function readMendSource(db: Database, loadId: number): Promise<LoadSource> {
+  const source = await readLoadSource(db, loadId);
+  return { ...source, rules: (await readRules(db, source.environmentId))?.document ?? null };
 }
 
 export interface Seeing {
@@ -94,7 +102,7 @@ export async function* mendedRejects(
 ): AsyncGenerator<Buffer> {
   const { cause } = readProposalId(proposalId);
   const { loadId } = await requireSource(context, environmentId, jobId);
-  const source = await readLoadSource(context.db, loadId);
+  const source = await readMendSource(context.db, loadId);
   const { head } = new Mending(source);
   if (head.length > 0) yield head;
   const scoped = { cause, proposalId };
@@ -164,7 +172,7 @@ export async function countReplacement(
 ): Promise<CountedReplacement> {
   const until = performance.now() + budgetMs;
   const { loadId } = await requireSource(reader, environmentId, jobId);
-  const source = await readLoadSource(reader.db, loadId);
+  const source = await readMendSource(reader.db, loadId);
   if (source.header?.columns.includes(replacement.column) !== true) {
     const message = 'The file of this job has no such column; records of JSON have none';
     throw inputError('invalid_field', message, `column: ${replacement.column.slice(0, 80)}`);
