@@ -11,7 +11,7 @@ import { deletionJob } from './deletion.ts';
 import { deliveryJob } from './delivery.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
-import { pruneJob } from './prune.ts';
+import { mirrorJob, pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
 export interface JobContext extends System, SendContext, ScheduleContext {
@@ -32,6 +32,7 @@ const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
   finish: finishJob,
   deletion: deletionJob,
   prune: pruneJob,
+  mirror: mirrorJob,
   export: exportJob,
   delivery: deliveryJob,
   run: runJob,

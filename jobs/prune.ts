@@ -1,24 +1,48 @@
 import { type PruneContext, prune } from '../src/background-jobs/prune.ts';
+import type { Config } from '../src/config.ts';
 import { ConflictError } from '../src/domain/errors.ts';
-import { repeatTask } from '../src/postgres/stores/tasks.ts';
+import { endTask, repeatTask } from '../src/postgres/stores/tasks.ts';
+import type { RetentionContext } from '../src/retention/archive-events.ts';
+import { mirrorEvents } from '../src/retention/mirror-events.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
 
 const minuteMs = 60 * 1000;
 const dayMs = 24 * 60 * minuteMs;
+interface MirrorContext extends RetentionContext {
+  readonly config: Pick<Config, 'eventRetentionDays' | 'lake' | 'lakeEveryMs'>;
+}
+
 /** Nothing is given up: what could not be pruned is pruned later. */
 const endless = 1_000_000;
 
-/** The daily pruning: one task for all workers, due again a day after it is done. */
-export const pruneJob: TaskKind<PruneContext & TaskContext> = {
-  name: 'prune',
-  stops: 'at the deadline',
+const periodic = {
   tolerance: { transient: endless, timeout: endless, defect: endless },
   maxLosses: endless,
-  pauseMs: (failures) => Math.min(minuteMs * 2 ** failures, dayMs),
+  pauseMs: (failures: number) => Math.min(minuteMs * 2 ** failures, dayMs),
+  fail: async () => undefined,
+};
+
+/** The daily pruning: one task for all workers, due again a day after it is done. */
+export const pruneJob: TaskKind<PruneContext & TaskContext> = {
+  ...periodic,
+  name: 'prune',
+  stops: 'at the deadline',
   async run(context, claim) {
     const pruned = await prune(context);
     if (!(await repeatTask(context.db, claim, dayMs))) throw new ConflictError('another worker prunes');
     context.log.info(pruned, 'pruned');
   },
-  fail: async () => undefined,
+};
+
+/** New events go into the lake (LAKE=mirror): one task for all workers, due again LAKE_EVERY after it is done, until that is set otherwise. */
+export const mirrorJob: TaskKind<MirrorContext & TaskContext> = {
+  ...periodic,
+  name: 'mirror',
+  stops: 'at once',
+  async run(context, claim, signal) {
+    const { lake, lakeEveryMs } = context.config;
+    await mirrorEvents(context, signal);
+    const isOwn = lake === 'mirror' ? repeatTask(context.db, claim, lakeEveryMs) : endTask(context.db, claim);
+    if (!(await isOwn)) throw new ConflictError('another worker appends to the lake');
+  },
 };

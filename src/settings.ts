@@ -99,6 +99,18 @@ function oneOf<const T extends string>(name: string, fallback: T, meaning: strin
   return { name, fallback, meaning: `${meaning} One of ${allowed.join(', ')}.`, schema, parse: asIs };
 }
 
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+
+function duration(name: string, fallback: string, meaning: string) {
+  const problem = rule('must be a time from 1s to 24h, such as 30s, 15m or 1h');
+  const schema = Type.Integer({ minimum: 1_000, maximum: 24 * 3_600_000, problem });
+  const parse = (text: string) => {
+    const [, count, unit] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
+    return count === undefined ? text : Number(count) * (unitMs[unit ?? ''] ?? 0);
+  };
+  return { name, fallback, meaning, schema, parse };
+}
+
 function flag(name: string, fallback: 'true' | 'false', meaning: string) {
   const parse = (text: string) => (text === 'true' ? true : text === 'false' ? false : text);
   return { name, fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
@@ -384,9 +396,10 @@ export const settings = {
   lake: oneOf(
     'LAKE',
     'off',
-    'What happens to events whose retention is over. archive: they move into an Iceberg table in the file store, and exports still read them; off: they are removed.',
-    ['off', 'archive'],
+    'What happens to events whose retention is over. archive: they move into an Iceberg table in the file store, and exports still read them; mirror: the table has all other events too; off: they go.',
+    ['off', 'archive', 'mirror'],
   ),
+  lakeEveryMs: duration('LAKE_EVERY', '1h', 'With LAKE=mirror: how often new events are added to the table.'),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',
     '48',

@@ -53,6 +53,9 @@ create function sluice.note_event_removals() returns trigger
   language plpgsql
   set search_path = pg_catalog
   as $$
+declare
+  -- A deletion of users: it takes its events out of the lake by itself.
+  erases boolean := coalesce(current_setting('sluice.erases', true) = 'on', false);
 begin
   if tg_op = 'TRUNCATE' then
     perform sluice.note_all_event_removals();
@@ -63,6 +66,10 @@ begin
     join sluice.environments using (environment_id)
     order by 1
     on conflict (environment_id) do update set removals = r.removals + 1;
+    update sluice.lake_months m
+    set revision = revision + erases::int, removals = removals + (not erases)::int
+    from (select distinct environment_id, date_trunc('month', inserted_at at time zone 'UTC')::date as month from removed) r
+    where m.environment_id = r.environment_id and m.month = r.month;
   end if;
   return null;
 end;

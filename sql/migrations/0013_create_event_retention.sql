@@ -86,6 +86,7 @@ create table sluice.lake_files (
   kind text not null,
   month date,
   state text not null default 'writing',
+  is_hot boolean not null default false,
   retirement_id bigint,
   file_ref text not null,
   version bigint,
@@ -108,7 +109,7 @@ create table sluice.lake_files (
   constraint lake_files_state_check check (state in ('writing', 'stored', 'replaced')),
   constraint lake_files_sha256_check check (octet_length(sha256) = 32),
   constraint lake_files_stored_is_whole check (
-    state = 'writing'
+    state <> 'stored'
     or kind <> 'data'
     or num_nonnulls(row_count, byte_count, sha256, statistics) = 4
     and case table_name when 'events' then num_nonnulls(month, first_at, last_at) = 3 else first_key is not null end
@@ -118,6 +119,7 @@ comment on table sluice.lake_files is
   'Files of the lake: Parquet files of rows, and the manifests, lists and metadata that name them. Each is known before there is anything in it.';
 comment on column sluice.lake_files.state is
   'stored: the snapshot names it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.';
+comment on column sluice.lake_files.is_hot is 'Its events are in sluice.events too, where exports read them.';
 comment on column sluice.lake_files.version is 'Of manifests: the version of the table that has first named it.';
 comment on column sluice.lake_files.statistics is 'By column: bytes, nulls, and the least and greatest value (base64, as Iceberg has them).';
 comment on column sluice.lake_files.first_key is
@@ -126,6 +128,26 @@ comment on column sluice.lake_files.filter is
   'A Bloom filter of the ids of users and companies in the file; null: it may hold anybody.';
 create index lake_files_stored_idx on sluice.lake_files (environment_id, table_name, kind, first_at) where state = 'stored';
 create index lake_files_leftover_idx on sluice.lake_files (file_id) where state <> 'stored';
+
+create table sluice.lake_months (
+  environment_id integer not null,
+  month date not null,
+  cursor text,
+  revision bigint not null default 0,
+  removals bigint not null default 0,
+  appends integer not null default 0,
+  written_removals bigint not null default 0,
+  written_at timestamptz,
+  constraint lake_months_pkey primary key (environment_id, month),
+  constraint lake_months_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on table sluice.lake_months is 'Months of events that the lake holds while they are in sluice.events (LAKE=mirror).';
+comment on column sluice.lake_months.cursor is 'The snapshot whose events the hot files hold; null: there are none yet.';
+comment on column sluice.lake_months.revision is
+  'Raised by every commit of its files, and by deletions of users and companies: files written of an earlier revision are not taken.';
+comment on column sluice.lake_months.removals is 'How often others removed events: the files hold them until the whole month is written again.';
+comment on column sluice.lake_months.appends is 'The files that were added since the whole month was written.';
+comment on column sluice.lake_months.written_removals is 'The removals that were known when the whole month was written, at written_at.';
 
 -- What a JDBC catalog of Iceberg reads. No engine can commit through views: sluice alone writes the tables.
 create view sluice.iceberg_tables as
@@ -149,11 +171,11 @@ select distinct
 from sluice.iceberg_tables;
 
 create table sluice.event_prunings (
-  singleton boolean not null default true,
+  work text not null,
   ended_at timestamptz not null,
   error text,
   failing_since timestamptz,
-  constraint event_prunings_pkey primary key (singleton),
-  constraint event_prunings_singleton_check check (singleton)
+  constraint event_prunings_pkey primary key (work),
+  constraint event_prunings_work_check check (work in ('prune', 'mirror'))
 );
-comment on table sluice.event_prunings is 'The result of the latest pruning of events; one row.';
+comment on table sluice.event_prunings is 'The result of the latest pruning of events, and of the latest append to the lake.';

@@ -74,17 +74,18 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }
 
-/** Sees to it that there is the task of pruning, one for all workers. It is due at once when it is made, then once a day. */
-export async function schedulePruning(context: TaskContext): Promise<void> {
-  const task = await insertTask(context.db, {
-    kind: 'prune',
-    subjectId: 0,
-    part: 0,
-    environmentId: SYSTEM_ENVIRONMENT_ID,
-    jobId: null,
-    requestId: null,
-  });
-  if (task !== null) await notifyQueue(context, [task]);
+/** Sees to it that there are the tasks of pruning and of mirroring, one for all workers. Each is due at once when it is made. */
+export async function schedulePruning(
+  context: TaskContext & { readonly config: Pick<Config, 'lake'> },
+): Promise<void> {
+  const kinds = context.config.lake === 'mirror' ? (['prune', 'mirror'] as const) : (['prune'] as const);
+  for (const kind of kinds) {
+    const task = await insertTask(context.db, {
+      ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
+      ...{ jobId: null, requestId: null },
+    });
+    if (task !== null) await notifyQueue(context, [task]);
+  }
 }
 
 const batchSize = 500;

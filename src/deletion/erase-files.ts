@@ -20,12 +20,13 @@ import {
 import { markFilesExpired } from '../postgres/stores/exports.ts';
 import {
   type DataFile,
-  findData,
+  listData,
   readFilter,
   replaceData,
   storeData,
   type WrittenData,
 } from '../postgres/stores/lake.ts';
+import { noteErased } from '../postgres/stores/lake-months.ts';
 import { forgetFiles } from '../postgres/stores/loads.ts';
 import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
@@ -117,16 +118,20 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
 }
 
 /**
- * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were stored after one: each that
- * holds any is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. What was
- * done is not found again by whoever takes over. Returns the last file that there was.
+ * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were not `seen`: each that holds any
+ * is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. What was done is not
+ * found again by whoever takes over. Events that the database has too are counted there. Returns the files that there were.
  */
-export async function eraseArchived(attempt: Attempt, after = 0): Promise<number> {
+export async function eraseArchived(
+  attempt: Attempt,
+  seen: ReadonlySet<number> | null = null,
+): Promise<ReadonlySet<number>> {
   const { context, deletion, step } = attempt;
   const { deletionId, environmentId, entity } = deletion;
-  const data = await findData(context.db, environmentId, { after });
-  if (data.length === 0) return after;
-  const ids = new Set(await readIds(context.db, deletionId));
+  const table = { environmentId, name: 'events' } as const;
+  const all = await listData(context.db, table);
+  const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
+  const ids = new Set(data.length === 0 ? [] : await readIds(context.db, deletionId));
   const mayHold = createFilterTest(entity, ids);
   const idIn = ({ user_id, company_id }: LakeEvent): string | null => {
     const id = entity === 'users' ? user_id : company_id;
@@ -136,21 +141,22 @@ export async function eraseArchived(attempt: Attempt, after = 0): Promise<number
   const found = new Map<string, number>();
   for (const file of data) {
     if (!mayHold(await readFilter(context.db, file))) continue;
-    if (await addMatches(attempt, file, idIn, found))
+    if (await addMatches(attempt, file, idIn, file.isHot ? new Map() : found))
       erased.push({ file, by: await rewrite(attempt, file, idIn) });
   }
   if (erased.length > 0) {
     await step(async (db) => {
+      const months = erased.map(({ file }) => file.month);
+      await noteErased(db, environmentId, months, { isLate: seen !== null });
       for (const { file, by } of erased) {
         await replaceData(db, file);
-        if (by !== null) await storeData(db, by);
+        if (by !== null) await storeData(db, by, file.isHot);
       }
-      const months = erased.map(({ file }) => file.month);
-      await commitLake(context, db, { environmentId, name: 'events' }, months);
+      await commitLake(context, db, table, months);
       return { events: await countErased(db, deletionId, found) };
     });
   }
-  return Math.max(...data.map(({ fileId }) => fileId));
+  return new Set(all.map(({ fileId }) => fileId));
 }
 
 /** Counts the events of a file by id. Returns true if there are any. */

@@ -32,6 +32,7 @@ import {
   failDeletion as markFailed,
   readIds,
 } from '../postgres/stores/deletions.ts';
+import { abandonUnfinished } from '../postgres/stores/lake.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
 import {
@@ -63,7 +64,8 @@ export async function runDeletion(
   const archived = await eraseArchived(attempt);
   await deleteProfiles(attempt);
   if (work.entity === 'companies') await clearReferences(attempt);
-  // Events may have been archived meanwhile.
+  // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
+  await abandonUnfinished(context.db, { environmentId: claim.environmentId, name: 'events' });
   await eraseArchived(attempt, archived);
   await removeReplaced(context);
   await deleteMatchingRejects(attempt);

@@ -9,7 +9,7 @@ import { isPooled, pooling } from '../postgres/session.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
 import { readChangeLog } from '../postgres/stores/change-log.ts';
 import { readServer, type ServerFacts } from '../postgres/stores/health.ts';
-import { readEventRetention } from '../postgres/stores/retention.ts';
+import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 import { listKeyedEnvironments } from '../postgres/stores/rules.ts';
 import { askRedis } from '../queue/redis.ts';
 import { type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
@@ -218,7 +218,23 @@ export async function checkEventRetention(
   const check = 'event retention';
   const found = await readEventRetention(client).catch(nullIfMissing);
   if (found === null) return [];
-  const { prunedAt, error, failingSince, eventsRemoved, lakeFiles } = found;
+  return [...aboutPruning(check, found, now), ...aboutMirror(check, found, now)];
+}
+
+function aboutMirror(check: string, found: EventRetention, now: () => number): Finding[] {
+  const { mirroredAt, mirrorError } = found;
+  if (mirroredAt === null || (mirrorError === null && now() - mirroredAt.getTime() <= lateMs)) return [];
+  const [since, why] = [mirroredAt.toISOString(), mirrorError === null ? '' : `: ${mirrorError}`];
+  return [
+    warning(check, `the lake lacks events since ${since}${why}`, 'Is a worker running? Its log says more.'),
+  ];
+}
+
+function aboutPruning(
+  check: string,
+  { prunedAt, error, failingSince, eventsRemoved, lakeFiles }: EventRetention,
+  now: () => number,
+): Finding[] {
   if (prunedAt === null) return [ok(check, 'events have not been pruned yet')];
   if (error !== null) {
     const since = (failingSince ?? prunedAt).toISOString();

@@ -339,8 +339,15 @@ export const ARCHIVE_PART_BYTES = 64 * MiB;
 export const MAX_LAKE_COLUMNS = 100;
 /** Of the filter of the ids in a file of the lake, a power of two: 200 000 ids at 10 bits each. With more it lets more files through. */
 export const MAX_LAKE_FILTER_BYTES = 256 * KiB;
-/** Times that events are archived anew because somebody changed them meanwhile, in one pruning. */
+/** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
 export const MAX_ARCHIVE_TRIES = 5;
+/** Files that are added to a month of the lake before the whole month is written. */
+export const LAKE_APPENDS = 48;
+/** Of a month that leaves the database, so many of them are left as they are. */
+export const LAKE_KEPT_APPENDS = 8;
+/** A month is written again so long after it was, if events were removed, and so long after its end. */
+export const LAKE_REWRITE_HOURS = 24;
+export const LAKE_SETTLE_HOURS = 24;
 /** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */
 export const ARCHIVE_BATCH_ROWS = 2_500;
 export const ARCHIVE_BATCH_BYTES = 512 * KiB;

@@ -331,6 +331,7 @@ export interface DB {
     filter: Buffer | null;
     first_at: Date | null;
     first_key: string | null;
+    is_hot: Generated<boolean>;
     kind: string;
     last_at: Date | null;
     month: Timestamp | null;
@@ -341,6 +342,16 @@ export interface DB {
     statistics: Json | null;
     table_name: string;
     version: number | null;
+  };
+  lake_months: {
+    appends: Generated<number>;
+    cursor: string | null;
+    environment_id: number;
+    month: Timestamp;
+    removals: Generated<number>;
+    revision: Generated<number>;
+    written_at: Date | null;
+    written_removals: Generated<number>;
   };
   lake_tables: {
     changed_at: Date | null;

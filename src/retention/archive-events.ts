@@ -1,29 +1,40 @@
 import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { LakeField } from '../domain/definitions.ts';
-import { Fault } from '../domain/errors.ts';
+import { ConflictError, Fault } from '../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
-import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
+import { instantOfMicros } from '../domain/instant.ts';
+import { ARCHIVE_PART_BYTES, LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
+import type { Filter } from '../export/filter.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
-import { separator } from '../export/write/rows.ts';
+import { ContentHash, ndjsonText, ndjsonWriter, type RowBlock, separator } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
-import { planRows, writeFiles } from '../export/write/write-export.ts';
+import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
 import { IdFilter } from '../lake/id-filter.ts';
-import { type LakeEvent, readEvents, readStatistics } from '../lake/read-events.ts';
+import { type LakeEvent, mergeFiles, readEvents, readStatistics } from '../lake/read-events.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import { storeData, type WrittenData } from '../postgres/stores/lake.ts';
+import { type DataFile, listData, storeData, type WrittenData } from '../postgres/stores/lake.ts';
+import {
+  type LakeMonth,
+  leaveHot,
+  listLakeMonths,
+  type MonthState,
+  readMonth,
+  releaseMonth,
+  settleMonth,
+} from '../postgres/stores/lake-months.ts';
 import { eventTable } from '../postgres/stores/retention.ts';
 import {
   beginArchiving,
-  listEnvironments,
   markArchived,
   type Retirement,
   readRevision,
@@ -56,84 +67,192 @@ export const everything: ExportRequest = {
   compression: 'none',
   escapeFormulas: false,
 };
+const columns = columnsOf('events', everything);
+
+/** What becomes of a month of one environment in the lake, of one snapshot. */
+export interface LakeChange extends LakeMonth {
+  /** What the snapshot showed of its hot files; null: there are none. */
+  readonly state: MonthState | null;
+  /** null: it has left `sluice.events`. */
+  readonly next: Parameters<typeof settleMonth>[3] | null;
+  /** What becomes of the hot files that there are; null: they stay. */
+  readonly before: 'replaced' | 'kept' | null;
+  readonly hot: readonly ExportFile[];
+  readonly cold: readonly ExportFile[];
+}
 
 /**
- * Writes what a retired table holds into data files of the lake, reads them again, and lets exports read them instead of the table: in
- * one transaction with the commit of the lake, and only if nobody has changed the table meanwhile. Returns how many events that were.
+ * Moves what a retired table holds into the lake, and lets exports read it there: in one transaction with the commit of the lake, and only
+ * if nobody has changed it meanwhile. Hot files that hold exactly the events of the table are left as they are; otherwise they are replaced
+ * by files that are written of the table and read again.
  */
-export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<number> {
+export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
     const attempt = await beginArchiving(context.db, retirement);
-    const { revision, written } = await writeAll(context, retirement);
-    const checked: WrittenData[] = [];
-    for (const file of written) checked.push(await checkArchive(context.files, file));
-    const isTaken = await inTransaction(context.pool, async ({ db }) => {
-      if (!(await markArchived(db, retirement, { attempt, revision }))) return false;
-      const environments = new Set<number>();
-      for (const file of checked) environments.add((await storeData(db, file)).environmentId);
-      for (const id of environments)
-        await commitLake(context, db, { environmentId: id, name: 'events' }, [retirement.month]);
-      return true;
-    });
-    if (isTaken) return checked.reduce((sum, { rows }) => sum + rows, 0);
+    const { revision, changes } = await writeAll(context, retirement);
+    const isTaken = await commitChanges(context, changes, (db) =>
+      markArchived(db, retirement, { attempt, revision }),
+    );
+    if (isTaken) return;
     // The sweep removes the unfinished files.
   }
   throw new Error('the events were changed whenever they had been archived');
 }
 
-async function writeAll(
-  context: RetentionContext,
-  retirement: Retirement,
-): Promise<{ revision: number; written: ExportFile[] }> {
+/** Takes all changes in one transaction, or none: if `begin` returns false, or a month has changed since it was read. */
+export async function commitChanges(
+  context: Pick<RetentionContext, 'pool' | 'db' | 'files'>,
+  changes: readonly LakeChange[],
+  begin: (db: Database) => Promise<boolean> = async () => true,
+): Promise<boolean> {
+  const checked = new Map<ExportFile, WrittenData>();
+  for (const file of changes.flatMap(({ hot, cold }) => [...hot, ...cold]))
+    checked.set(file, await checkArchive(context.files, file));
+  const store = async (db: Database, files: readonly ExportFile[], isHot: boolean) => {
+    for (const file of files) await storeData(db, checked.get(file) as WrittenData, isHot);
+  };
+  try {
+    return await inTransaction(context.pool, async ({ db }) => {
+      if (!(await begin(db))) return false;
+      for (const change of changes) {
+        const { state, next, before, hot, cold } = change;
+        const settle = (of: MonthState) =>
+          next === null ? releaseMonth(db, change, of) : settleMonth(db, change, of, next);
+        if (state !== null && !(await settle(state))) throw new ConflictError('the month has changed');
+        if (before !== null) await leaveHot(db, change, before);
+        await store(db, hot, true);
+        await store(db, cold, false);
+        if (before !== 'kept') await commitLake(context, db, change, [change.month]);
+      }
+      return true;
+    });
+  } catch (error) {
+    if (error instanceof ConflictError) return false;
+    throw error;
+  }
+}
+
+async function writeAll(context: RetentionContext, retirement: Retirement) {
   const { signal } = new AbortController();
   return inSnapshot(context, { name: 'sluice archive', signal }, async (snapshot) => {
     const db = databaseOn(snapshot.client);
     const revision = await readRevision(db, retirement);
-    const written: ExportFile[] = [];
-    for (const environmentId of await listEnvironments(db, retirement)) {
-      const { month, retirementId } = retirement;
-      const place = { environmentId, name: 'events', month, retirementId } as const;
-      written.push(...(await writeEnvironment(context, snapshot, retirement.table, place)));
-    }
-    return { revision, written };
+    const changes: LakeChange[] = [];
+    for (const month of await listLakeMonths(db, retirement, retirement.isWhole))
+      changes.push(await writeRetired(context, snapshot, retirement, month));
+    return { revision, changes };
   });
 }
 
-type Place = Parameters<typeof createDataFile>[1];
-
-async function writeEnvironment(
+/** If something of the month stays in `sluice.events`, and is in the lake, that is written anew too. */
+async function writeRetired(
   context: RetentionContext,
   snapshot: Snapshot,
-  table: string,
+  { table, isWhole, retirementId }: Retirement,
+  month: LakeMonth,
+): Promise<LakeChange> {
+  const state = await readMonth(databaseOn(snapshot.client), month);
+  const change = {
+    ...month,
+    state,
+    next: isWhole ? null : { cursor: snapshot.cursor, isWhole: true },
+    hot: [],
+  };
+  const place = { ...month, retirementId };
+  const retired = selectEvents(month, { events: eventTable(table) });
+  if (isWhole && state !== null && (await isMirrored(context, snapshot, month, { state, retired })))
+    return { ...change, before: 'kept', cold: [] };
+  const cold = await writeEvents(context, snapshot, place, retired);
+  const hot =
+    isWhole || state === null ? [] : await writeEvents(context, snapshot, place, selectEvents(month));
+  return { ...change, before: 'replaced', hot, cold };
+}
+
+/** Tells whether the hot files of a month hold the events of the retired table and no others. */
+async function isMirrored(
+  { files }: RetentionContext,
+  { client }: Snapshot,
+  month: LakeMonth,
+  { state, retired }: { readonly state: MonthState; readonly retired: FilePlan },
+): Promise<boolean> {
+  if (state.appends > LAKE_KEPT_APPENDS) return false;
+  const data = (await listData(databaseOn(client), month, month.month)).filter(({ isHot }) => isHot);
+  const stored = await contentOf(retired.blocks(client, new AbortController().signal));
+  const mirrored = await contentOf(lakeBlocks(files, data));
+  return stored.hash === mirrored.hash && mirrored.rows === data.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+async function contentOf(blocks: AsyncIterable<RowBlock>): Promise<{ rows: number; hash: string }> {
+  const hash = new ContentHash('events', ndjsonText);
+  const toText = ndjsonWriter(columns);
+  let rows = 0;
+  for await (const block of blocks) {
+    hash.add(toText(block));
+    rows += block.ends.length;
+  }
+  return { rows, hash: hash.digest() };
+}
+
+async function* lakeBlocks(files: FileStore, data: readonly DataFile[]): AsyncGenerator<RowBlock> {
+  let [rows, ends, length] = [[] as Buffer[], [] as number[], 0];
+  for await (const event of mergeFiles(files, data)) {
+    const row = rowOf(event, columns);
+    length += row.length;
+    rows.push(row);
+    ends.push(length);
+    if (rows.length < groupRows) continue;
+    yield { bytes: Buffer.concat(rows), ends };
+    [rows, ends, length] = [[], [], 0];
+  }
+  yield { bytes: Buffer.concat(rows), ends };
+}
+
+/** Plans to read a month, of `sluice.events` unless of another table. */
+export function selectEvents(
+  { environmentId, month }: LakeMonth,
+  {
+    events = sql.table('events'),
+    since = null,
+  }: Partial<Pick<ExportRequest, 'since'> & Pick<Filter, 'events'>> = {},
+): FilePlan {
+  const [from, to] = [0, 1].map((months) => instantOfMicros(1000 * monthStart(month, months)));
+  const request = { ...everything, from: from ?? null, to: to ?? null, since };
+  const filter = { environmentId, request, segment: null, excludedSegments: [], events };
+  const select = compileForCopy(selectValues('events', filter));
+  // Its content is checked by reading it again, and compared with nothing.
+  return { ...planRows('events', everything, { select, pieces: null }), content: null };
+}
+
+const monthStart = (month: string, after: number) =>
+  Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5, 7)) - 1 + after);
+
+/** Writes what the plan reads into data files; there is none without events. */
+export async function writeEvents(
+  context: RetentionContext,
+  snapshot: Snapshot,
   place: Place,
+  plan: FilePlan,
 ): Promise<readonly ExportFile[]> {
   const files = new AttemptFiles(archiveStore(context, place));
   try {
-    const filter = {
-      ...{ environmentId: place.environmentId, request: everything, segment: null, excludedSegments: [] },
-      events: eventTable(table),
-    };
-    const select = compileForCopy(selectValues('events', filter));
-    const plan = planRows('events', everything, { select, pieces: null });
-    // Its content is checked by reading it again, and compared with nothing.
-    await writeFiles(
-      snapshot,
-      files,
-      { ...plan, content: null },
-      {
-        request: everything,
-        splitBytes: ARCHIVE_PART_BYTES,
-        fields: await openFields(context.db, place),
-        signal: new AbortController().signal,
-        onProgress: () => undefined,
-      },
-    );
-    return files.files;
+    const { rows } = await writeFiles(snapshot, files, plan, {
+      request: everything,
+      splitBytes: ARCHIVE_PART_BYTES,
+      fields: await openFields(context.db, place),
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+    });
+    if (rows > 0) return files.files;
+    // There is always one.
+    await files.discard(context.log);
+    return [];
   } catch (error) {
     await files.discard(context.log);
     throw error;
   }
 }
+
+type Place = Parameters<typeof createDataFile>[1];
 
 /** Each file is known before there is anything in it. */
 function archiveStore(context: Pick<RetentionContext, 'db' | 'files'>, place: Place): FileStore {
@@ -181,7 +300,6 @@ export async function rewriteArchive(
   { create, fields }: { create(): Promise<FileWriter>; readonly fields: readonly LakeField[] },
   change: ChangeEvent,
 ): Promise<ExportFile | null> {
-  const columns = columnsOf('events', everything);
   const stored = new StoredFileWriter(await create(), 'none');
   try {
     const parquet = new ParquetFile({ dataset: 'events', request: everything, fields }, stored, groupRows);

@@ -29,6 +29,7 @@ import {
   retireMonth,
 } from '../postgres/stores/retirements.ts';
 import { archiveEvents, type RetentionContext } from './archive-events.ts';
+import { mirrorEvents } from './mirror-events.ts';
 
 export interface PrunedEvents {
   readonly events: number;
@@ -61,6 +62,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
   };
   await attempt('the lake', async () => {
     await removeUnfinished(context);
+    await mirrorEvents(context);
     await refreshLake(context);
     await removeReplaced(context);
     return none;
@@ -71,7 +73,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
   for (const month of await findOldMonths(context.db, context.config.eventRetentionDays)) {
     await attempt(month.month, () => pruneMonth(context, month));
   }
-  await recordEventPruning(context.db, problem);
+  await recordEventPruning(context.db, 'prune', problem);
   return { ...pruned, problem };
 }
 
@@ -97,8 +99,10 @@ function isWhollyPast(held: readonly HeldNames[]): boolean {
 /** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */
 async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
   const { month, archives, state, isWhole } = retirement;
-  const archived = archives && state === 'retired' ? await archiveEvents(context, retirement) : 0;
+  const isToArchive = archives && state === 'retired';
+  if (isToArchive) await archiveEvents(context, retirement);
   const events = await forgetIds(context.db, retirement);
+  const archived = isToArchive ? events : 0;
   await dropTable(context.pool, retirement, events);
   context.log.info({ month, events, archived, is_whole: isWhole }, 'events of a month were removed');
   return { ...none, events, months: isWhole ? 1 : 0, archived };

@@ -9,13 +9,12 @@ import type { SegmentTest } from '../../src/export/filter.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { readEvents } from '../../src/lake/read-events.ts';
-import { createDatabase } from '../../src/postgres/database.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
 import { apply } from '../support/definitions.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { type ExportOptions, exportAll, records, storedBytes, texts } from '../support/export-files.ts';
-import { comparable, type LakeRow, readLake } from '../support/lake.ts';
+import { comparable, expectNamedFiles, type LakeRow, mortalSystem, readLake } from '../support/lake.ts';
 import {
   eventTables,
   heldEvents,
@@ -158,7 +157,7 @@ describe('other engines', () => {
     expect(kept).toEqual(expect.arrayContaining(found.slice(0, 50)));
     expect(found.filter(({ user_id }) => user_id === 'u1' || user_id === 'u2')).toEqual([]);
     expect((await readLake(t.system, 'neighbour')).length).toBeGreaterThan(50);
-    await expectNothingLeft();
+    await expectNamedFiles(t);
   });
 
   // proves: lake-columns
@@ -240,7 +239,7 @@ describe('other engines', () => {
     await prune({ ...t.system, files });
     expect(sorted(await readLake({ ...t.system, files }, 'default'))).toEqual(before);
     await prune({ ...t.system, files });
-    await expectNothingLeft();
+    await expectNamedFiles(t);
   });
 });
 
@@ -327,7 +326,7 @@ describe('archived events', () => {
       inserted += given.length;
       await insertEvents(t, given);
       const before = await exportOnce();
-      const mortal = mortalSystem(dieAt);
+      const mortal = mortalSystem(t, dieAt);
       await pruneEvents(mortal.context).catch(() => undefined);
       survived = mortal.isAlive();
       expect(await exportOnce()).toBe(before);
@@ -341,7 +340,7 @@ describe('archived events', () => {
       const stored = await archives();
       expect(stored.map(({ state }) => state)).toEqual(stored.map(() => 'stored'));
       expect(stored.reduce((sum, { rows }) => sum + rows, 0) + held.length).toBe(inserted);
-      await expectNothingLeft();
+      await expectNamedFiles(t);
     }
     expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
   });
@@ -381,7 +380,7 @@ describe('deletion and archived events', () => {
     expect(await exportedIds(neighbour)).toEqual(others);
     const stored = await archives();
     expect(stored.every(({ state }) => state === 'stored')).toBe(true);
-    await expectNothingLeft();
+    await expectNamedFiles(t);
     for (const ref of await archiveRefs()) {
       for await (const group of readEvents(t.system.files, ref)) {
         for (const { user_id } of group) expect(doomed).not.toContain(user_id);
@@ -420,7 +419,7 @@ describe('deletion and archived events', () => {
     expect(before.filter(({ ref }) => opened.has(ref))).toHaveLength(1);
     const after = await archiveRefs();
     expect(before.filter(({ ref }) => after.every((file) => file.ref !== ref))).toHaveLength(1);
-    await expectNothingLeft();
+    await expectNamedFiles(t);
     const { rows } = await sql<{ ref: FileRef; bytes: number }>`
       select file_ref as ref, byte_count as bytes from lake_files`.execute(t.system.db);
     for (const { ref, bytes } of rows)
@@ -516,7 +515,7 @@ describe('deletion and archived events', () => {
     expect(await exportedIds(environmentId)).toEqual(['b']);
     await prune(t.system);
     expect(await archives()).toMatchObject([{ state: 'stored', rows: 1 }]);
-    await expectNothingLeft();
+    await expectNamedFiles(t);
   });
 
   test('an export under way reads the archives to its end that a deletion replaces meanwhile', async () => {
@@ -573,15 +572,6 @@ async function fieldIds(): Promise<Readonly<Record<string, number>>> {
   );
 }
 
-/** The files of the lake are those that its snapshots name. */
-async function expectNothingLeft(): Promise<void> {
-  const files = (await t.storedFiles()).flatMap((name) => /lake\/.*$/.exec(name)?.[0] ?? []);
-  const { rows } = await sql<{ ref: string; state: string }>`
-    select file_ref as ref, state from lake_files`.execute(t.system.db);
-  expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['stored']));
-  expect(files.sort()).toEqual(rows.map(({ ref }) => ref).sort());
-}
-
 /** The events' file of an export of everything. */
 async function exportOnce(): Promise<string> {
   const written = await exportAll(t.system, environmentId, { datasets: ['events'] });
@@ -599,43 +589,4 @@ async function archiveRefs() {
     from lake_files
     where kind = 'data' and state = 'stored' and environment_id = ${environmentId}`.execute(t.system.db);
   return rows;
-}
-
-/** A process that reaches neither the database nor the files from one of its steps on. */
-function mortalSystem(dieAt: number) {
-  let steps = 0;
-  const step = (): void => {
-    if (++steps >= dieAt) throw new Error('the process has died');
-  };
-  const pool = new Proxy(t.system.pool, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      return (...args: unknown[]): unknown => {
-        if (name === 'connect' || name === 'query') step();
-        return value.apply(target, args);
-      };
-    },
-  });
-  const store = t.system.files;
-  const files: SealingStore = {
-    ...store,
-    async createAs(ref) {
-      step();
-      const writer = await store.createAs(ref);
-      const commit = async (): Promise<FileRef> => {
-        step();
-        const ref = await writer.commit();
-        step();
-        return ref;
-      };
-      return { ref: writer.ref, write: (bytes) => writer.write(bytes), commit, discard: async () => step() };
-    },
-    async remove(ref) {
-      step();
-      await store.remove(ref);
-    },
-  };
-  const context = { ...t.system, pool, db: createDatabase(pool), files };
-  return { context, isAlive: () => steps < dieAt };
 }

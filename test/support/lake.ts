@@ -1,8 +1,10 @@
 import { icebergRead } from 'icebird';
 import { sql } from 'kysely';
-import type { FileStore } from '../../src/files/file-store.ts';
-import { checkRef } from '../../src/files/file-store.ts';
-import type { Database } from '../../src/postgres/database.ts';
+import { expect } from 'vitest';
+import { checkRef, type FileRef, type FileStore } from '../../src/files/file-store.ts';
+import type { SealingStore } from '../../src/files/sealed-files.ts';
+import { createDatabase, type Database } from '../../src/postgres/database.ts';
+import type { TestSystem } from './system.ts';
 
 /** An event of the lake, as an export has it in NDJSON. */
 export interface LakeRow {
@@ -55,4 +57,52 @@ export async function readLake(
   } finally {
     globalThis.fetch = fetchOfProcess;
   }
+}
+
+/** The files of the lake are those that its snapshots name. */
+export async function expectNamedFiles(t: TestSystem): Promise<void> {
+  const files = (await t.storedFiles()).flatMap((name) => /lake\/.*$/.exec(name)?.[0] ?? []);
+  const { rows } = await sql<{ ref: string; state: string }>`
+    select file_ref as ref, state from lake_files`.execute(t.system.db);
+  expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['stored']));
+  expect(files.sort()).toEqual(rows.map(({ ref }) => ref).sort());
+}
+
+/** A process that reaches neither the database nor the files from one of its steps on. */
+export function mortalSystem(t: TestSystem, dieAt: number) {
+  let steps = 0;
+  const step = (): void => {
+    if (++steps >= dieAt) throw new Error('the process has died');
+  };
+  const pool = new Proxy(t.system.pool, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        if (name === 'connect' || name === 'query') step();
+        return value.apply(target, args);
+      };
+    },
+  });
+  const store = t.system.files;
+  const files: SealingStore = {
+    ...store,
+    async createAs(ref) {
+      step();
+      const writer = await store.createAs(ref);
+      const commit = async (): Promise<FileRef> => {
+        step();
+        const ref = await writer.commit();
+        step();
+        return ref;
+      };
+      return { ref: writer.ref, write: (bytes) => writer.write(bytes), commit, discard: async () => step() };
+    },
+    async remove(ref) {
+      step();
+      await store.remove(ref);
+    },
+  };
+  const context = { ...t.system, pool, db: createDatabase(pool), files };
+  return { context, isAlive: () => steps < dieAt };
 }

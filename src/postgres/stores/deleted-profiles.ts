@@ -96,6 +96,7 @@ export function deleteEvents(
   limit: number,
 ): Promise<number> {
   return inEventTables(db, limit, async (table, rest) => {
+    await setErasing(db);
     const { rows } = await sql<{ removed: number }>`
       with doomed as materialized (
         select user_id, inserted_at, event_id
@@ -109,6 +110,11 @@ export function deleteEvents(
       from removed`.execute(db);
     return rows[0]?.removed ?? 0;
   });
+}
+
+/** Tells the triggers that nothing is to be left of what the transaction removes. */
+async function setErasing(db: Database): Promise<void> {
+  await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
 }
 
 /** Counts rows of the query `from` to the ids of the deletion that stand in its column `id`. */
@@ -135,7 +141,7 @@ export async function removeProfiles(
   const { deletionId, environmentId, ids } = batch;
   const profiles = sql.table(entity);
   const id = sql.ref(idColumn[entity]);
-  await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
+  await setErasing(db);
   const removed = await sql<{ id: string }>`
     with doomed as materialized (
       select ${id} as id
@@ -281,7 +287,13 @@ export function releaseEvents(
         set company_id = null
         from doomed d
         where e.environment_id = ${environmentId} and ${isSameEvent}
-        returning d.company_id
+        returning d.company_id, d.inserted_at
+      ),
+      raised as (
+        update lake_months
+        set revision = revision + 1
+        where environment_id = ${environmentId}
+          and month in (select date_trunc('month', inserted_at at time zone 'UTC')::date from released)
       ),
       ${noted(deletionId, 'released', 'company_id', 'events')}
       select count(*) as released

@@ -166,7 +166,11 @@ export function isUserKnown(db: Database, environmentId: number, userId: string)
 export function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(
-      (select max(last_at) from lake_files where environment_id = ${environmentId} and table_name = 'events' and kind = 'data' and state = 'stored'),
+      (
+        select max(last_at)
+        from lake_files
+        where environment_id = ${environmentId} and table_name = 'events' and kind = 'data' and state = 'stored' and not is_hot
+      ),
       (
         select max((month + interval '1 month') at time zone 'UTC')
         from event_retirements

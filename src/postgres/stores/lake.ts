@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import type { LakeField } from '../../domain/definitions.ts';
+import { TransientError } from '../../domain/errors.ts';
 import type { Dataset } from '../../domain/export.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
 import { type Database, inTransaction } from '../database.ts';
@@ -125,6 +126,8 @@ export interface ColumnStatistics {
 export interface DataFile {
   readonly fileId: number;
   readonly month: string;
+  /** Its events are in `sluice.events` too, where our own exports read them. */
+  readonly isHot: boolean;
   readonly ref: FileRef;
   readonly bytes: number;
   readonly rows: number;
@@ -134,7 +137,7 @@ export interface DataFile {
   readonly statistics: Readonly<Record<string, ColumnStatistics>>;
 }
 
-export interface WrittenData extends Omit<DataFile, 'fileId' | 'month'> {
+export interface WrittenData extends Omit<DataFile, 'fileId' | 'month' | 'isHot'> {
   /** Hex. */
   readonly sha256: string;
   /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
@@ -142,14 +145,12 @@ export interface WrittenData extends Omit<DataFile, 'fileId' | 'month'> {
 }
 
 /** Makes exports read the file, and the next commit name it. Throws if another process has removed it as abandoned. */
-export async function storeData(
-  db: Database,
-  file: WrittenData,
-): Promise<{ readonly environmentId: number }> {
-  const { rows } = await sql<{ environmentId: number }>`
+export async function storeData(db: Database, file: WrittenData, isHot = false): Promise<void> {
+  const { numAffectedRows } = await sql`
     update lake_files
     set
       state = 'stored',
+      is_hot = ${isHot},
       row_count = ${file.rows},
       byte_count = ${file.bytes},
       sha256 = decode(${file.sha256}, 'hex'),
@@ -157,18 +158,26 @@ export async function storeData(
       last_at = ${instantOf(file.lastMicros)},
       statistics = ${JSON.stringify(file.statistics)}::jsonb,
       filter = ${file.filter}
-    where file_ref = ${file.ref} and state = 'writing'
-    returning environment_id as "environmentId"`.execute(db);
-  return rows[0] ?? throwAbandoned();
+    where file_ref = ${file.ref} and state = 'writing'`.execute(db);
+  if (numAffectedRows !== 1n) throwAbandoned();
+}
+
+/** Lets nobody take a file that is being written: it may hold what was deleted meanwhile. Retirements have a revision. */
+export async function abandonUnfinished(db: Database, table: TableKey): Promise<void> {
+  await sql`
+    update lake_files
+    set state = 'replaced'
+    where ${isOfTable(table)} and kind = 'data' and state = 'writing' and retirement_id is null`.execute(db);
 }
 
 function throwAbandoned(): never {
-  throw new Error('a file of the lake was taken for one that nobody writes');
+  throw new TransientError('a file of the lake was taken for one that nobody writes');
 }
 
 const dataColumns = sql`
   file_id as "fileId",
   month::text,
+  is_hot as "isHot",
   file_ref as ref,
   byte_count as bytes,
   row_count as rows,
@@ -186,35 +195,32 @@ export async function readFilter(db: Database, { fileId }: DataFile): Promise<Bu
   return filter;
 }
 
-/** Files of an environment with events in a range (`from` included, `to` not), in the order of their first. */
-export async function findData(
+/** Files with events in a range (`from` included, `to` not) that have left `sluice.events`, in the order of their first. */
+export function findData(
   db: Database,
   environmentId: number,
-  {
-    from,
-    to,
-    after = 0,
-  }: { readonly from?: string | null; readonly to?: string | null; readonly after?: number } = {},
+  { from = null, to = null }: { readonly from?: string | null; readonly to?: string | null } = {},
 ): Promise<DataFile[]> {
-  const { rows } = await sql<DataFile>`
-    select ${dataColumns}
-    from lake_files
-    where ${isOfTable({ environmentId, name: 'events' })}
-      and kind = 'data'
-      and state = 'stored'
-      and file_id > ${after}
-      and last_at >= coalesce(${from ?? null}::timestamptz, '-infinity')
-      and first_at < coalesce(${to ?? null}::timestamptz, 'infinity')
-    order by first_at, file_id`.execute(db);
-  return rows;
+  return listDataWhere(
+    db,
+    sql`${isOfTable({ environmentId, name: 'events' })}
+      and not is_hot
+      and last_at >= coalesce(${from}::timestamptz, '-infinity')
+      and first_at < coalesce(${to}::timestamptz, 'infinity')`,
+  );
 }
 
-/** `month`: null for profiles. */
-export async function listData(db: Database, key: TableKey, month: string | null): Promise<DataFile[]> {
+/** `month`: null for profiles, undefined for all. */
+export function listData(db: Database, key: TableKey, month?: string | null): Promise<DataFile[]> {
+  const isOfMonth = month === undefined ? sql`true` : sql`month is not distinct from ${month}::date`;
+  return listDataWhere(db, sql`${isOfTable(key)} and ${isOfMonth}`);
+}
+
+async function listDataWhere(db: Database, condition: RawBuilder<unknown>): Promise<DataFile[]> {
   const { rows } = await sql<DataFile>`
     select ${dataColumns}
     from lake_files
-    where ${isOfTable(key)} and kind = 'data' and state = 'stored' and month is not distinct from ${month}::date
+    where kind = 'data' and state = 'stored' and ${condition}
     order by first_at, first_key, file_id`.execute(db);
   return rows;
 }
@@ -226,7 +232,7 @@ export async function replaceData(db: Database, { fileId }: DataFile): Promise<v
     .set({ state: 'replaced' })
     .where((eb) => eb.and({ file_id: fileId, state: 'stored' }))
     .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new Error('a file of the lake was replaced by somebody else');
+  if (numUpdatedRows !== 1n) throw new TransientError('a file of the lake was replaced by somebody else');
 }
 
 type MetadataKind = Exclude<LakeFileKind, 'data'>;

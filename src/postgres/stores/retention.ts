@@ -32,18 +32,23 @@ export function findOldMonths(db: Database, defaultDays: number): Promise<Month[
       select min(days) as days
       from (select days from event_retention union all select ${defaultDays}::integer) all_days (days)
       where days > 0
-    ),
-    months as (
-      select to_date(substring(c.relname from 8), 'YYYY_MM') as month, c.relname as "table"
-      from pg_inherits i
-      join pg_class c on c.oid = i.inhrelid
-      where i.inhparent = 'sluice.events'::regclass and c.relname ~ '^events_[0-9]{4}_[0-9]{2}$'
     )
     select m.month::text, m."table"
-    from months m, shortest s
+    from ${months} m, shortest s
     where ${endOf(sql`m.month`)} <= now() - s.days * interval '1 day'
     order by m.month`;
 }
+
+export function listMonths(db: Database): Promise<Month[]> {
+  return rowsOf<Month>(db)`select month::text, "table" from ${months} m order by month`;
+}
+
+const months = sql`(
+  select to_date(substring(c.relname from 8), 'YYYY_MM') as month, c.relname as "table"
+  from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid
+  where i.inhparent = 'sluice.events'::regclass and c.relname ~ '^events_[0-9]{4}_[0-9]{2}$'
+)`;
 
 /**
  * Finds the events of a month that have outlived their retention, by environment. Names are found by stepping from one to the next
@@ -120,11 +125,15 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
   });
 }
 
-export async function recordEventPruning(db: Database, error: string | null): Promise<void> {
+export async function recordEventPruning(
+  db: Database,
+  work: 'prune' | 'mirror',
+  error: string | null,
+): Promise<void> {
   await rowsOf(db)`
-    insert into event_prunings as known (ended_at, error, failing_since)
-    values (now(), ${error}::text, case when ${error}::text is not null then now() end)
-    on conflict (singleton) do update
+    insert into event_prunings as known (work, ended_at, error, failing_since)
+    values (${work}, now(), ${error}::text, case when ${error}::text is not null then now() end)
+    on conflict (work) do update
     set
       ended_at = excluded.ended_at,
       error = excluded.error,
@@ -140,6 +149,11 @@ export interface EventRetention {
   readonly prunedAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
+  /** Of LAKE=mirror: when the lake last held all events, and why the latest append failed; `null`: it did not. */
+  readonly mirroredAt: Date | null;
+  readonly mirrorError: string | null;
+  /** The seconds since; 0 without LAKE=mirror. */
+  readonly mirrorLag: number;
 }
 
 const overview = `
@@ -157,10 +171,14 @@ const overview = `
     from sluice.lake_files
     where state = 'stored' and kind = 'data'
   )
-  select r.*, a.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince"
+  select
+    r.*, a.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince",
+    coalesce(m.failing_since, m.ended_at) as "mirroredAt", m.error as "mirrorError",
+    coalesce(extract(epoch from now() - coalesce(m.failing_since, m.ended_at)), 0)::float8 as "mirrorLag"
   from removed r
   cross join archived a
-  left join sluice.event_prunings p on true`;
+  left join sluice.event_prunings p on p.work = 'prune'
+  left join sluice.event_prunings m on m.work = 'mirror' and exists (select from sluice.lake_months)`;
 
 export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
   return readFigure(watch, overview);

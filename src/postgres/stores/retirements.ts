@@ -181,11 +181,6 @@ export function findRetiredTables(db: Database): Promise<string[]> {
     order by retirement_id`;
 }
 
-export function listEnvironments(db: Database, { table }: Retirement): Promise<number[]> {
-  return columnOf<number>(db)`
-    select distinct environment_id as id from ${eventTable(table)} order by 1`;
-}
-
 export async function forgetIds(db: Database, { retirementId, table }: Retirement): Promise<number> {
   let events = 0;
   for (let after: Key | null = null; ; ) {

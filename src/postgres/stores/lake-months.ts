@@ -1,0 +1,146 @@
+import { sql } from 'kysely';
+import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../domain/limits.ts';
+import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../database.ts';
+import type { TableKey } from './lake.ts';
+import { eventTable, type Month } from './retention.ts';
+
+/*
+ * Months of an environment that the lake holds while they are in `sluice.events`. Whoever writes files of one reads its row in the
+ * snapshot that the files show, and commits them by `settleMonth` or `releaseMonth`, which find the row at the same revision or nothing.
+ */
+
+export interface LakeMonth extends TableKey {
+  /** YYYY-MM-DD, the first day. */
+  readonly month: string;
+}
+
+export interface MonthState {
+  readonly revision: number;
+  /** What its files hold; null: there are none. */
+  readonly cursor: string | null;
+  readonly removals: number;
+  readonly appends: number;
+  /** Its files are to be replaced by those of the whole month. */
+  readonly isDue: boolean;
+  /** Its events are on their way out of `sluice.events`. */
+  readonly isRetiring: boolean;
+}
+
+/** Lists who has events in a table of a month, and with `mirrored` who has files of it in the lake. */
+export function listLakeMonths(
+  db: Database,
+  { table, month }: Month,
+  mirrored: boolean,
+): Promise<LakeMonth[]> {
+  return rowsOf<LakeMonth>(db)`
+    with recursive held (id) as (
+      (select environment_id from ${eventTable(table)} order by 1 limit 1)
+      union all
+      select (select environment_id from ${eventTable(table)} where environment_id > id order by 1 limit 1)
+      from held
+      where id is not null
+    )
+    select id as "environmentId", 'events' as name, ${month} as month from held where id is not null
+    union
+    select environment_id, 'events', ${month} from lake_months where ${mirrored} and month = ${month}::date
+    order by 1`;
+}
+
+export function findMirrored(db: Database): Promise<LakeMonth[]> {
+  return rowsOf<LakeMonth>(db)`
+    select environment_id as "environmentId", 'events' as name, month::text from lake_months order by 1, 3`;
+}
+
+export async function openMonth(db: Database, { environmentId, month }: LakeMonth): Promise<void> {
+  await rowsOf(db)`
+    insert into lake_months (environment_id, month) values (${environmentId}, ${month}::date)
+    on conflict do nothing`;
+}
+
+/** A month is written whole once it is over, when it has many files, and a while after events were removed from it. */
+export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
+  return firstRow<MonthState>(db)`
+    select
+      revision, cursor, removals, appends,
+      appends >= ${LAKE_APPENDS}
+        or removals > written_removals and written_at < now() - ${LAKE_REWRITE_HOURS} * interval '1 hour'
+        or (appends > 0 or removals > written_removals) and written_at < over_at and over_at < now() as "isDue",
+      exists (select 1 from event_retirements r where r.month = m.month and r.state <> 'removed') as "isRetiring"
+    from lake_months m
+    cross join lateral (
+      select (month + interval '1 month') at time zone 'UTC' + ${LAKE_SETTLE_HOURS} * interval '1 hour' as over_at
+    ) o
+    where environment_id = ${environmentId} and month = ${month}::date`;
+}
+
+/**
+ * Notes what the files of the month hold from now on: those that were added to them, or with `isWhole` no others. Returns false if somebody
+ * has committed or erased since the state was read.
+ */
+export async function settleMonth(
+  db: Database,
+  { environmentId, month }: LakeMonth,
+  { revision, removals }: MonthState,
+  { cursor, isWhole }: { readonly cursor: string; readonly isWhole: boolean },
+): Promise<boolean> {
+  const whole = sql`appends = 0, written_removals = ${removals}, written_at = now()`;
+  const changed = await changedBy(db)`
+    update lake_months
+    set revision = revision + 1, cursor = ${cursor}, ${isWhole ? whole : sql`appends = appends + 1`}
+    where environment_id = ${environmentId} and month = ${month}::date and revision = ${revision}`;
+  return changed === 1;
+}
+
+/** Forgets a month: its events have left `sluice.events`. Returns as `settleMonth`. */
+export async function releaseMonth(
+  db: Database,
+  { environmentId, month }: LakeMonth,
+  { revision }: MonthState,
+): Promise<boolean> {
+  const changed = await changedBy(db)`
+    delete from lake_months
+    where environment_id = ${environmentId} and month = ${month}::date and revision = ${revision}`;
+  return changed === 1;
+}
+
+/** Says that a deletion has changed files of the months; `isLate`: events that came after it may be missing from them now. */
+export async function noteErased(
+  db: Database,
+  environmentId: number,
+  months: readonly string[],
+  { isLate }: { readonly isLate: boolean },
+): Promise<void> {
+  await rowsOf(db)`
+    update lake_months
+    set revision = revision + 1, removals = removals + ${isLate ? 1 : 0}
+    where environment_id = ${environmentId} and month = any(${[...months]}::date[])`;
+}
+
+/** Tells whether the month has events that the snapshot of a cursor does not see. */
+export function hasEvents(
+  db: Database,
+  { environmentId, month }: LakeMonth,
+  since: string,
+): Promise<boolean> {
+  return isTrue(db)`
+    select exists (
+      select 1
+      from events
+      where environment_id = ${environmentId}
+        and inserted_at >= ${month}::timestamp at time zone 'UTC'
+        and inserted_at < (${month}::timestamp + interval '1 month') at time zone 'UTC'
+        and is_since(position, ${since}::pg_snapshot)
+    )`;
+}
+
+/** `replaced`: later commits do not name them; `kept`: they are what is left of their events. */
+export async function leaveHot(
+  db: Database,
+  { environmentId, month }: LakeMonth,
+  become: 'replaced' | 'kept',
+): Promise<void> {
+  await rowsOf(db)`
+    update lake_files
+    set ${become === 'kept' ? sql`is_hot = false` : sql`state = 'replaced'`}
+    where environment_id = ${environmentId} and month = ${month}::date and is_hot and state = 'stored'`;
+}

@@ -1,0 +1,305 @@
+import { Readable } from 'node:stream';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../src/domain/limits.ts';
+import type { SealingStore } from '../../src/files/sealed-files.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import type { RetentionContext } from '../../src/retention/archive-events.ts';
+import { mirrorEvents } from '../../src/retention/mirror-events.ts';
+import { pruneEvents } from '../../src/retention/prune-events.ts';
+import { apply } from '../support/definitions.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { exportAll, records, texts } from '../support/export-files.ts';
+import { comparable, expectNamedFiles, type LakeRow, mortalSystem, readLake } from '../support/lake.ts';
+import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+let environmentId: number;
+let serial = 0;
+beforeEach(async () => {
+  t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '100', LAKE: 'mirror' } });
+  environmentId = t.environment.environmentId;
+});
+afterEach(() => t.close());
+
+/** New events of the months `ago`, for users u0 to u9. */
+async function add(ago: readonly number[], count: number, others: Partial<StoredEvent> = {}): Promise<void> {
+  const events = ago.flatMap((months) =>
+    Array.from({ length: count }, () => ({
+      ...{ environment: environmentId, id: `e${++serial}`, name: serial % 3 === 0 ? 'signup' : 'seen' },
+      ...{
+        user: `u${serial % 10}`,
+        company: serial % 2 === 0 ? `c${serial % 4}` : null,
+        named: serial % 2 === 0,
+      },
+      at: instantBetween(
+        monthsAgo(months),
+        Math.min(monthsAgo(months - 1), Date.now()),
+        (serial * 0.618) % 1,
+      ),
+      metadata: { n: serial, text: 'ä"\n' },
+      ...others,
+    })),
+  );
+  await insertEvents(t, events);
+}
+
+const sorted = (rows: readonly LakeRow[]) =>
+  [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
+
+async function exportText(environment = environmentId): Promise<string> {
+  const written = await exportAll(t.system, environment, { datasets: ['events'] });
+  return (await texts(t.system, written))['events.ndjson'] ?? '';
+}
+
+/** Another reader finds in the lake exactly the events that an export of ours has. */
+async function expectSame(): Promise<readonly LakeRow[]> {
+  const rows = sorted(await readLake(t.system, 'default'));
+  expect(rows).toEqual(sorted(records(await exportText()).map(comparable)));
+  return rows;
+}
+
+interface Hot {
+  readonly id: number;
+  readonly month: string;
+  readonly hot: boolean;
+}
+
+async function files(): Promise<readonly Hot[]> {
+  const { rows } = await sql<Hot>`
+    select file_id as id, month::text, is_hot as hot
+    from lake_files
+    where kind = 'data' and state = 'stored' and environment_id = ${environmentId}
+    order by file_id`.execute(t.system.db);
+  return rows;
+}
+
+const mirror = (context: RetentionContext = t.system) => mirrorEvents(context);
+const monthOf = (ago: number): string => new Date(monthsAgo(ago)).toISOString().slice(0, 10);
+
+async function age(hours: number): Promise<void> {
+  await sql`update lake_months set written_at = written_at - ${hours} * interval '1 hour'`.execute(
+    t.system.db,
+  );
+}
+
+describe('appending', () => {
+  // proves: lake-mirror
+  test('the lake holds each event once, whenever it came and of whatever month; exports of ours count none of them twice', async () => {
+    const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
+    await add([0, 1, 2], 40);
+    await add([1], 5, { environment: neighbour });
+    await mirror();
+    const first = await expectSame();
+    expect(first).toHaveLength(120);
+    expect(await readLake(t.system, 'neighbour')).toHaveLength(5);
+    const before = await files();
+    await mirror();
+    expect(await files()).toEqual(before);
+
+    await add([0, 2], 7);
+    const own = await exportText();
+    await mirror();
+    expect(await exportText()).toBe(own);
+    expect(await expectSame()).toHaveLength(134);
+    // What is there stays; a file comes for each month that has new events.
+    const after = await files();
+    expect(after.slice(0, before.length)).toEqual(before);
+    expect(after.slice(before.length).map(({ month }) => month)).toEqual([monthOf(2), monthOf(0)]);
+  });
+
+  // proves: lake-mirror
+  test('a transaction that ends after a later one was appended is not left out', async () => {
+    await add([0], 3);
+    await mirror();
+    const client = await t.system.pool.connect();
+    try {
+      await client.query('begin');
+      await client.query(
+        `insert into sluice.events (environment_id, event_id, event_name, user_id, source, inserted_at)
+         values ($1, 'slow', 'seen', 'u1', 'backend-http', now())`,
+        [environmentId],
+      );
+      await add([0], 3);
+      await mirror();
+      expect(await readLake(t.system, 'default')).toHaveLength(6);
+      await client.query('commit');
+    } finally {
+      client.release();
+    }
+    await mirror();
+    expect(await expectSame()).toHaveLength(7);
+  });
+
+  // proves: lake-mirror
+  test('a month is written whole when it has many small files, once it is over, and a day after events were removed', async () => {
+    await add([0, 1], 10);
+    await mirror();
+    await add([0, 1], 2);
+    await mirror();
+    const of = async (ago: number) => (await files()).filter(({ month }) => month === monthOf(ago)).length;
+    expect([await of(0), await of(1)]).toEqual([2, 2]);
+
+    await sql`update lake_months set appends = ${LAKE_APPENDS} where month = ${monthOf(0)}::date`.execute(
+      t.system.db,
+    );
+    await mirror();
+    expect([await of(0), await of(1)]).toEqual([1, 2]);
+    // As if it had been written while it was open.
+    await age(24 * 62 + LAKE_SETTLE_HOURS);
+    await sql`update lake_months set written_at = now() where month = ${monthOf(0)}::date`.execute(
+      t.system.db,
+    );
+    await mirror();
+    const isOver = Date.now() > monthsAgo(0) + LAKE_SETTLE_HOURS * 3_600_000;
+    expect([await of(0), await of(1)]).toEqual([1, isOver ? 1 : 2]);
+    await expectSame();
+
+    await sql`delete from events where user_id = 'u3'`.execute(t.system.db);
+    await mirror();
+    expect((await readLake(t.system, 'default')).some(({ user_id }) => user_id === 'u3')).toBe(true);
+    await age(25);
+    await mirror();
+    await expectSame();
+  });
+
+  test('without LAKE=mirror the hot files go, and come back with it', async () => {
+    await add([0, 1], 10);
+    await mirror();
+    await pruneEvents({ ...t.system, config: { eventRetentionDays: 100, lake: 'archive' } });
+    expect(await files()).toEqual([]);
+    await pruneEvents(t.system);
+    await expectSame();
+  });
+});
+
+describe('months that leave the database', () => {
+  // proves: lake-mirror, archives
+  test('whose hot files hold exactly their events leave them as they are; others are written anew', async () => {
+    await add([0, 6, 7, 8], 30);
+    await mirror();
+    await add([7], 5);
+    const [before, own] = [await files(), await exportText()];
+    // Nobody notes this.
+    await sql`update events set metadata = '{"n":-1}' where event_id in (
+      select min(event_id) from events where inserted_at >= ${monthOf(8)}::date and inserted_at < ${monthOf(7)}::date
+    )`.execute(t.system.db);
+    const changed = await exportText();
+    expect(changed).not.toBe(own);
+    expect(await pruneEvents(t.system)).toMatchObject({ months: 3, archived: 95, problem: null });
+    expect(await exportText()).toBe(changed);
+    const after = await files();
+    const ids = (list: readonly Hot[], ago: number) =>
+      list.filter(({ month }) => month === monthOf(ago)).map(({ id }) => id);
+    expect(ids(after, 6)).toEqual(ids(before, 6));
+    expect(ids(after, 7)).toEqual([...ids(before, 7), expect.any(Number)]);
+    expect(ids(after, 8)).toEqual([expect.any(Number)]);
+    expect(ids(after, 8)).not.toEqual(ids(before, 8));
+    expect(after.filter(({ hot }) => hot).map(({ month }) => month)).toEqual([monthOf(0)]);
+    await expectSame();
+    await pruneEvents(t.system);
+    await expectNamedFiles(t);
+  });
+
+  // proves: lake-mirror
+  test('of which events of some names stay are in the lake once, whatever leaves', async () => {
+    await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
+    await add([0, 6, 7], 30);
+    await mirror();
+    const own = await exportText();
+    expect(await pruneEvents(t.system)).toMatchObject({ archived: 40, months: 0, problem: null });
+    expect(await exportText()).toBe(own);
+    expect(await expectSame()).toHaveLength(90);
+    await add([6], 4, { name: 'signup' });
+    await pruneEvents(t.system);
+    expect(await expectSame()).toHaveLength(94);
+    await apply(t, t, { event_retention: [] });
+    await pruneEvents(t.system);
+    expect(await expectSame()).toHaveLength(94);
+    expect((await files()).filter(({ hot }) => hot)).toHaveLength(1);
+  });
+});
+
+describe('deletion', () => {
+  // proves: lake-mirror
+  test('a deleted person is in no byte of the lake at once, is counted once, and all else stays', async () => {
+    await add([0, 1, 7], 40);
+    await pruneEvents(t.system);
+    await add([1], 4, { user: 'doomed', named: true });
+    await mirror();
+    await add([0], 4, { user: 'doomed' });
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed', 'u3']);
+    const of = (await readLake(t.system, 'default')).filter(({ user_id }) => user_id === 'u3').length;
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await deletion.outcomes()).toEqual({ doomed: ['deleted', 8, 0], u3: ['deleted', of, 0] });
+    await expectSame();
+    await expectNamedFiles(t);
+    await mirror();
+    await expectSame();
+
+    const companies = await acceptDeletion(t.system, environmentId, 'companies', ['c2']);
+    expect(await companies.run()).toMatchObject({ status: 'completed' });
+    await expectSame();
+    // Nothing but the deletion has changed the files: no month is written again for it.
+    await age(25);
+    const before = await files();
+    await mirror();
+    expect(await files()).toEqual(before);
+  });
+
+  // proves: lake-mirror
+  test('what is being appended while a person is deleted does not bring the person back', async () => {
+    await add([0], 5);
+    await add([0], 1, { user: 'doomed' });
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
+    let isDeleted = false;
+    const store: SealingStore = {
+      ...t.system.files,
+      // Written of the snapshot, and not yet taken.
+      open(ref, range) {
+        async function* read(): AsyncGenerator<Buffer> {
+          if (!isDeleted) {
+            isDeleted = true;
+            expect(await deletion.run()).toMatchObject({ status: 'completed' });
+          }
+          yield* t.system.files.open(ref, range);
+        }
+        return Readable.from(read());
+      },
+    };
+    await mirror({ ...t.system, files: store });
+    expect(isDeleted).toBe(true);
+    await mirror();
+    expect(await expectSame()).toHaveLength(5);
+    await pruneEvents(t.system);
+    await expectNamedFiles(t);
+  });
+});
+
+/** Of some 200 steps; a large run tries all of them. */
+const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 11;
+
+// proves: lake-mirror
+test('nothing is twice or missing, whichever step an append, a compaction or a drop dies at', async () => {
+  let survived = false;
+  for (let dieAt = 1; !survived; dieAt += stride) {
+    await add([0, 1, 7], 3);
+    await age(25);
+    await sql`update lake_months set removals = removals + 1 where month = ${monthOf(1)}::date`.execute(
+      t.system.db,
+    );
+    const own = await exportText();
+    const mortal = mortalSystem(t, dieAt);
+    await pruneEvents(mortal.context).catch(() => undefined);
+    survived = mortal.isAlive();
+    expect(await exportText()).toBe(own);
+    await pruneEvents(t.system);
+    expect(await exportText()).toBe(own);
+    await expectSame();
+  }
+  // As a day later.
+  await sql`update lake_files set created_at = created_at - interval '2 days'`.execute(t.system.db);
+  await pruneEvents(t.system);
+  await expectNamedFiles(t);
+});
