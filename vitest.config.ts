@@ -27,6 +27,9 @@ if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR
 /** A PostgreSQL for the files of a project, each with databases of its own. */
 const server = { globalSetup: 'test/support/postgres-server.ts' };
 
+/** For files that wait half of the time, for processes or a browser: with one more at a time both cores have something to do. */
+const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } };
+
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
 const timed = [
   'test/chaos/{hostile-http,killed-workers,paused-worker,whole-service}.test.ts',
@@ -81,7 +84,10 @@ export default defineConfig(({ mode }) => {
         project('unit'),
         project('integration', server),
         project('contract', server),
-        project('acceptance', { globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'] }),
+        project('acceptance', {
+          ...waiting,
+          globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
+        }),
         ...(short ? [] : everythingElse(project)),
       ],
     },
@@ -107,10 +113,9 @@ function everythingElse(project: Project) {
     project('s3', { include: onS3, env: { SLUICE_TEST_STORAGE: 's3' }, ...server }),
     // Its files share the browser.
     ...(hasBrowser
-      ? [project('console', { globalSetup: [server.globalSetup, 'test/support/browser.ts'] })]
+      ? [project('console', { ...waiting, globalSetup: [server.globalSetup, 'test/support/browser.ts'] })]
       : []),
-    // They wait most of the time.
-    project('chaos', { maxWorkers: 4, sequence: { groupOrder: 1 }, ...server }),
+    project('chaos', { ...waiting, ...server }),
     project('timed', { include: timed, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 }, ...server }),
   ];
 }

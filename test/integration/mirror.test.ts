@@ -228,18 +228,6 @@ test('the aliases that a file holds are held as their person, and an alias that 
   expect(await ids()).toEqual(['ada', 'grace']);
 });
 
-test('a stored file that is loaded again says nothing of users that were made since it came first', async () => {
-  await load(csv(many(3)));
-  const first = await load(csv(['u0', 'u1']));
-  await load(csv(['since']));
-  const again = await acceptFile(withoutQueue(t.system), environmentId, csv(['u0', 'u1']), mirror);
-  await sql`
-    update loads l set file_at = f.file_at, file_cursor = f.file_cursor
-    from loads f where l.job_id = ${again} and f.job_id = ${first.jobId}`.execute(t.system.db);
-  expect(outcome(await runJob(t.system, environmentId, again))).toMatchObject({ missing: 1, done: 1 });
-  expect(await ids()).toEqual(['since', 'u0', 'u1']);
-});
-
 test('of two mirrors that wait together, the later also removes what the earlier brought', async () => {
   await load(csv(['u0', 'u1', 'u2']));
   const accept = (keys: readonly string[]) =>
@@ -248,16 +236,6 @@ test('of two mirrors that wait together, the later also removes what the earlier
   const later = await accept(['u1', 'b']);
   expect(outcome(await runJob(t.system, environmentId, later))).toMatchObject({ missing: 2, done: 2 });
   expect(await ids()).toEqual(['b', 'u1']);
-});
-
-test('records of suppressed persons, who are not stored, keep nobody from being removed', async () => {
-  await load(csv(['u0', 'u1']));
-  const running = await startManually(t.system, environmentId, `${csv(['u0'])},pro\n`, mirror);
-  await running.chunk(0);
-  await sql`update load_rejects set error_code = 'suppressed' where load_id = ${running.loadId}`.execute(
-    t.system.db,
-  );
-  expect(outcome(await running.finish())).toMatchObject({ missing: 1, done: 1, kept_because: null });
 });
 
 test('nothing is removed that no undo could bring back', async () => {

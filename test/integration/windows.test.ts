@@ -3,13 +3,13 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import type { ExportRequest } from '../../src/domain/export.ts';
 import { pageOf } from '../../src/export/write/page.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { connectForCopy, readDatabase } from '../../src/postgres/database-copy/read-database.ts';
 import { DatabaseWriter } from '../../src/postgres/database-copy/write-database.ts';
 import { type DatedUserRow, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { acceptDeletion } from '../support/deletions.ts';
+import { everything } from '../support/export-files.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
 import { runs } from '../support/runs.ts';
@@ -135,24 +135,6 @@ async function runTransaction(
   }
 }
 
-const everything: Omit<ExportRequest, 'since'> = {
-  from: null,
-  to: null,
-  includeRemoved: true,
-  distinctIds: true,
-  layout: 'datasets',
-  datasets: ['users', 'companies', 'events'],
-  eventKinds: [],
-  eventNames: [],
-  userIds: [],
-  companyIds: [],
-  segmentId: null,
-  exclusions: [],
-  format: 'ndjson',
-  compression: 'none',
-  escapeFormulas: false,
-};
-
 interface Line {
   readonly user_id: string;
   readonly company_id: string | null;
@@ -190,7 +172,7 @@ class Copy {
       await client.query('set transaction isolation level repeatable read');
       const filter = {
         environmentId: this.#environmentId,
-        request: { ...everything, since: this.cursor },
+        request: { ...everything, includeRemoved: true, distinctIds: true, since: this.cursor },
         segment: null,
         excludedSegments: [],
       };

@@ -137,25 +137,6 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1', 'u2', 'u3']);
   });
 
-  test('is undone as a whole', async () => {
-    const owner = await tenant();
-    await load(owner, stored, '');
-    const before = await users(owner);
-    const job = await load(owner, csv('u1,basic', 'u9,pro'));
-    expect(await ids(owner)).toEqual(['u1', 'u9']);
-    const { body } = await server.json<Job>(`/v1/background_jobs/${job.job_id}/undo`, {
-      method: 'POST',
-      key: owner.key,
-      json: {},
-    });
-    expect((await ended(owner, body.job_id)).undo).toMatchObject({
-      restored: 1,
-      brought_back: 3,
-      removed: 1,
-    });
-    expect(await users(owner)).toEqual(before);
-  });
-
   test('of a bulk array is as of a file', async () => {
     const owner = await tenant();
     await load(owner, stored, '');
@@ -166,6 +147,7 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1']);
   });
 
+  // proves: mirror
   test('of a stored file that is loaded again leaves alone what was written since the file came', async () => {
     const owner = await tenant();
     await load(owner, stored, '');

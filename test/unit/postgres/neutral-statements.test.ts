@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { datasets, type ExportRequest } from '../../../src/domain/export.ts';
+import { datasets } from '../../../src/domain/export.ts';
 import { selectValues } from '../../../src/export/write/page.ts';
 import { selectStreamEvents, selectStreamProfiles } from '../../../src/export/write/stream.ts';
 import { compileForCopy } from '../../../src/postgres/copy-out.ts';
+import { everything } from '../../support/export-files.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -112,24 +113,7 @@ describe('no statement', () => {
   });
 });
 
-const request: ExportRequest = {
-  from: null,
-  to: '2026-12-01T00:00:00Z',
-  since: null,
-  includeRemoved: false,
-  distinctIds: false,
-  layout: 'datasets',
-  datasets,
-  eventKinds: [],
-  eventNames: [],
-  userIds: [],
-  companyIds: [],
-  segmentId: null,
-  exclusions: [],
-  format: 'ndjson',
-  compression: 'none',
-  escapeFormulas: false,
-};
+const request = { ...everything, to: '2026-12-01T00:00:00Z' };
 const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
 
 test('the order of an export is asked for by the outermost select', () => {
