@@ -351,8 +351,9 @@ export const LAKE_SETTLE_HOURS = 24;
 /** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */
 export const ARCHIVE_BATCH_ROWS = 2_500;
 export const ARCHIVE_BATCH_BYTES = 512 * KiB;
-export const ARCHIVE_SEGMENT_BATCH_ROWS = 25_000;
-export const ARCHIVE_SEGMENT_BATCH_BYTES = 4 * MiB;
+export const ARCHIVE_SEGMENT_BATCH_GROUPS = 10;
+/** Ids of which an export remembers whose they are. */
+export const MAX_KNOWN_PERSONS = 50_000;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;

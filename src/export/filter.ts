@@ -99,7 +99,7 @@ const actor = 'export_actor';
  * nothing is known, so that its events are in no segment.
  */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
-  const { request, segment } = filter;
+  const { request } = filter;
   const { exclusions } = request;
   return eb.and([
     inEnvironment(alias, filter.environmentId),
@@ -111,9 +111,17 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
     ...noneOf(`${alias}.user_id`, leftOut(exclusions, 'user')),
     ...noneOf(`${alias}.company_id`, leftOut(exclusions, 'company')),
     ...noneOf(`${alias}.event_name`, leftOut(exclusions, 'event')),
-    ...(segment === null ? [] : [isOneOf(`${alias}.user_id`, actorsIn(filter, segment))]),
-    ...filter.excludedSegments.map((isIn) => isNoneOf(`${alias}.user_id`, actorsIn(filter, isIn))),
+    ...inSegments(filter, `${alias}.user_id`),
   ]);
+}
+
+/** Returns what segments ask of the user in a column. */
+export function inSegments(filter: Filter, column: string): Condition[] {
+  const { segment, excludedSegments } = filter;
+  return [
+    ...(segment === null ? [] : [isOneOf(column, actorsIn(filter, segment))]),
+    ...excludedSegments.map((isIn) => isNoneOf(column, actorsIn(filter, isIn))),
+  ];
 }
 
 function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Condition[] {

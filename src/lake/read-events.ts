@@ -1,61 +1,93 @@
-import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
+import { type AsyncBuffer, parquetMetadataAsync, type Statistics } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { ColumnStatistics, DataFile } from '../postgres/stores/lake.ts';
-import { layouts } from './iceberg.ts';
+import { type LakeEvent, LakeGroup, startOf } from './row-group.ts';
 
 /*
  * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a
  * time (2 500 events or 512 KiB before they were packed) and the footer (some 2 KiB for each of them).
  */
 
-export interface LakeEvent {
-  readonly event_id: string;
-  readonly event_type: string;
-  readonly event_name: string;
-  readonly user_id: string;
-  readonly company_id: string | null;
-  readonly source: string;
-  /** Microseconds since 1970. */
-  readonly micros: number;
-  /** JSON, as PostgreSQL wrote it. */
-  readonly metadata: string;
-}
-
-interface ParquetEvent extends Omit<LakeEvent, 'micros' | 'company_id'> {
-  readonly company_id?: string | null;
-  readonly inserted_at: bigint;
-}
-
 const parsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
-  // TextDecoder would leave out a mark at the beginning of a text.
-  stringFromBytes: (bytes: Uint8Array | undefined) =>
-    bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'),
+  // Bounds stay bytes: they are compared as such, and written again.
+  stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
 };
 
-/** Reads all events of a file, a row group at a time. @throws Fault if they are not as many as they should be. */
-export async function* readEvents(
+/** What a reader looks for. What cannot hold it is passed over unread. */
+export interface Wanted {
+  /** Microseconds since 1970, `to` excluded. */
+  readonly from: number;
+  readonly to: number;
+  /** In each of these lists, one of the columns has one of its texts. */
+  readonly texts: readonly (readonly { readonly column: string; readonly any: readonly Buffer[] }[])[];
+}
+
+export const allEvents: Wanted = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY, texts: [] };
+
+type Bounds = { readonly least: Buffer; readonly greatest: Buffer | null } | null;
+
+function mayHold({ texts }: Wanted, boundsOf: (column: string) => Bounds): boolean {
+  return texts.every((either) =>
+    either.some(({ column, any }) => {
+      const bounds = boundsOf(column);
+      if (bounds === null) return true;
+      const { least, greatest } = bounds;
+      return any.some(
+        (text) => least.compare(text) <= 0 && (greatest === null || greatest.compare(text) >= 0),
+      );
+    }),
+  );
+}
+
+/** Tells whether the statistics of a file allow for what is wanted. */
+export function mayHoldAny({ statistics }: Pick<DataFile, 'statistics'>, wanted: Wanted): boolean {
+  return mayHold(wanted, (column) => {
+    const { lower, upper } = statistics[column] ?? {};
+    if (lower === undefined) return null;
+    return {
+      least: Buffer.from(lower, 'base64'),
+      greatest: upper === undefined ? null : Buffer.from(upper, 'base64'),
+    };
+  });
+}
+
+/** Reads the row groups of a file that may hold what is wanted. Each is read at once: its columns lie together, and on S3 each read is a request. */
+export async function* readGroups(
   files: FileStore,
   file: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
-): AsyncGenerator<LakeEvent[]> {
-  const stored = storedBuffer(files, file);
-  const metadata = await parquetMetadataAsync(stored);
-  let rows = 0;
-  for (const group of metadata.row_groups) {
-    const count = Number(group.num_rows);
-    const events = (await parquetReadObjects({
-      file: await holdGroup(stored, group),
-      metadata,
-      rowStart: rows,
-      rowEnd: rows + count,
-      columns: layouts.events.columns.map(({ name }) => name),
-      parsers,
-    })) as unknown as ParquetEvent[];
-    rows += count;
-    yield events.map(toEvent);
+  wanted: Wanted = allEvents,
+): AsyncGenerator<LakeGroup> {
+  const { num_rows, row_groups: groups } = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
+  if (Number(num_rows) !== file.rows)
+    throw new Fault(`a file of the lake holds ${num_rows} events, not ${file.rows}`);
+  for (const group of groups) {
+    const chunks = group.columns.map(({ meta_data: about }) => about).filter((about) => about !== undefined);
+    const of = (column: string) => chunks.find(({ path_in_schema: [name] }) => name === column)?.statistics;
+    const { min_value: first, max_value: last } = of('inserted_at') ?? {};
+    if (
+      Number(last) < wanted.from ||
+      Number(first) >= wanted.to ||
+      !mayHold(wanted, (column) => boundsIn(of(column)))
+    )
+      continue;
+    const start = Math.min(...chunks.map(startOf));
+    const end = Math.max(...chunks.map((about) => startOf(about) + Number(about.total_compressed_size)));
+    yield new LakeGroup(group, await files.readRange(file.ref, start, end), start);
   }
-  if (rows !== file.rows) throw new Fault(`a file of the lake holds ${rows} events, not ${file.rows}`);
+}
+
+function boundsIn({ min_value, max_value }: Statistics = {}): Bounds {
+  const [least, greatest] = [min_value, max_value].map(boundOf);
+  return least ? { least, greatest: greatest ?? null } : null;
+}
+
+/** Reads all events of a file, a row group at a time. */
+export async function* readEvents(
+  ...[files, file]: Parameters<typeof readGroups>
+): AsyncGenerator<LakeEvent[]> {
+  for await (const group of readGroups(files, file)) yield group.events();
 }
 
 /** The longest text that is a bound as it is; of a longer one only the beginning is given, as the lower bound. */
@@ -103,7 +135,7 @@ export async function readStatistics(
 }
 
 function boundOf(value: unknown): Buffer | null {
-  if (typeof value === 'string') return Buffer.from(value);
+  if (Buffer.isBuffer(value)) return value;
   if (typeof value !== 'bigint') return null;
   const bound = Buffer.alloc(8);
   bound.writeBigInt64LE(value);
@@ -124,10 +156,6 @@ function leastAndGreatest(bounds: readonly Buffer[], areNumbers: boolean): Buffe
   return [sorted[0], sorted.at(-1)].filter((bound) => bound !== undefined);
 }
 
-function toEvent({ inserted_at, company_id, ...event }: ParquetEvent): LakeEvent {
-  return { ...event, company_id: company_id ?? null, micros: Number(inserted_at) };
-}
-
 function storedBuffer(
   files: FileStore,
   { ref, bytes }: { readonly ref: FileRef; readonly bytes: number },
@@ -138,88 +166,6 @@ function storedBuffer(
   };
 }
 
-/** Reads a row group at once: its columns lie one after another, and on S3 each read is a request. */
-async function holdGroup(
-  stored: AsyncBuffer,
-  group: FileMetaData['row_groups'][number],
-): Promise<AsyncBuffer> {
-  let [start, end] = [Number.POSITIVE_INFINITY, 0];
-  for (const { meta_data: column } of group.columns) {
-    if (column === undefined) throw new Fault('a file of the lake does not say where its columns are');
-    const first = Number(column.dictionary_page_offset ?? column.data_page_offset);
-    start = Math.min(start, first);
-    end = Math.max(end, first + Number(column.total_compressed_size));
-  }
-  const held = await stored.slice(start, end);
-  return {
-    byteLength: stored.byteLength,
-    slice: async (from, to = stored.byteLength) =>
-      from >= start && to <= end ? held.slice(from - start, to - start) : stored.slice(from, to),
-  };
-}
-
 function arrayBufferOf({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer {
   return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
-}
-
-/** A file that is being read, and its next event. */
-interface Cursor {
-  readonly events: AsyncGenerator<LakeEvent>;
-  head: LakeEvent;
-}
-
-async function* eventsOf(files: FileStore, file: DataFile): AsyncGenerator<LakeEvent> {
-  for await (const group of readEvents(files, file)) yield* group;
-}
-
-/**
- * Merges the events of several files in the order of exports: by time, then by id, then by user. Of an event that is in two of them (it came
- * again after the first had left) the first. A file is opened when its first event is due: those of different
- * months are read one after another, whatever their number. `data` is in the order of their first events.
- */
-export async function* mergeFiles(files: FileStore, data: readonly DataFile[]): AsyncGenerator<LakeEvent> {
-  const waiting = [...data];
-  let open: Cursor[] = [];
-  let last: LakeEvent | null = null;
-  try {
-    for (;;) {
-      let first = leastOf(open);
-      while (
-        waiting[0] !== undefined &&
-        (first === undefined || waiting[0].firstMicros <= first.head.micros)
-      ) {
-        const events = eventsOf(files, waiting[0]);
-        waiting.shift();
-        const { value, done } = await events.next();
-        if (done !== true) open.push({ events, head: value });
-        first = leastOf(open);
-      }
-      if (first === undefined) return;
-      const { events, head } = first;
-      if (last === null || compareEvents(last, head) !== 0) yield head;
-      last = head;
-      const { value, done } = await events.next();
-      if (done === true) open = open.filter((each) => each.events !== events);
-      else first.head = value;
-    }
-  } finally {
-    for (const { events } of open) await events.return(undefined);
-  }
-}
-
-function leastOf(open: readonly Cursor[]): Cursor | undefined {
-  let least = open[0];
-  for (const cursor of open) {
-    if (least !== undefined && compareEvents(cursor.head, least.head) < 0) least = cursor;
-  }
-  return least;
-}
-
-function compareEvents(a: LakeEvent, b: LakeEvent): number {
-  return a.micros - b.micros || compareIds(a.event_id, b.event_id) || compareIds(a.user_id, b.user_id);
-}
-
-/** Compares ids as PostgreSQL does: byte by byte. */
-function compareIds(a: string, b: string): number {
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

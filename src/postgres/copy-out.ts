@@ -12,6 +12,9 @@ import { Fault } from '../domain/errors.ts';
 
 export type CopyFormat = 'csv' | 'lines';
 
+/** Stands for a null in CSV, so that it is quoted where it is a text. */
+export const copyNull = '\u0001';
+
 /**
  * `lines`: one column, which comes out as it is. For it to be CSV that never needs a quote, quote and delimiter are two
  * control characters, which JSON text cannot hold. (The text format would double its backslashes.)

@@ -18,7 +18,8 @@ import { type FilePlan, planRows, writeFiles } from '../export/write/write-expor
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
 import { IdFilter } from '../lake/id-filter.ts';
-import { type LakeEvent, mergeFiles, readEvents, readStatistics } from '../lake/read-events.ts';
+import { readEvents, readStatistics } from '../lake/read-events.ts';
+import type { LakeEvent } from '../lake/row-group.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
@@ -178,33 +179,22 @@ async function isMirrored(
   if (state.appends > LAKE_KEPT_APPENDS) return false;
   const data = (await listData(databaseOn(client), month, month.month)).filter(({ isHot }) => isHot);
   const stored = await contentOf(retired.blocks(client, new AbortController().signal));
-  const mirrored = await contentOf(lakeBlocks(files, data));
+  const mirrored = await contentOf(readText(files, data));
   return stored.hash === mirrored.hash && mirrored.rows === data.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-async function contentOf(blocks: AsyncIterable<RowBlock>): Promise<{ rows: number; hash: string }> {
+/** `toText`: of rows that are values. */
+async function contentOf(
+  blocks: AsyncIterable<RowBlock>,
+  toText = ndjsonWriter(columns),
+): Promise<{ rows: number; hash: string }> {
   const hash = new ContentHash('events', ndjsonText);
-  const toText = ndjsonWriter(columns);
   let rows = 0;
   for await (const block of blocks) {
-    hash.add(toText(block));
+    hash.add(block.isText === true ? block : toText(block));
     rows += block.ends.length;
   }
   return { rows, hash: hash.digest() };
-}
-
-async function* lakeBlocks(files: FileStore, data: readonly DataFile[]): AsyncGenerator<RowBlock> {
-  let [rows, ends, length] = [[] as Buffer[], [] as number[], 0];
-  for await (const event of mergeFiles(files, data)) {
-    const row = rowOf(event, columns);
-    length += row.length;
-    rows.push(row);
-    ends.push(length);
-    if (rows.length < groupRows) continue;
-    yield { bytes: Buffer.concat(rows), ends };
-    [rows, ends, length] = [[], [], 0];
-  }
-  yield { bytes: Buffer.concat(rows), ends };
 }
 
 /** Plans to read a month, of `sluice.events` unless of another table. */

@@ -1,16 +1,18 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
-import type { Dataset, Exclusion } from '../../domain/export.ts';
-import { apostrophe, formulaStarts, numeral } from '../../domain/formula.ts';
+import type { Dataset, Exclusion, ExportRequest, FileDataset } from '../../domain/export.ts';
+import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
+import { instantOfMicros } from '../../domain/instant.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
-import type { Compilable } from '../../postgres/copy-out.ts';
+import { type Compilable, copyNull } from '../../postgres/copy-out.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
 import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
 import {
+  columnsOf,
   type DatasetSelect,
   orderOf,
   pageMetadata,
@@ -19,6 +21,7 @@ import {
   rawSelect,
   selectFromPage,
 } from './page.ts';
+import { Gathered, type RowBlock, separator } from './rows.ts';
 
 interface Column {
   readonly heading: string;
@@ -190,4 +193,34 @@ function defused(cell: RawBuilder<string>): RawBuilder<string> {
     then ${sql.lit(apostrophe)} || ${cell}
     else ${cell}
   end`;
+}
+
+/** Makes CSV of rows of values, as PostgreSQL writes it; metadata is one cell of JSON. */
+export function csvWriter(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock {
+  const columns = columnsOf(dataset, request);
+  const cellOf = request.escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;
+  const rowOf = (row: string): string => {
+    const values = row.split(separator);
+    const cells = columns.map((column, index) => {
+      const value = values[index] ?? '';
+      if (value === '' || (column.kind === 'json' && value === '{}')) return '';
+      if (column.kind === 'instant') return instantOfMicros(BigInt(value));
+      return column.kind === 'json' ? quoteCell(value) : cellOf(JSON.parse(value) as string);
+    });
+    return `${cells.join(',')}\n`;
+  };
+  return ({ bytes, ends }) => {
+    const to = new Gathered();
+    let start = 0;
+    for (const end of ends) {
+      to.addRow(Buffer.from(rowOf(bytes.toString('utf8', start, end - 1))));
+      start = end;
+    }
+    return to.block();
+  };
+}
+
+/** Quotes a cell as COPY does. */
+function quoteCell(cell: string): string {
+  return /[",\r\n]/.test(cell) || cell === copyNull ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -15,12 +15,12 @@ import type { Database } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import type { AttemptFiles } from './attempt-files.ts';
 import { AvroFile } from './avro.ts';
-import { planCsv } from './csv.ts';
+import { csvWriter, planCsv } from './csv.ts';
 import { columnsOf, type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
 import { type DatasetSink, type GroupFileClass, GroupFiles, SplitFiles } from './split-files.ts';
-import { streamCsv, streamCsvHeader } from './stream.ts';
+import { streamCsvHeader } from './stream.ts';
 
 type ToText = (block: RowBlock) => RowBlock;
 
@@ -36,10 +36,8 @@ export interface FormatWriter {
   /** COPY writes rows that end where those of `text` end. */
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
-  /** Returns what makes text of a dataset's rows; `null` if COPY writes that text. */
-  toText(dataset: Dataset, request: ExportRequest): ToText | null;
-  /** Returns what makes text of a stream's rows, which always come as values. */
-  streamToText(request: ExportRequest): ToText;
+  /** Returns what makes text of rows that come as values. */
+  toText(dataset: FileDataset, request: ExportRequest): ToText;
   /** Returns what begins every file of a stream. */
   streamHeader(request: ExportRequest): Buffer;
   /** The text that rows are counted in and hashed as. */
@@ -54,8 +52,7 @@ const noHeader = Buffer.alloc(0);
 const csv: FormatWriter = {
   copied: 'csv',
   selectDataset: planCsv,
-  toText: () => null,
-  streamToText: streamCsv,
+  toText: csvWriter,
   streamHeader: streamCsvHeader,
   text: csvText,
   createSink: splitInto('csv'),
@@ -70,7 +67,6 @@ const ofValues = {
     selectFrom: (filter) => selectValues(dataset, filter),
   }),
   toText: (dataset, request) => ndjsonWriter(columnsOf(dataset, request)),
-  streamToText: (request) => ndjsonWriter(columnsOf('stream', request)),
   streamHeader: () => noHeader,
   text: ndjsonText,
 } satisfies Partial<FormatWriter>;

@@ -29,6 +29,7 @@ interface ValueStore {
 }
 
 export class ParquetColumn {
+  readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
@@ -38,6 +39,7 @@ export class ParquetColumn {
 
   /** `maxRows`: of a row group. */
   constructor(column: Column, element: SchemaElement, maxRows: number) {
+    this.name = column.name;
     this.#column = column;
     this.#element = element;
     this.#store = storeOf(column, maxRows);

@@ -1,9 +1,10 @@
-import type { RowGroup } from 'hyparquet';
+import type { ColumnMetaData, RowGroup } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { DataType } from '../../domain/data-type.ts';
 import type { LakeField } from '../../domain/definitions.ts';
 import { readInstant } from '../../domain/instant.ts';
+import type { LakeGroup } from '../../lake/row-group.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
 import { ParquetColumn } from './parquet-column.ts';
@@ -72,20 +73,38 @@ export class ParquetFile {
   }
 
   async endGroup(): Promise<void> {
+    await this.#addGroup(this.#rows, (column) => column.write(this.#bytes));
+    this.#rows = 0;
+  }
+
+  /** Copies columns of another file, which are as this one would have them. */
+  async addPacked(group: LakeGroup): Promise<void> {
+    await this.#addGroup(group.rows, ({ name }) => {
+      const { about, bytes } = group.packed(name);
+      const { dictionary_page_offset: dictionary, data_page_offset: data } = about;
+      const shift = BigInt(this.#bytes.offset) - (dictionary ?? data);
+      this.#bytes.appendBytes(bytes);
+      return {
+        ...{ ...about, data_page_offset: data + shift },
+        ...(dictionary !== undefined && { dictionary_page_offset: dictionary + shift }),
+      };
+    });
+  }
+
+  async #addGroup(rows: number, write: (column: ParquetColumn) => ColumnMetaData): Promise<void> {
     const start = this.#bytes.offset;
     const all = [...this.#columns, ...this.#properties.map(({ column }) => column)];
     const columns = all.map((column) => {
       const offset = this.#bytes.offset;
-      return { file_offset: BigInt(offset), meta_data: column.write(this.#bytes) };
+      return { file_offset: BigInt(offset), meta_data: write(column) };
     });
     this.#groups.push({
       columns,
       total_byte_size: columns.reduce((sum, { meta_data }) => sum + meta_data.total_uncompressed_size, 0n),
-      num_rows: BigInt(this.#rows),
+      num_rows: BigInt(rows),
       total_compressed_size: BigInt(this.#bytes.offset - start),
     });
-    this.#allRows += this.#rows;
-    this.#rows = 0;
+    this.#allRows += rows;
     await this.#flush();
   }
 

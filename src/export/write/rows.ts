@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { instantOfMicros } from '../../domain/instant.ts';
+import type { LakeGroup } from '../../lake/row-group.ts';
 import type { Column } from './page.ts';
 
 /** Between the values of a row. */
@@ -83,6 +84,31 @@ export interface RowBlock {
   readonly bytes: Buffer;
   /** The end of each row; the last is the end of `bytes`. */
   readonly ends: readonly number[];
+  /** True if they are text already where others come as values. */
+  readonly isText?: true;
+  /** The row group of a Parquet file that holds these rows and no others. */
+  readonly packed?: LakeGroup;
+}
+
+/** Rows that go on together: where the two sources alternate, each brings a row at a time. */
+export class Gathered {
+  readonly ends: number[] = [];
+  length = 0;
+  readonly #pieces: Buffer[] = [];
+
+  add(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.length += piece.length;
+  }
+
+  addRow(row: Buffer): void {
+    this.add(row);
+    this.ends.push(this.length);
+  }
+
+  block(): RowBlock {
+    return { bytes: Buffer.concat(this.#pieces, this.length), ends: this.ends };
+  }
 }
 
 /** Finds the rows in what comes from COPY, or from a file it was written to. */
@@ -219,7 +245,7 @@ export class Bytes {
 }
 
 /** Gives back where the copy ends. */
-function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
+export function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
   if (end - start >= longCopy) {
     to.set(from.subarray(start, end), at);
     return at + end - start;
@@ -227,6 +253,15 @@ function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array,
   let place = at;
   for (let next = start; next < end; next++) to[place++] = from[next] as number;
   return place;
+}
+
+/** Returns true if JSON has the text as it is. */
+export function isPlain(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte < 0x20 || byte === QUOTE || byte === BACKSLASH) return false;
+  }
+  return true;
 }
 
 /** A text between its quotes, if nothing in it is escaped: null. Otherwise the text itself. */
@@ -294,7 +329,7 @@ const dayMicros = 86_400_000_000;
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
 /** Writes instants in quotes; returns where one ends. The day of one is mostly that of the one before it. */
-function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
+export function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;
   let date = Buffer.alloc(0);
   return (value, to, at) => {

@@ -1,5 +1,6 @@
 import type { LakeField } from '../../domain/definitions.ts';
 import type { Compression, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
+import type { LakeGroup } from '../../lake/row-group.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './rows.ts';
 
@@ -119,6 +120,8 @@ export interface GroupFile {
   addRow(bytes: Buffer, start: number, end: number): void;
   /** After at most `groupRows` rows, and at least one. */
   endGroup(): Promise<void>;
+  /** Adds a group that is packed already, where the format is Parquet. */
+  addPacked?(group: LakeGroup): Promise<void>;
   /** To be called once, after the last group; there may be none. */
   end(): Promise<void>;
 }
@@ -145,7 +148,8 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     this.#groupBytes = Math.min(maxGroupBytes, options.splitBytes);
   }
 
-  async add({ bytes, ends }: RowBlock): Promise<void> {
+  async add({ bytes, ends, packed }: RowBlock): Promise<void> {
+    if (packed !== undefined) return this.#addPacked(packed);
     let start = 0;
     for (const end of ends) {
       if (this.#file === null) await this.current();
@@ -160,6 +164,14 @@ export class GroupFiles extends FileSeries implements DatasetSink {
   override async end(): Promise<void> {
     if (this.#rows > 0) await this.#endGroup();
     await super.end();
+  }
+
+  async #addPacked(group: LakeGroup): Promise<void> {
+    if (this.#rows > 0) await this.#endGroup();
+    const stored = await this.current();
+    await this.#file?.addPacked?.(group);
+    this.rowsInFile += group.rows;
+    await this.finishIfLong(stored);
   }
 
   protected async begin(stored: StoredFileWriter): Promise<void> {

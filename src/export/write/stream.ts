@@ -1,13 +1,11 @@
 import type { ExportRequest } from '../../domain/export.ts';
-import { defuse } from '../../domain/formula.ts';
-import { instantOfMicros } from '../../domain/instant.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import { type CopySelect, compileForCopy } from '../../postgres/copy-out.ts';
 import type { Filter } from '../filter.ts';
 import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
-import { ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
+import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
 /*
  * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what
@@ -34,16 +32,14 @@ type Copied = AsyncIterable<Buffer, number>;
 export async function* streamBlocks(
   files: FileStore,
   profiles: Copied | null,
-  events: Copied | null,
+  events: AsyncGenerator<RowBlock, number> | null,
 ): AsyncGenerator<RowBlock, number> {
-  if (profiles === null || events === null) {
-    const only = profiles ?? events;
-    return only === null ? 0 : yield* rowBlocks(only, ndjsonText);
-  }
+  if (profiles === null) return events === null ? 0 : yield* events;
+  if (events === null) return yield* rowBlocks(profiles, ndjsonText);
   const aside = await keepAside(files, profiles);
   try {
     const kept = rowBlocks(readAside(files, aside), ndjsonText);
-    return yield* mergeByTime(kept, rowBlocks(events, ndjsonText));
+    return yield* mergeByTime(kept, events);
   } finally {
     await files.remove(aside.ref);
   }
@@ -135,22 +131,6 @@ class Cursor {
   }
 }
 
-/** Rows that go on together: where the two sources alternate, each brings a row at a time. */
-class Gathered {
-  readonly ends: number[] = [];
-  length = 0;
-  readonly #pieces: Buffer[] = [];
-
-  add(piece: Buffer): void {
-    this.#pieces.push(piece);
-    this.length += piece.length;
-  }
-
-  block(): RowBlock {
-    return { bytes: Buffer.concat(this.#pieces, this.length), ends: this.ends };
-  }
-}
-
 /** The rows of two sources, each in order of time, in one order; of the same time those of `a` first. In the end, how many. */
 async function* mergeByTime(
   a: AsyncIterator<RowBlock, number>,
@@ -187,34 +167,4 @@ function timeOf(bytes: Buffer, start: number): number {
 export function streamCsvHeader({ escapeFormulas }: ExportRequest): Buffer {
   const names = columns.map(({ name }) => name);
   return Buffer.from(`${exportHeader(names, escapeFormulas)}\n`);
-}
-
-/** Makes the rows of a stream CSV, metadata as one cell of JSON. */
-export function streamCsv({ escapeFormulas }: ExportRequest): (block: RowBlock) => RowBlock {
-  const cellOf = escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;
-  const rowOf = (row: string): string => {
-    const values = row.split(separator);
-    const cells = columns.map((column, index) => {
-      const value = values[index] ?? '';
-      if (value === '' || (column.kind === 'json' && value === '{}')) return '';
-      if (column.kind === 'instant') return instantOfMicros(BigInt(value));
-      return column.kind === 'json' ? quoteCell(value) : cellOf(JSON.parse(value) as string);
-    });
-    return `${cells.join(',')}\n`;
-  };
-  return ({ bytes, ends }) => {
-    const to = new Gathered();
-    let start = 0;
-    for (const end of ends) {
-      to.add(Buffer.from(rowOf(bytes.toString('utf8', start, end - 1))));
-      to.ends.push(to.length);
-      start = end;
-    }
-    return to.block();
-  };
-}
-
-/** Quotes a cell as COPY does. */
-function quoteCell(cell: string): string {
-  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -16,13 +16,7 @@ import {
   type FileDataset,
 } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import {
-  type CopyFormat,
-  type CopySelect,
-  compileForCopy,
-  copyOut,
-  estimateRows,
-} from '../../postgres/copy-out.ts';
+import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../postgres/copy-out.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
 import type { Filter } from '../filter.ts';
@@ -33,11 +27,13 @@ import {
   type ManifestFacts,
   manifestName,
 } from '../manifest.ts';
-import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
+import { allEvents, findLeftEvents, type LeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { decryptBlocks } from './decrypt.ts';
 import { formatWriters } from './formats.ts';
-import { ContentHash, type RowBlock, type RowText, rowBlocks } from './rows.ts';
+import { lakeWriters } from './lake-rows.ts';
+import { selectValues } from './page.ts';
+import { ContentHash, ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 export interface WriteExportContext {
@@ -170,7 +166,8 @@ export async function writeFiles(
   try {
     for (; next.done !== true; next = await blocks.next()) {
       const block = next.value;
-      const text = toText !== null && (content !== null || !sink.takesValues) ? toText(block) : block;
+      const isText = toText === null || block.isText === true || (content === null && sink.takesValues);
+      const text = isText ? block : toText(block);
       content?.add(text);
       await sink.add(sink.takesValues ? block : text);
       rows += block.ends.length;
@@ -187,8 +184,11 @@ export async function writeFiles(
 
 export interface Reading {
   readonly select: CopySelect;
-  /** The events outside of the database that must be read too, and their number. */
-  readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
+  /** Where events in the lake must be read too: all rows, as values, and how many there are at most in the lake. */
+  readonly pieces: {
+    blocks(client: pg.PoolClient, signal: AbortSignal): AsyncGenerator<RowBlock, number>;
+    readonly rows: number;
+  } | null;
 }
 
 /** The files of one kind of rows, ready to be written. */
@@ -243,24 +243,33 @@ async function planDataset(
     dataset,
     filter,
   );
+  const left = dataset === 'events' ? await findLeftEvents(client, filter) : null;
   const select = (from: Filter) => compileForCopy(selectFrom(from));
-  const plan = planRows(dataset, request, await planReading(client, files, dataset, filter, select));
+  if (left !== null && left.data.length > 0) {
+    const values = (from: Filter) => compileForCopy(selectValues('events', from));
+    const plan = planRows(dataset, request, planEvents(files, 'events', filter, left, values));
+    return { ...plan, header };
+  }
+  const reading = { select: select(withStored(filter, left)), pieces: null };
   // A row that says a profile was removed has no times that the hash could leave out.
-  return { ...plan, header, ...(request.includeRemoved && { content: null }) };
+  return { ...planRows(dataset, request, reading), header, ...(request.includeRemoved && { content: null }) };
 }
 
 /** Returns the plan of one dataset whose rows one reading brings. */
 export function planRows(dataset: Dataset, request: ExportRequest, reading: Reading): FilePlan {
   const { format } = request;
   const { copied, text, toText } = formatWriters[format];
+  const isOfValues = copied === 'lines' || reading.pieces !== null;
   return {
     dataset,
     format,
     header: Buffer.alloc(0),
     readings: [reading],
     blocks: (client, signal, most) =>
-      rowBlocks(copyAll(client, firstOf(reading, most), copied, signal), text),
-    toText: toText(dataset, request),
+      isOfValues
+        ? readValues(client, reading, signal, most)
+        : rowBlocks(copyOut(client, firstOf(reading, most).select, copied, signal), text),
+    toText: isOfValues ? toText(dataset, request) : null,
     content: text,
   };
 }
@@ -270,7 +279,7 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
   const profiles = selectStreamProfiles(filter);
   const about = profiles === null ? null : { select: profiles, pieces: null };
   const events = request.datasets.includes('events')
-    ? await planReading(client, files, 'events', filter, selectStreamEvents)
+    ? planEvents(files, 'stream', filter, await findLeftEvents(client, filter), selectStreamEvents)
     : null;
   const writer = formatWriters[request.format];
   return {
@@ -281,32 +290,46 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
     blocks: (copying, signal, most) =>
       streamBlocks(
         files,
-        about && copyAll(copying, firstOf(about, most), 'lines', signal),
-        events && copyAll(copying, firstOf(events, most), 'lines', signal),
+        about && copyOut(copying, firstOf(about, most).select, 'lines', signal),
+        events && readValues(copying, events, signal, most),
       ),
-    toText: writer.streamToText(request),
+    toText: writer.toText('stream', request),
     // Rows are ordered by when profiles changed, which a load does not bring back.
     content: null,
   };
 }
 
-/** Events may have left the database since. */
-async function planReading(
-  client: pg.PoolClient,
+/** Events on their way into the lake are not in `sluice.events` any more. */
+function withStored(filter: Filter, left: LeftEvents | null): Filter {
+  if (left === null || left.tables.length === 0) return filter;
+  return { ...filter, events: storedEvents(filter, left.tables) };
+}
+
+/** Plans the reading of events as values, in the columns of `dataset`. */
+function planEvents(
   files: FileStore,
-  dataset: Dataset,
+  dataset: 'events' | 'stream',
   filter: Filter,
+  left: LeftEvents,
   select: (filter: Filter) => CopySelect,
-): Promise<Reading> {
-  if (dataset !== 'events') return { select: select(filter), pieces: null };
-  const left = await findLeftEvents(client, filter);
-  if (left.data.length === 0 && left.tables.length === 0) return { select: select(filter), pieces: null };
-  async function* selects(): AsyncGenerator<CopySelect> {
-    for await (const events of allEvents(files, filter, left)) yield select({ ...filter, events });
-  }
+): Reading {
+  const stored = select(withStored(filter, left));
+  if (left.data.length === 0) return { select: stored, pieces: null };
+  const writers = lakeWriters(dataset, filter);
   return {
-    select: select({ ...filter, events: storedEvents(filter, left) }),
-    pieces: { selects, rows: left.data.reduce((sum, { rows }) => sum + rows, 0) },
+    select: stored,
+    pieces: {
+      blocks: (client, signal) =>
+        allEvents({ files, client }, filter, left, {
+          ...writers,
+          signal,
+          copy: (events) => {
+            const piece = { select: select({ ...filter, events }), pieces: null };
+            return readValues(client, piece, signal);
+          },
+        }),
+      rows: left.data.reduce((sum, { rows }) => sum + rows, 0),
+    },
   };
 }
 
@@ -316,15 +339,12 @@ function firstOf(reading: Reading, most: number | undefined): Reading {
   return { select: { text: `${text} limit ${most}`, parameters }, pieces: null };
 }
 
-/** Each piece ends with a whole row. */
-async function* copyAll(
+function readValues(
   client: pg.PoolClient,
-  { select, pieces }: Reading,
-  format: CopyFormat,
+  reading: Reading,
   signal: AbortSignal,
-): AsyncGenerator<Buffer, number> {
-  if (pieces === null) return yield* copyOut(client, select, format, signal);
-  let rows = 0;
-  for await (const piece of pieces.selects()) rows += yield* copyOut(client, piece, format, signal);
-  return rows;
+  most?: number,
+): AsyncGenerator<RowBlock, number> {
+  const { select, pieces } = firstOf(reading, most);
+  return pieces?.blocks(client, signal) ?? rowBlocks(copyOut(client, select, 'lines', signal), ndjsonText);
 }

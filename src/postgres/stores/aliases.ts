@@ -20,6 +20,10 @@ export async function findPerson(db: Database, environmentId: number, id: string
   return (await findValue<string>(db)`select person_of(${environmentId}, ${id}) as id`) ?? id;
 }
 
+export function hasAliases(db: Database, environmentId: number): Promise<boolean> {
+  return hasRows(db)`select 1 from aliases where environment_id = ${environmentId} limit 1`;
+}
+
 /** Finds the persons of the ids that are aliases. */
 export async function findPersons(
   db: Database,

@@ -1,0 +1,230 @@
+import type { ExportRequest } from '../../domain/export.ts';
+import type { Wanted } from '../../lake/read-events.ts';
+import type { LakeGroup, Texts } from '../../lake/row-group.ts';
+import type { DataFile } from '../../postgres/stores/lake.ts';
+import { leftOut, microsOf, nameTest } from '../filter.ts';
+
+/*
+ * Events of the lake, column by column: which of them an export wants, and in which order those of several files come.
+ */
+
+/** Events of a row group. */
+export interface Hits {
+  readonly group: LakeGroup;
+  /** Their places in the group, in the order of exports. */
+  readonly rows: Int32Array;
+  /** The users, by the ids that they have now. */
+  readonly users: Texts;
+}
+
+interface TextTest {
+  readonly column: string;
+  readonly passes: (text: string | null) => boolean;
+}
+
+/** What an export wants of the lake, as far as the events themselves tell. */
+export interface LakeFilter {
+  readonly wanted: Wanted;
+  /** Each holds if one of its tests does. */
+  readonly tests: readonly (readonly TextTest[])[];
+}
+
+/** `userIds`: the users that are asked for, by all ids under which the lake has them. */
+export function filterOf(request: ExportRequest, userIds: readonly string[]): LakeFilter {
+  const { from, to, companyIds, eventKinds, eventNames, exclusions } = request;
+  const either = (lists: Readonly<Record<string, readonly string[]>>) =>
+    Object.entries(lists).filter(([, list]) => list.length > 0);
+  const lists = [
+    either({ event_type: eventKinds, event_name: eventNames }),
+    either({ company_id: companyIds }),
+    either({ user_id: userIds }),
+  ].filter((each) => each.length > 0);
+  const isLeftOut = (kind: 'company' | 'event', column: string): TextTest[][] => {
+    const excluded = leftOut(exclusions, kind);
+    if (excluded.names.length + excluded.patterns.length === 0) return [];
+    const test = nameTest(excluded);
+    return [[{ column, passes: (text) => text === null || !test(text) }]];
+  };
+  return {
+    wanted: {
+      from: from === null ? Number.NEGATIVE_INFINITY : microsOf(from),
+      to: to === null ? Number.POSITIVE_INFINITY : microsOf(to),
+      texts: lists.map((each) =>
+        each.map(([column, list]) => ({ column, any: list.map((text) => Buffer.from(text)) })),
+      ),
+    },
+    tests: [
+      ...lists.map((each) =>
+        each.map(([column, list]) => {
+          const texts = new Set<string | null>(list);
+          return { column, passes: (text: string | null) => texts.has(text) };
+        }),
+      ),
+      ...isLeftOut('event', 'event_name'),
+      ...isLeftOut('company', 'company_id'),
+    ],
+  };
+}
+
+export function allHits(group: LakeGroup): Hits {
+  return {
+    ...{ group, users: group.texts('user_id') },
+    rows: Int32Array.from({ length: group.rows }, (_, row) => row),
+  };
+}
+
+/** Finds the events of a group; columns that no event is left for are not unpacked. */
+export function findHits(group: LakeGroup, { wanted: { from, to }, tests }: LakeFilter): Hits {
+  let rows = Int32Array.from({ length: group.rows }, (_, row) => row);
+  if (from !== Number.NEGATIVE_INFINITY || to !== Number.POSITIVE_INFINITY) {
+    const { micros } = group;
+    rows = rows.filter((row) => (micros[row] as number) >= from && (micros[row] as number) < to);
+  }
+  for (const either of tests) {
+    if (rows.length === 0) break;
+    const passing = either.map((test) => rowTest(group.texts(test.column), test));
+    rows = rows.filter((row) => passing.some((passes) => passes(row)));
+  }
+  return { group, rows, users: rows.length === 0 ? noTexts : group.texts('user_id') };
+}
+
+const noTexts: Texts = {
+  ...{ memory: Buffer.alloc(0), starts: new Int32Array(), ends: new Int32Array(), places: new Int32Array() },
+};
+
+/** Looks at each text once. */
+function rowTest({ memory, starts, ends, places }: Texts, { passes }: TextTest): (row: number) => boolean {
+  const isNullWanted = passes(null);
+  const known = new Uint8Array(starts.length);
+  return (row) => {
+    const place = places[row] as number;
+    if (place === -1) return isNullWanted;
+    if (known[place] === 0)
+      known[place] = passes(memory.toString('utf8', starts[place], ends[place])) ? 2 : 1;
+    return known[place] === 2;
+  };
+}
+
+/** Returns the texts changed. */
+export function mapTexts(
+  { memory, starts, ends, places }: Texts,
+  change: (text: string, place: number) => string,
+): Texts {
+  const changed = Array.from(starts, (start, place) =>
+    Buffer.from(change(memory.toString('utf8', start, ends[place]), place)),
+  );
+  const [newStarts, newEnds] = [new Int32Array(changed.length), new Int32Array(changed.length)];
+  let at = 0;
+  for (const [place, { length }] of changed.entries()) {
+    newStarts[place] = at;
+    at += length;
+    newEnds[place] = at;
+  }
+  return { memory: Buffer.concat(changed), starts: newStarts, ends: newEnds, places };
+}
+
+/** A place in the order of exports. */
+export interface Place {
+  readonly micros: number;
+  readonly id: Buffer;
+  readonly user: Buffer;
+}
+
+export function placeAt({ group, rows, users }: Hits, at: number): Place {
+  const row = rows[at] as number;
+  const bytesOf = ({ memory, starts, ends, places }: Texts) => {
+    const place = places[row] as number;
+    return memory.subarray(starts[place], ends[place]);
+  };
+  return { micros: group.micros[row] as number, id: bytesOf(group.texts('event_id')), user: bytesOf(users) };
+}
+
+export function comparePlaces(a: Place, b: Place): number {
+  return a.micros - b.micros || Buffer.compare(a.id, b.id) || Buffer.compare(a.user, b.user);
+}
+
+/** Puts events of one instant and id in the order of the users that they have now, each once. */
+export function inOrder(hits: Hits): Hits {
+  const places = Array.from(hits.rows, (row, at) => ({ row, place: placeAt(hits, at) }));
+  places.sort((a, b) => comparePlaces(a.place, b.place));
+  const isFirst = ({ place }: (typeof places)[number], at: number) => {
+    const before = places[at - 1];
+    return before === undefined || comparePlaces(before.place, place) !== 0;
+  };
+  return { ...hits, rows: Int32Array.from(places.filter(isFirst), ({ row }) => row) };
+}
+
+/** A file that is being read, and where it is. */
+interface Cursor {
+  readonly source: AsyncGenerator<Hits>;
+  hits: Hits;
+  at: number;
+}
+
+/**
+ * Merges the events of several files in the order of exports; of one that is in two of them (it came again after the first had
+ * left) the first. A file is opened when its first event is due: those of different months are read one after another,
+ * whatever their number. `data` is in the order of their first events.
+ */
+export async function* mergeFiles(
+  data: readonly DataFile[],
+  open: (file: DataFile) => AsyncGenerator<Hits>,
+): AsyncGenerator<Hits> {
+  const waiting = [...data];
+  let cursors: Cursor[] = [];
+  let last: Place | null = null;
+  const advance = async (cursor: Cursor): Promise<void> => {
+    const { value, done } = await cursor.source.next();
+    if (done === true) cursors = cursors.filter((each) => each !== cursor);
+    else Object.assign(cursor, { hits: value, at: 0 });
+  };
+  const firstOf = (among: readonly Cursor[]): Cursor | undefined =>
+    among.reduce<Cursor | undefined>(
+      (least, cursor) =>
+        least === undefined || comparePlaces(headOf(cursor), headOf(least)) < 0 ? cursor : least,
+      undefined,
+    );
+  try {
+    for (;;) {
+      let first = firstOf(cursors);
+      for (let file = waiting[0]; file !== undefined; file = waiting[0]) {
+        if (first !== undefined && headOf(first).micros < file.firstMicros) break;
+        const source = open(file);
+        waiting.shift();
+        const { value, done } = await source.next();
+        if (done !== true) cursors.push({ source, hits: value, at: 0 });
+        first = firstOf(cursors);
+      }
+      if (first === undefined) return;
+      const { hits, at } = first;
+      const next = firstOf(cursors.filter((each) => each !== first));
+      const end = endOfRun(first, next && headOf(next), waiting[0]?.firstMicros ?? Number.POSITIVE_INFINITY);
+      const begin = last !== null && comparePlaces(last, headOf(first)) === 0 ? at + 1 : at;
+      if (begin < end) yield { ...hits, rows: hits.rows.subarray(begin, end) };
+      last = placeAt(hits, end - 1);
+      first.at = end;
+      if (end === hits.rows.length) await advance(first);
+    }
+  } finally {
+    for (const { source } of cursors) await source.return(undefined);
+  }
+}
+
+const headOf = ({ hits, at }: Cursor): Place => placeAt(hits, at);
+
+/** Finds where the events end that come before those of another file. */
+function endOfRun({ hits, at }: Cursor, next: Place | undefined, before: number): number {
+  const { rows, group } = hits;
+  const limit = Math.min(before, next?.micros ?? before);
+  let end = at + 1;
+  while (end < rows.length) {
+    const micros = group.micros[rows[end] as number] as number;
+    if (
+      micros >= limit &&
+      (micros >= before || next === undefined || comparePlaces(placeAt(hits, end), next) > 0)
+    )
+      break;
+    end++;
+  }
+  return end;
+}

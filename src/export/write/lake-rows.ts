@@ -1,0 +1,187 @@
+import type { ExportFormat } from '../../domain/export.ts';
+import type { FileStore } from '../../files/file-store.ts';
+import { readGroups } from '../../lake/read-events.ts';
+import type { Texts } from '../../lake/row-group.ts';
+import type { DataFile } from '../../postgres/stores/lake.ts';
+import { type Filter, leftOut, nameTest } from '../filter.ts';
+import type { LakeRows } from './archived-events.ts';
+import { allHits, type Hits, mapTexts, mergeFiles } from './lake-hits.ts';
+import { type Column, columnsOf } from './page.ts';
+import { copyBytes, instantWriter, isPlain, type RowBlock, separator } from './rows.ts';
+
+/* Rows of an export made of events of the lake, to the byte as PostgreSQL would send them. */
+
+/** How rows are written: as COPY sends values, or as NDJSON. */
+interface RowStyle {
+  before(column: Column, index: number): string;
+  /** In place of a value that is missing. */
+  missing(column: Column, index: number): string;
+  readonly end: string;
+  instants(): (micros: number, to: Buffer, at: number) => number;
+}
+
+const valueRows: RowStyle = {
+  before: (_, index) => (index === 0 ? '' : separator),
+  missing: (_, index) => (index === 0 ? '' : separator),
+  end: '\n',
+  instants: () => (micros, to, at) => at + to.write(String(micros), at, 'latin1'),
+};
+
+/** Each row of a stream has all columns. */
+const streamValueRows: RowStyle = {
+  ...valueRows,
+  missing: (_, index) => `${index === 0 ? '' : separator}null`,
+};
+
+const ndjsonRows: RowStyle = {
+  before: ({ name }, index) => `${index === 0 ? '{' : ','}"${name}":`,
+  missing: () => '',
+  end: '}\n',
+  instants: instantWriter,
+};
+
+/** Returns what makes an export's rows of events of the lake. */
+export function lakeWriters(
+  dataset: 'events' | 'stream',
+  { request, personal = null }: Filter,
+): Pick<LakeRows, 'columns' | 'toValues' | 'toRows'> {
+  const columns = columnsOf(dataset, request);
+  const { format, exclusions } = request;
+  const excluded = leftOut(exclusions, 'property');
+  const isLeftOut = excluded.names.length + excluded.patterns.length > 0 ? nameTest(excluded) : null;
+  const change = isLeftOut && ((metadata: string) => withoutMembers(metadata, isLeftOut));
+  const style = dataset === 'stream' && format === 'ndjson' ? streamValueRows : valueRows;
+  const toValues = rowWriter(columns, style, change);
+  // A stream's rows are put between others, and what is to be decrypted must be values.
+  if (dataset === 'stream' || personal !== null) return { columns, toValues, toRows: toValues };
+  const write = rowWriter(columns, ndjsonRows, change);
+  const toText = (hits: Hits): RowBlock => ({ ...write(hits), isText: true });
+  const toRows = {
+    ndjson: toText,
+    csv: toValues,
+    avro: toValues,
+    parquet: (hits: Hits): RowBlock =>
+      change === null && isWhole(hits) ? { ...toText(hits), packed: hits.group } : toValues(hits),
+  } satisfies Record<ExportFormat, LakeRows['toRows']>;
+  return { columns, toValues, toRows: toRows[format] };
+}
+
+/** Reads all events of some files in order, as NDJSON. */
+export async function* readText(files: FileStore, data: readonly DataFile[]): AsyncGenerator<RowBlock> {
+  const columns = columnsOf('events', { includeRemoved: false, distinctIds: false });
+  const write = rowWriter(columns, ndjsonRows, null);
+  async function* open(file: DataFile): AsyncGenerator<Hits> {
+    for await (const group of readGroups(files, file)) yield allHits(group);
+  }
+  for await (const hits of mergeFiles(data, open)) yield { ...write(hits), isText: true };
+}
+
+/** Tells whether they are a row group as it is stored. */
+function isWhole({ group, rows, users }: Hits): boolean {
+  return rows.length === group.rows && users === group.texts('user_id');
+}
+
+const QUOTE = 0x22;
+/** Room for a time. */
+const instantBytes = 40;
+
+/** Makes rows of events. `change` changes their properties. */
+function rowWriter(
+  columns: readonly Column[],
+  style: RowStyle,
+  change: ((metadata: string) => string) | null,
+): (hits: Hits) => RowBlock {
+  const parts = columns.map((column, index) => ({
+    ...column,
+    before: Buffer.from(style.before(column, index)),
+    missing: Buffer.from(style.missing(column, index)),
+  }));
+  const end = Buffer.from(style.end);
+  const writeInstant = style.instants();
+  return (hits) => {
+    const { group, rows } = hits;
+    const texts = parts.map(({ name, kind }) => {
+      if (kind === 'instant') return null;
+      if (kind === 'json') return change === null ? group.texts(name) : mapTexts(group.texts(name), change);
+      return escaped(name === 'user_id' ? hits.users : group.texts(name));
+    });
+    let room = rows.length * end.length;
+    for (const [index, { before, missing }] of parts.entries()) {
+      room +=
+        rows.length * Math.max(before.length + 2, missing.length) + lengthOf(texts[index] ?? null, rows);
+    }
+    const bytes = Buffer.allocUnsafeSlow(room);
+    const ends: number[] = [];
+    let at = 0;
+    for (const row of rows) {
+      for (let index = 0; index < parts.length; index++) {
+        const { before, missing, kind } = parts[index] as (typeof parts)[number];
+        const column = texts[index] ?? null;
+        const place = column === null ? 0 : (column.places[row] as number);
+        if (place === -1) {
+          at = copyBytes(missing, 0, missing.length, bytes, at);
+          continue;
+        }
+        at = copyBytes(before, 0, before.length, bytes, at);
+        if (column === null) {
+          at = writeInstant(group.micros[row] as number, bytes, at);
+          continue;
+        }
+        if (kind === 'text') bytes[at++] = QUOTE;
+        at = copyBytes(
+          column.memory,
+          column.starts[place] as number,
+          column.ends[place] as number,
+          bytes,
+          at,
+        );
+        if (kind === 'text') bytes[at++] = QUOTE;
+      }
+      at = copyBytes(end, 0, end.length, bytes, at);
+      ends.push(at);
+    }
+    return { bytes: bytes.subarray(0, at), ends };
+  };
+}
+
+function lengthOf(texts: Texts | null, rows: Int32Array): number {
+  if (texts === null) return rows.length * instantBytes;
+  const { starts, ends, places } = texts;
+  let length = 0;
+  for (const row of rows) {
+    const place = places[row] as number;
+    if (place !== -1) length += (ends[place] as number) - (starts[place] as number);
+  }
+  return length;
+}
+
+/** Returns the texts as JSON has them between quotes. */
+function escaped(texts: Texts): Texts {
+  const { memory, starts, ends } = texts;
+  const isAllPlain = starts.every((start, place) => isPlain(memory, start, ends[place] as number));
+  return isAllPlain ? texts : mapTexts(texts, (text) => JSON.stringify(text).slice(1, -1));
+}
+
+/** Leaves members out of a JSON object as PostgreSQL writes it. */
+function withoutMembers(json: string, isLeftOut: (name: string) => boolean): string {
+  const kept: string[] = [];
+  let [start, depth, nameEnd] = [1, 0, 0];
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at];
+    if (char === '"') {
+      at = endOfString(json, at);
+      if (nameEnd === 0) nameEnd = at + 1;
+    } else if (char === '{' || char === '[') depth++;
+    else if (char === '}' || char === ']') depth--;
+    if (nameEnd === 0 || (depth > 0 && (depth > 1 || json[at] !== ','))) continue;
+    if (!isLeftOut(JSON.parse(json.slice(start, nameEnd)) as string)) kept.push(json.slice(start, at));
+    [start, nameEnd] = [at + 2, 0];
+  }
+  return `{${kept.join(', ')}}`;
+}
+
+function endOfString(json: string, start: number): number {
+  let at = start + 1;
+  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  return at;
+}
