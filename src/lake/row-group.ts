@@ -37,9 +37,11 @@ export class LakeGroup {
   /** `bytes` are those of the file from `start` on. */
   constructor({ num_rows, columns }: RowGroup, bytes: Buffer, start: number) {
     this.rows = Number(num_rows);
-    this.#columns = new Map(
-      columns.flatMap(({ meta_data: of }) => (of ? [[of.path_in_schema[0] ?? '', of]] : [])),
+    // A property may have a column of the same name, after ours.
+    const found = columns.flatMap(({ meta_data: of }) =>
+      of ? [[of.path_in_schema[0] ?? '', of] as const] : [],
     );
+    this.#columns = new Map(found.reverse());
     this.#bytes = bytes;
     this.#start = start;
   }

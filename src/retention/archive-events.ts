@@ -10,6 +10,7 @@ import { instantOfMicros } from '../domain/instant.ts';
 import { ARCHIVE_PART_BYTES, LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import type { Filter } from '../export/filter.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
+import { readText } from '../export/write/lake-rows.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { ContentHash, ndjsonText, ndjsonWriter, type RowBlock, separator } from '../export/write/rows.ts';
@@ -23,7 +24,7 @@ import type { LakeEvent } from '../lake/row-group.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import { type DataFile, listData, storeData, type WrittenData } from '../postgres/stores/lake.ts';
+import { listData, storeData, type WrittenData } from '../postgres/stores/lake.ts';
 import {
   type LakeMonth,
   leaveHot,
@@ -183,12 +184,9 @@ async function isMirrored(
   return stored.hash === mirrored.hash && mirrored.rows === data.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-/** `toText`: of rows that are values. */
-async function contentOf(
-  blocks: AsyncIterable<RowBlock>,
-  toText = ndjsonWriter(columns),
-): Promise<{ rows: number; hash: string }> {
+async function contentOf(blocks: AsyncIterable<RowBlock>): Promise<{ rows: number; hash: string }> {
   const hash = new ContentHash('events', ndjsonText);
+  const toText = ndjsonWriter(columns);
   let rows = 0;
   for await (const block of blocks) {
     hash.add(block.isText === true ? block : toText(block));

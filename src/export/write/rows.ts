@@ -61,6 +61,10 @@ export class ContentHash {
 
   /** Gathered first: a call for each row would cost more than the hash. */
   add({ bytes, ends }: RowBlock): void {
+    if (this.#tail === '\n'.length) {
+      this.#hash.update(bytes);
+      return;
+    }
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
     const scratch = this.#scratch;
     let filled = 0;
@@ -176,7 +180,7 @@ function csvEnds(): (piece: Buffer) => number[] {
  */
 
 /** From here on a call that copies costs less than a loop. */
-const longCopy = 64;
+const longCopy = 256;
 const initialBytes = 1024;
 const int64Bytes = 8;
 /** Decimal digits that a number surely holds to the last, unless the first is a nine. */
