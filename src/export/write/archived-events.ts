@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
+import { entities } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import {
@@ -9,10 +10,11 @@ import {
   MAX_KNOWN_PERSONS,
 } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { createFilterTest } from '../../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../../lake/read-events.ts';
 import { columnOf, type Database, databaseOn, findValue } from '../../postgres/database.ts';
 import { findAllIds, findPersons, hasAliases } from '../../postgres/stores/aliases.ts';
-import { type DataFile, findData } from '../../postgres/stores/lake.ts';
+import { type DataFile, findData, readFilter } from '../../postgres/stores/lake.ts';
 import { eventTable } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
 import { type Filter, inSegments, instant, integer, leftOut, nameTest, text } from '../filter.ts';
@@ -58,12 +60,17 @@ export async function findLeftEvents(client: pg.PoolClient, filter: Filter): Pro
   const data = request.since === null ? await findData(db, environmentId, request) : [];
   const userIds = request.userIds.length === 0 ? [] : await findAllIds(db, environmentId, request.userIds);
   const lake = filterOf(request, userIds);
-  return {
-    data: data.filter((file) => mayHoldAny(file, lake.wanted)),
-    tables,
-    lake,
-    persons: data.length === 0 ? null : await openPersons(db, filter),
-  };
+  const asked = { users: userIds, companies: request.companyIds };
+  const tests = entities.flatMap((entity) =>
+    asked[entity].length === 0 ? [] : [createFilterTest(entity, asked[entity])],
+  );
+  const kept: DataFile[] = [];
+  for (const file of data) {
+    if (!mayHoldAny(file, lake.wanted)) continue;
+    const ids = tests.length === 0 ? null : await readFilter(db, file);
+    if (tests.every((mayHold) => mayHold(ids))) kept.push(file);
+  }
+  return { data: kept, tables, lake, persons: kept.length === 0 ? null : await openPersons(db, filter) };
 }
 
 async function openPersons(db: Database, filter: Filter): Promise<Persons | null> {
