@@ -5,9 +5,9 @@ import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { splitUrl } from '../mapping/event-rules.ts';
-import { isObject, type JsonObject, numberText } from '../mapping/json-text.ts';
+import { isObject, type JsonObject, numberText, withoutTexts } from '../mapping/json-text.ts';
 import { madeId, type PresetProfile, readLinks } from '../mapping/presets/record.ts';
-import { fillingTime, readPreset } from '../mapping/presets.ts';
+import { fillingTime, presetTexts, readPreset } from '../mapping/presets.ts';
 import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { ItemRecord, ReadRecord } from './records.ts';
 
@@ -35,7 +35,8 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
-  const ours = readPreset[preset](fields.object, null);
+  const { value: given, marked } = withoutTexts({ value: fields.object, marked: fields.marked }, presetTexts);
+  const ours = readPreset[preset](given as JsonObject, null);
   if (ours === null) {
     const message =
       'This record is stored as nothing: increments, removals and links of what cannot be an id are not taken';
@@ -45,7 +46,7 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   const read = ({ record, fillsIn }: PresetProfile): ItemRecord => {
     const { event_type: kind, ...value } = record;
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
-    const own = new Fields({ value, marked: fields.marked }, fields.bytes, 'The record');
+    const own = new Fields({ value, marked }, fields.bytes, 'The record');
     const item = readOurs(kind, own, context.environmentId);
     if (!fillsIn || item.entity === 'events') return item;
     const at = fillingTime(item.record.at ?? { ms: context.receivedAt, text: '' });

@@ -33,15 +33,20 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
   return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document), references } as Stage;
 }
 
-/** The rules of events. SDKs of Segment send the traits of the user along with each, in `context`: they are personal there too. */
+/** Objects in which SDKs and other products send properties of the user along with an event. */
+const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
+
+/** The rules of events: what is personal of users is so in these objects too. */
 function withTraits({ users, events }: RulesDocument): EntityRules | undefined {
-  const traits = Object.entries(users?.properties ?? {}).flatMap(([name, { personal }]) =>
-    personal === undefined ? [] : [[`context.traits.${name}`, { personal }] as const],
+  const personal = Object.entries(users?.properties ?? {}).filter(([, rule]) => rule.personal !== undefined);
+  const listed = new Set(Object.keys(events?.properties ?? {}).map((name) => name.split('.', 1)[0]));
+  const isAllowed = (events?.unknown ?? 'allow') === 'allow' || events?.unknown === 'report';
+  // To list an object is to keep it.
+  const kept = traitsOfEvents.filter((name) => isAllowed || listed.has(name.split('.', 1)[0]));
+  if (personal.length === 0 || kept.length === 0) return events;
+  const traits = kept.flatMap((holder) =>
+    personal.map(([name, rule]) => [`${holder}.${name}`, { personal: rule.personal }] as const),
   );
-  const lists = Object.keys(events?.properties ?? {}).some((name) => /^context(?:\.|$)/.test(name));
-  // To list it is to keep it.
-  const isLeftOut = !lists && (events?.unknown === 'strip' || events?.unknown === 'refuse');
-  if (traits.length === 0 || isLeftOut) return events;
   return { ...events, properties: { ...Object.fromEntries(traits), ...events?.properties } };
 }
 

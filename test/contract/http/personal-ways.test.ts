@@ -95,6 +95,22 @@ const products: Readonly<Record<string, readonly [path: string, record: object, 
     },
     [],
   ],
+  'segment text': [
+    '/v1/i',
+    { type: 'identify', userId: 'u1', traits: JSON.stringify({ email, name }) },
+    both,
+  ],
+  'mixpanel event': [
+    '/track',
+    {
+      event: 'Paid',
+      properties: {
+        ...{ distinct_id: 'u1', time: 1_767_225_600, $insert_id: 'i1', email },
+        ...{ $set: { email, name }, traits: JSON.stringify({ name }), user_properties: { ip } },
+      },
+    },
+    [],
+  ],
   'posthog identify': [
     '/capture',
     {
