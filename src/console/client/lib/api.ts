@@ -202,8 +202,8 @@ export function useApi<T>(path: string | null, everyMs?: number, state = ''): Lo
   return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), everyMs);
 }
 
-export function useApiPage<T>(path: string, everyMs?: number): Loaded<Page<T>> {
-  return useData(path, (signal) => apiPage<T>(path, signal), everyMs);
+export function useApiPage<T>(path: string | null, everyMs?: number): Loaded<Page<T>> {
+  return useData(path, (signal) => apiPage<T>(path ?? '', signal), everyMs);
 }
 
 /** The longest pause after failures: somebody is waiting in front of the page. */

@@ -6,6 +6,7 @@ import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import type { UserProfile } from '../../../api/profile.ts';
 import type { Inspection } from '../../../api/upload.ts';
 import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
+import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
@@ -42,6 +43,20 @@ export const jobTypeNames: Readonly<Record<string, string>> = {
   delete_users: 'Deletion of users',
   delete_companies: 'Deletion of companies',
 };
+
+const originNames: Readonly<Record<string, string>> = {
+  api_key: 'API key',
+  schedule: 'Schedule',
+  inbox: 'Inbox',
+  command_line: 'Command line',
+};
+
+/** Returns who or what started a job. */
+export function originText(origin: JobListItem['origin']): string {
+  return origin === null
+    ? 'not known'
+    : `${originNames[origin.kind] ?? origin.kind} ${visibleText(origin.name ?? '')}`;
+}
 
 export function isUnfinished({ status }: { readonly status: string }): boolean {
   return status === 'queued' || status === 'processing';

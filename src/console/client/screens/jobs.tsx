@@ -1,18 +1,10 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { BulkResult, JobListItem } from '../../../api/job.ts';
+import type { BulkResult, JobCounts, JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
-import {
-  type Page as ListPage,
-  post,
-  type Query,
-  screenHref,
-  useApiPage,
-  useQuery,
-  withQuery,
-} from '../lib/api.ts';
-import { formatBytes, formatCount, formatMs, plural } from '../lib/format.ts';
+import { post, type Query, screenHref, useApi, useApiPage, useQuery, withQuery } from '../lib/api.ts';
+import { formatCount, formatMs, plural } from '../lib/format.ts';
 import {
   isLoad,
   isUnfinished,
@@ -21,12 +13,15 @@ import {
   jobPath,
   jobTypeNames,
   type LiveJob,
+  originText,
   workMs,
 } from '../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../lib/live.ts';
-import { ActionButton, Button, FilterChoices, FilterSelect, FilterText } from '../ui/controls.tsx';
+import { BalanceBar } from '../ui/balance.tsx';
+import { ActionButton, Button, FilterChoices, FilterText } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
-import { Badge, Empty, FileName, Page, StatusBadge, Time } from '../ui/page.tsx';
+import { sumOf } from '../ui/drawings.tsx';
+import { Badge, Empty, FileName, Page, StatusBadge, Time, TwoLines } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 import { addressOf } from './load/inspection.ts';
 
@@ -36,52 +31,90 @@ const pollMs = 3_000;
 const reloadMs = 1_500;
 
 /** A job of the list, with what the stream has said of it since. */
-type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'dry_run'>>;
+type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'dry_run'>>;
 
 const columns: readonly Column<Row>[] = [
-  ['Job', (job) => <FileName name={job.filename} />],
-  ['Type', ({ type }) => <span class="muted">{jobTypeNames[type] ?? type}</span>, 'minor'],
-  ['State', stateOf],
-  ['Rows', ({ total_rows }) => formatCount(total_rows), 'num'],
-  ['Size', ({ file_size }) => formatBytes(file_size), 'num minor'],
-  ['Accepted', ({ start_time }) => <Time at={start_time} />, 'num'],
+  [
+    'Job',
+    ({ filename, type, mends }) => {
+      const mended = mends === 0 ? '' : `, mended by ${plural(mends, 'load')}`;
+      return (
+        <TwoLines below={`${jobTypeNames[type] ?? type}${mended}`}>
+          <FileName name={filename} />
+        </TwoLines>
+      );
+    },
+  ],
+  [
+    'State',
+    ({ status, dry_run }) => (
+      <span class="row">
+        <StatusBadge status={status} />
+        {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
+      </span>
+    ),
+  ],
+  ['Records', recordsOf, 'num'],
+  ['Started by', ({ origin }) => <span class="muted break">{originText(origin)}</span>, 'minor'],
+  ['Accepted', ({ start_time }) => <Time at={start_time} />, 'num minor'],
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-function stateOf({ status, completed_rows, total_rows, filename, counts, dry_run }: Row): VNode {
+/** Shows how many records the job has, what became of them, and how many are to be mended. */
+function recordsOf({ status, completed_rows: done, total_rows: total, filename, counts }: Row): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
-    <span class="row job-state">
-      <StatusBadge status={status} />
-      {status === 'processing' && completed_rows !== undefined && total_rows > 0 ? (
-        <progress value={completed_rows / total_rows} max={1} aria-label={`Progress of ${filename}`} />
-      ) : null}
-      {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
-      {rejected > 0 ? <span class="bad nowrap num">{formatCount(rejected)} rejected</span> : null}
+    <span class="job-records">
+      {rejected > 0 ? <span class="bad">{formatCount(rejected)} rejected</span> : null}
+      <span>{formatCount(total)}</span>
+      {counts?.['read'] !== undefined ? (
+        <BalanceBar counts={counts} total={total} />
+      ) : status === 'processing' && done !== undefined && total > 0 ? (
+        <progress value={done / total} max={1} aria-label={`Progress of ${filename}`} />
+      ) : (
+        <span class="balance-bar" />
+      )}
     </span>
   );
 }
 
-const rareFilters = ['until', 'sha256', 'key', 'request_id', 'has_rejects'] as const;
+const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
 /** Each filter has the name of the API's parameter, and stands in the address. */
-const jobFilters = ['type', 'status', 'since', 'filename', ...rareFilters] as const;
+const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
-/** Loads, exports and deletions: one list, newest first, which follows the ledger. */
+/** Loads, exports and deletions: those that run, then the others, newest first. The list follows the ledger. */
 export function Jobs(): VNode {
   const query = useQuery();
   const filter = query.given(jobFilters);
-  const path = withQuery('/v1/background_jobs', { ...filter, cursor: query.get('cursor') });
-  const jobs = useApiPage<JobListItem>(path, live.value.isOpen ? undefined : pollMs);
   const isFiltered = Object.keys(filter).length > 0;
+  const cursor = query.get('cursor');
+  const { status, ...others } = filter;
+  const everyMs = live.value.isOpen ? undefined : pollMs;
+  // A mend that is searched for, such as one that failed, is a row of its own.
+  const asked = { ...filter, cursor, fold_mends: isFiltered ? undefined : 'true' };
+  const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', asked), everyMs);
+  const isFirst = cursor === '' && status === undefined;
+  const runningPath = withQuery('/v1/background_jobs', { ...others, status: 'processing', limit: 100 });
+  const running = useApiPage<JobListItem>(isFirst ? runningPath : null, everyMs);
+  const counts = useApi<JobCounts>(withQuery('/v1/background_jobs/counts', others), everyMs);
+  const reload = (): void => {
+    jobs.reload();
+    running.reload();
+    counts.reload();
+  };
+  const first = isFirst ? (running.data?.items ?? []) : [];
+  const known = new Set(first.map(({ job_id }) => job_id));
+  const items = jobs.data && [...first, ...jobs.data.items.filter(({ job_id }) => !known.has(job_id))];
   return (
-    <Page title="Jobs" actions={<BulkActions filter={filter} onDone={jobs.reload} />}>
+    <Page title="Jobs" actions={<BulkActions filter={filter} onDone={reload} />}>
+      <States query={query} counts={counts.data} />
       <Filters query={query} />
       <List
         of={jobs}
         one="job"
-        caption="Jobs, newest first"
+        caption="Jobs: those that run, then the others, newest first"
         columns={columns}
-        rows={useLiveRows(jobs.data, jobs.reload)}
+        rows={useLiveRows(items ?? [], reload)}
         keyOf={({ job_id }) => job_id}
         hrefOf={({ job_id }) => jobHref(job_id)}
         empty={
@@ -96,12 +129,42 @@ export function Jobs(): VNode {
   );
 }
 
+interface StatesProps {
+  readonly query: Query;
+  readonly counts: JobCounts | undefined;
+}
+
+/** How many jobs there are in each state; each number is the filter of its list. */
+function States({ query, counts }: StatesProps): VNode {
+  const chosen = query.get('status');
+  const isRejects = query.get('has_rejects') !== '';
+  const link = (text: string, status: string, count: number | undefined, has_rejects?: 'true') => (
+    <a
+      key={text}
+      class="tag"
+      aria-current={chosen === status && isRejects === (has_rejects === 'true') ? 'true' : undefined}
+      href={query.href({ status, has_rejects, cursor: undefined, row: undefined })}
+    >
+      {count === undefined ? null : <strong class="num">{formatCount(count)} </strong>}
+      {text}
+    </a>
+  );
+  const states = loadStatuses.filter((status) => counts?.[status] || chosen.split(',').includes(status));
+  return (
+    <nav class="row states" aria-label="Jobs by state">
+      {link('in all', '', counts && sumOf(Object.values(counts)))}
+      {states.map((status) => link(status, status, counts?.[status]))}
+      {link('to be mended', '', undefined, 'true')}
+    </nav>
+  );
+}
+
 interface JobsEvent extends LiveEvent {
   readonly jobs: readonly LiveJob[];
 }
 
 /** Returns the rows of the page with what the stream says of them. A job that is new, or ends, may change which rows there are. */
-function useLiveRows(page: ListPage<JobListItem> | undefined, reload: () => void): readonly Row[] {
+function useLiveRows(items: readonly JobListItem[], reload: () => void): readonly Row[] {
   const [known, setKnown] = useState<ReadonlyMap<string, LiveJob>>(new Map());
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -109,8 +172,7 @@ function useLiveRows(page: ListPage<JobListItem> | undefined, reload: () => void
     setKnown(
       (before) => new Map([...(snapshot ? [] : before), ...jobs.map((job) => [job.job_id, job] as const)]),
     );
-    const isShown = (job: LiveJob): boolean =>
-      page?.items.some(({ job_id }) => job_id === job.job_id) === true;
+    const isShown = (job: LiveJob): boolean => items.some(({ job_id }) => job_id === job.job_id);
     const isOther = jobs.some((job) => !isShown(job) || known.get(job.job_id)?.status !== job.status);
     if (snapshot || !isOther || timer.current !== undefined) return;
     timer.current = setTimeout(() => {
@@ -118,18 +180,13 @@ function useLiveRows(page: ListPage<JobListItem> | undefined, reload: () => void
       reload();
     }, reloadMs);
   });
-  return (page?.items ?? []).map((item): Row => {
+  return items.map((item): Row => {
     const now = known.get(item.job_id);
     // The list may be newer than what the stream said of a job that has ended.
     if (now === undefined || (!isUnfinished(item) && isUnfinished(now))) return item;
     return { ...item, ...now };
   });
 }
-
-const refusals = [
-  ['', 'any'],
-  ['true', 'to be mended'],
-] as const;
 
 function Filters({ query }: { readonly query: Query }): VNode {
   const [isMore, setMore] = useState(rareFilters.some((name) => query.get(name) !== ''));
@@ -143,12 +200,10 @@ function Filters({ query }: { readonly query: Query }): VNode {
     <search class="row filters">
       <FilterText label="File" placeholder="part of its name" {...of('filename')} />
       <FilterChoices label="Type" options={Object.entries(jobTypeNames)} {...of('type')} />
-      <FilterChoices label="State" options={loadStatuses.map((each) => [each, each])} {...of('status')} />
       <FilterText label="Since" {...dayOf('since')} />
       {isMore ? (
         <>
           <FilterText label="Until" {...dayOf('until')} />
-          <FilterSelect label="Refused records" options={refusals} {...of('has_rejects')} />
           <FilterText label="SHA-256" {...of('sha256')} />
           <FilterText label="Key" placeholder="id of a key" {...of('key')} />
           <FilterText label="Request" {...of('request_id')} />

@@ -4,7 +4,7 @@ import { api, screenHref, useApiPage, useData, useQuery, withQuery } from '../li
 import { shorten, valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { FilterSelect, FilterText } from '../ui/controls.tsx';
-import { Empty, Page, Problems, Time } from '../ui/page.tsx';
+import { Empty, JobLink, Page, Problems, Time } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export type Entity = 'users' | 'companies';
@@ -71,7 +71,7 @@ export function Companies(): VNode {
   return <Profiles entity="companies" />;
 }
 
-const filters = ['id_prefix', 'property', 'company_id', 'segment_id'] as const;
+const filters = ['id_prefix', 'property', 'company_id', 'segment_id', 'job_id'] as const;
 
 function Profiles({ entity }: { readonly entity: Entity }): VNode {
   const query = useQuery();
@@ -118,7 +118,8 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
 function Filters({ entity }: { readonly entity: Entity }): VNode {
   const isUsers = entity === 'users';
   const segments = useData(isUsers ? 'segments' : null, loadSegments);
-  const of = useQuery().filter;
+  const query = useQuery();
+  const of = query.filter;
   const choices = segments.data?.data.filter(({ is_hidden }) => !is_hidden) ?? [];
   const options = choices.map(({ id, title }) => [String(id), visibleText(title)] as const);
   return (
@@ -131,6 +132,12 @@ function Filters({ entity }: { readonly entity: Entity }): VNode {
           <FilterSelect label="Segment" options={[['', 'Any'], ...options]} {...of('segment_id')} />
         </>
       ) : null}
+      {query.get('job_id') === '' ? null : (
+        <span class="filter">
+          <span class="field-label">Written by</span>
+          <JobLink id={query.get('job_id')} />
+        </span>
+      )}
       <ClearFilters names={filters} />
       <Problems error={segments.error} />
     </search>

@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment, type VNode } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
 import {
@@ -173,16 +173,16 @@ export function Problems(props: {
 
 interface NoticeProps {
   readonly role?: 'alert';
-  /** It is an error, though none of the page. */
-  readonly isBad?: boolean;
+  /** bad: it is an error, though none of the page. */
+  readonly look?: 'bad' | 'good';
   readonly children: ComponentChildren;
 }
 
 /** Something to know that is no error of the page. */
-export function Notice({ role, isBad = false, children }: NoticeProps): VNode {
+export function Notice({ role, look, children }: NoticeProps): VNode {
   return (
-    <div class={isBad ? 'notice notice-bad' : 'notice'} role={role}>
-      <Icon name="warning" />
+    <div class={look === undefined ? 'notice' : `notice notice-${look}`} role={role}>
+      <Icon name={look === 'good' ? 'check' : 'warning'} />
       <div class="break">{children}</div>
     </div>
   );
@@ -325,6 +325,25 @@ export function Section({ title, aside, children, flush = false, id }: SectionPr
       </header>
       <div class={flush ? 'panel-body' : 'panel-body stack'}>{children}</div>
     </section>
+  );
+}
+
+interface FoldProps extends Pick<SectionProps, 'title' | 'aside' | 'children'> {
+  /** It is open at first. */
+  readonly isOpen?: boolean;
+}
+
+/** A part of a screen that is unfolded by whoever wants to know. */
+export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNode {
+  const [isOpenFirst] = useState(isOpen);
+  return (
+    <details class="panel fold" open={isOpenFirst}>
+      <summary>
+        <h2>{title}</h2>
+        {aside}
+      </summary>
+      <div class="panel-body stack">{children}</div>
+    </details>
   );
 }
 

@@ -5,7 +5,7 @@ import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk } from '../../../../api/load.ts';
 import { describeMirror } from '../../../../domain/mirror.ts';
-import { screenHref, useApi, useApiPage, withQuery } from '../../lib/api.ts';
+import { screenHref, useApi, useApiPage, useQuery, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
@@ -14,23 +14,22 @@ import {
   jobPath,
   jobTypeNames,
   type LiveJob,
-  refusedHref,
+  originText,
   workMs,
 } from '../../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { sameAgain } from '../../lib/repeat.ts';
+import { Balance } from '../../ui/balance.tsx';
 import { CopyAs, CopyButton } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/drawings.tsx';
 import {
   Badge,
   type Fact,
   Facts,
+  Fold,
   JobLink,
   Loading,
-  Notice,
   Page,
   Problems,
-  Section,
   StaleNotice,
   StatusBadge,
   Time,
@@ -38,7 +37,8 @@ import {
 import { TableSection } from '../../ui/table.tsx';
 import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
 import { JobActions } from '../jobs.tsx';
-import { Balance, Changes, Chunks, Phases, Progress, waitedMs } from './parts.tsx';
+import { Answer, Causes } from './answer.tsx';
+import { Changes, Chunks, Phases, Rate, waitedMs } from './parts.tsx';
 
 /** The time between two loads of the job without a stream. */
 const pollMs = 2_000;
@@ -126,91 +126,62 @@ interface ShownProps {
 
 function Shown({ job, history, chunks }: ShownProps): VNode {
   const again = history === undefined ? [] : sameAgain(job, history);
+  const entity = history?.parameters['entity'];
+  const as = useQuery().get('as');
+  const isOfLoad = isLoad(job) && job.counts !== undefined;
   return (
     <>
-      <Trouble job={job} />
-      {isUnfinished(job) ? (
-        <div class="panel panel-padded">
-          <Progress job={job} />
+      <Answer job={job} entity={entity === 'users' || entity === 'companies' ? entity : 'auto'} />
+      {isOfLoad && (isUnfinished(job) || job.completed_rows > 0) ? (
+        <section class="panel panel-padded" aria-label="Balance">
+          <Balance of={job} />
+        </section>
+      ) : null}
+      {isOfLoad ? (
+        <div class="columns">
+          <Rate chunks={chunks} />
+          <Causes job={job} />
         </div>
       ) : null}
-      {isLoad(job) && job.counts !== undefined ? (
-        <Section title="Balance" aside={<Refusals job={job} />}>
-          <Balance of={job} />
-        </Section>
-      ) : null}
-      {history === undefined ? null : (
-        <Section title="Timeline" aside={tookOf(job, history)}>
-          <Phases phases={history.phases} isRunning={isUnfinished(job)} />
-        </Section>
-      )}
-      {chunks.length === 0 ? null : (
-        <Section
-          title="Chunks"
-          aside={<span class="faint num">{plural(chunks.length, 'part')} of the file</span>}
-        >
-          <Chunks chunks={chunks} />
-        </Section>
-      )}
       {job.plan == null ? null : <Changes jobId={job.job_id} />}
       {isUnfinished(job) ? null : <Told jobId={job.job_id} />}
-      <div class="columns">
-        <Section title={isLoad(job) ? 'File' : 'Details'}>
-          <Facts of={factsOf(job)} />
-        </Section>
-        {history === undefined ? null : (
-          <Section title="Request">
+      {history === undefined ? null : (
+        <div>
+          <Fold title="Timeline" aside={tookOf(job, history)}>
+            <Phases phases={history.phases} isRunning={isUnfinished(job)} />
+          </Fold>
+          {chunks.length === 0 ? null : (
+            <Fold title="Chunks" aside={<span class="faint num">{plural(chunks.length, 'part')}</span>}>
+              <Chunks chunks={chunks} />
+            </Fold>
+          )}
+          <Fold title={isLoad(job) ? 'File' : 'Details'} aside={<span class="faint num">{sizeOf(job)}</span>}>
+            <Facts of={factsOf(job)} />
+          </Fold>
+          <Fold title="Request" aside={<span class="faint">{originText(history.origin)}</span>}>
             <Facts of={requestFacts(job, history)} />
-          </Section>
-        )}
-      </div>
-      {again.length === 0 ? null : (
-        <Section title="Repeat this job">
-          <CopyAs forms={again} />
-        </Section>
+          </Fold>
+          {again.length === 0 ? null : (
+            <Fold title="Repeat this job" isOpen={as !== ''}>
+              <CopyAs forms={again} />
+            </Fold>
+          )}
+        </div>
       )}
     </>
   );
 }
 
-function stateOf({ status, dry_run, queue_position: ahead }: JobDetail): VNode {
+function sizeOf({ file_size: size, total_rows: rows }: JobDetail): string {
+  return `${size === 0 ? '' : `${formatBytes(size)}, `}${plural(rows, 'row')}`;
+}
+
+function stateOf({ status, dry_run }: JobDetail): VNode {
   return (
     <>
       <StatusBadge status={status} />
       {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
-      {status === 'queued' && ahead ? <span class="faint">{plural(ahead, 'job')} ahead</span> : null}
     </>
-  );
-}
-
-/** Shows why the job is held or failed, or the error of its last try. */
-function Trouble({ job: { status, failure, held, last_error } }: { readonly job: JobDetail }): VNode | null {
-  if (status === 'held') {
-    return (
-      <Notice>
-        <p>The file differs from what was expected. Nothing was written. Load it anyway, or discard it.</p>
-        {held?.reasons.map(({ figure, message }) => (
-          <p key={message}>
-            {figure}: {visibleText(message)}
-          </p>
-        ))}
-      </Notice>
-    );
-  }
-  if (failure !== null) {
-    return (
-      <Notice isBad>
-        <p>{failure.message}</p>
-        <p class="codes">{failure.error_code}</p>
-      </Notice>
-    );
-  }
-  if (last_error === null) return null;
-  return (
-    <Notice>
-      <p>It is being retried. The last error:</p>
-      <p class="mono">{last_error}</p>
-    </Notice>
   );
 }
 
@@ -230,18 +201,6 @@ function Told({ jobId }: { readonly jobId: string }): VNode | null {
       keyOf={({ delivery_id }) => delivery_id}
       hrefOf={deliveryHref}
     />
-  );
-}
-
-function Refusals({ job: { job_id, rejects } }: { readonly job: JobDetail }): VNode | null {
-  if (rejects === undefined || rejects.count === 0) return null;
-  const codes = Object.entries(rejects.by_code).slice(0, 3);
-  return (
-    <a class="row bad" href={refusedHref(job_id)}>
-      <Icon name="warning" size={12} />
-      {plural(rejects.count, 'record')} refused:{' '}
-      {codes.map(([code, count]) => `${code} ${formatCount(count)}`).join(', ')}
-    </a>
   );
 }
 
@@ -291,7 +250,7 @@ function loadFacts(job: JobDetail): readonly Fact[] {
   const { undoes = [], undone_by: undoneBy, undo, held, findings = [] } = job;
   return [
     ['Name', visibleText(job.filename)],
-    ['Size', `${formatBytes(job.file_size)}, ${plural(job.total_rows, 'row')}`],
+    ['Size', sizeOf(job)],
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],
     ['Same bytes as', twin && <JobLink id={twin} />],
@@ -330,22 +289,11 @@ function formatOf({ format, encoding, csv, sheet, member }: NonNullable<JobDetai
   return parts.filter((part) => part !== null).join(', ');
 }
 
-const origins: Readonly<Record<string, string>> = {
-  api_key: 'API key',
-  schedule: 'Schedule',
-  inbox: 'Inbox',
-  command_line: 'Command line',
-};
-
-function originText({ kind, name }: NonNullable<JobHistory['origin']>): string {
-  return `${origins[kind] ?? kind} ${name ?? ''}`;
-}
-
 /** Returns who or what asked for the job, and the parameters that were given. */
 function requestFacts(job: JobDetail, { origin, request_id, parameters }: JobHistory): readonly Fact[] {
   const given = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isSaid(value));
   return [
-    ['By', origin === null ? 'not known' : originText(origin)],
+    ['By', originText(origin)],
     ['Request id', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
     ['At', <Time key="at" at={job.start_time} />],
     ...given.map(([name, value]): Fact => {

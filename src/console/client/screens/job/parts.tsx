@@ -2,9 +2,18 @@ import type { VNode } from 'preact';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk, Plan } from '../../../../api/load.ts';
 import { apiHref, useApi } from '../../lib/api.ts';
-import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { type JobDetail, jobPath, refusedHref } from '../../lib/jobs.ts';
-import { Badge, Loaded, Time, type Tone, Value, VisibleText } from '../../ui/page.tsx';
+import {
+  formatBytes,
+  formatCount,
+  formatMs,
+  formatShare,
+  formatShort,
+  plural,
+  visibleText,
+} from '../../lib/format.ts';
+import { type JobDetail, jobPath } from '../../lib/jobs.ts';
+import { Bars, sumOf } from '../../ui/drawings.tsx';
+import { Badge, Loaded, Section, Time, type Tone, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, Table, TableSection } from '../../ui/table.tsx';
 
 /** Shows how far a job is, how fast it goes, and about how long it will take. */
@@ -23,62 +32,6 @@ export function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): 
         {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
         {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
       </p>
-    </div>
-  );
-}
-
-/** The parts of a balance. tokens.css has a colour of each name. */
-const parts: Readonly<Record<string, string>> = {
-  inserted: 'the key was not there before',
-  updated: 'changed what was stored',
-  unchanged: 'brought nothing new',
-  removed: 'removed a profile',
-  superseded: 'a later record of the file has the same key',
-  rejected: 'refused, and not mended since',
-  amended: 'refused, and mended since by another job',
-};
-
-/** Shows the balance of a load: every record that was read became one of these; what has not been read is the rest of the bar. */
-export function Balance({ of }: { readonly of: JobDetail }): VNode {
-  const { job_id: jobId, counts = {}, total_rows: total } = of;
-  const read = counts['read'] ?? 0;
-  const all = Object.entries(parts).map(([name, meaning]) => ({ name, meaning, count: counts[name] ?? 0 }));
-  const whole = Math.max(total, read, 1);
-  const sum = all.reduce((before, { count }) => before + count, 0);
-  const ink = (name: string) => ({ background: `var(--${name})` });
-  return (
-    <div class="stack">
-      <div class="balance-bar" aria-hidden="true">
-        {all
-          .filter(({ count }) => count > 0)
-          .map(({ name, count }) => (
-            <span
-              key={name}
-              style={{ ...ink(name), flexGrow: count / whole }}
-              title={`${name}: ${formatCount(count)}`}
-            />
-          ))}
-        <span style={{ ...ink('waiting-ground'), flexGrow: Math.max(0, whole - read) / whole }} />
-      </div>
-      <dl class="figures balance-parts">
-        <div>
-          <dt>read</dt>
-          <dd>{formatCount(read)}</dd>
-          <dd class="hint">
-            {sum === read ? '= the sum of these' : `${formatCount(sum - read)} do not balance`}
-          </dd>
-        </div>
-        {all.map(({ name, meaning, count }) => (
-          <div key={name} title={meaning}>
-            <dt>
-              <span class="swatch" style={ink(name)} />
-              {name === 'rejected' && count > 0 ? <a href={refusedHref(jobId)}>rejected</a> : name}
-            </dt>
-            <dd class={count === 0 ? 'faint' : undefined}>{formatCount(count)}</dd>
-            <dd class="hint num">{count === 0 ? '' : formatShare(count, Math.max(read, 1))}</dd>
-          </div>
-        ))}
-      </dl>
     </div>
   );
 }
@@ -171,6 +124,47 @@ export function Phases({ phases, isRunning }: PhasesProps): VNode {
         );
       })}
     </ol>
+  );
+}
+
+/** The most bars of a rate, each of some two chunks; fewer chunks than `fewestChunks` say nothing about it. */
+const mostRateBars = 40;
+const fewestChunks = 4;
+
+/** Draws how many rows a second the load read, by the chunks that are done. */
+export function Rate({ chunks }: { readonly chunks: readonly LoadChunk[] }): VNode | null {
+  const done = chunks.filter(({ end_time }) => end_time !== null);
+  if (done.length < fewestChunks) return null;
+  const ends = done.map(({ end_time }) => Date.parse(end_time ?? ''));
+  const first = Math.min(
+    ...done.map(({ start_time }, at) => Date.parse(start_time ?? '') || (ends[at] ?? 0)),
+  );
+  const rateBars = Math.min(mostRateBars, Math.ceil(done.length / 2));
+  const barMs = Math.max(1, (Math.max(...ends) - first) / rateBars);
+  const bars = Array.from({ length: rateBars }, () => [0, 0] as [number, number]);
+  done.forEach(({ rows, rejected }, at) => {
+    const bar = bars[Math.min(rateBars - 1, Math.floor(((ends[at] ?? first) - first) / barMs))];
+    if (bar === undefined) return;
+    bar[0] += rows - (rejected ?? 0);
+    bar[1] += rejected ?? 0;
+  });
+  const most = formatShort((Math.max(...bars.map(sumOf)) / barMs) * 1_000);
+  return (
+    <Section title="Rate">
+      <Bars
+        label={`over ${formatMs(barMs * rateBars)}, at most ${most} rows a second`}
+        parts={[
+          ['read', '--updated'],
+          ['rejected', '--rejected'],
+        ]}
+        top={`${most} rows a second`}
+        axis={['0 s', formatMs(barMs * rateBars)]}
+        bars={bars.map((values, at) => ({
+          values,
+          title: `${formatMs(at * barMs)}: ${formatCount((sumOf(values) / barMs) * 1_000)} rows a second`,
+        }))}
+      />
+    </Section>
   );
 }
 

@@ -5,9 +5,10 @@ import type { OnDrift } from '../../../../domain/load.ts';
 import { post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
+import { Balance } from '../../ui/balance.tsx';
 import { ActionButton } from '../../ui/controls.tsx';
 import { Loaded, Notice, Section, StatusBadge } from '../../ui/page.tsx';
-import { Balance, Changes, Progress } from '../job/parts.tsx';
+import { Changes, Progress } from '../job/parts.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
 import { type Inspected, isPreset, mapOf, noOptions, optionsOf } from './inspection.ts';
 

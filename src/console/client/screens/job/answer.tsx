@@ -1,0 +1,186 @@
+import type { ComponentChildren, VNode } from 'preact';
+import type { RejectCause } from '../../../../api/reject.ts';
+import { screenHref, useApi, withQuery } from '../../lib/api.ts';
+import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
+import { isLoad, isUnfinished, type JobDetail, jobPath, refusedHref, workMs } from '../../lib/jobs.ts';
+import { JobLink, Notice, Section, VisibleText } from '../../ui/page.tsx';
+import { Progress } from './parts.tsx';
+
+/* What a job has come to: the first thing that its page says. */
+
+type Written = 'users' | 'companies' | 'auto';
+
+const nouns: Readonly<Record<Written, readonly [one: string, many: string]>> = {
+  users: ['user', 'users'],
+  companies: ['company', 'companies'],
+  auto: ['record', 'records'],
+};
+
+interface AnswerProps {
+  readonly job: JobDetail;
+  /** What a load writes. */
+  readonly entity: Written;
+}
+
+/** Says in a sentence what became of the job, or how far it is, and what needs a person. */
+export function Answer({ job, entity }: AnswerProps): VNode {
+  const { status, failure, last_error: lastError } = job;
+  const done = `${formatCount(job.completed_rows)} of ${plural(job.total_rows, 'row')}`;
+  if (isUnfinished(job))
+    return (
+      <div class="panel panel-padded stack">
+        {status === 'queued' ? <p class="outcome">{waitingText(job)}</p> : <Progress job={job} />}
+        {lastError === null ? null : (
+          <Notice>
+            <p>It is being retried. The last error:</p>
+            <p class="mono">{lastError}</p>
+          </Notice>
+        )}
+      </div>
+    );
+  if (status === 'held') return <Held job={job} />;
+  if (status === 'cancelled')
+    return <Notice>Cancelled. {done} are done; what has been applied stays.</Notice>;
+  if (failure !== null)
+    return (
+      <Notice look="bad">
+        <p>
+          {failure.message}
+          <Rejected job={job} />
+        </p>
+        <p class="codes">{failure.error_code}</p>
+      </Notice>
+    );
+  const needsNobody = job.counts?.['rejected'] === 0 || !isLoad(job);
+  return (
+    <Notice {...(needsNobody ? { look: 'good' } : {})}>
+      <p class="outcome">
+        {outcomeText(job, entity)}
+        <Rejected job={job} />
+      </p>
+      <p class="row">{linksOf(job, entity)}</p>
+    </Notice>
+  );
+}
+
+function waitingText({ queue_position: ahead }: JobDetail): string {
+  return ahead
+    ? `Waits for its turn: ${plural(ahead, 'job is', 'jobs are')} before it.`
+    : 'Waits for a worker.';
+}
+
+function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
+  return (
+    <Notice>
+      <p>The file differs from what was expected. Nothing was written. Load it anyway, or discard it.</p>
+      {held?.reasons.map(({ figure, message }) => (
+        <p key={message}>
+          {figure}: {visibleText(message)}
+        </p>
+      ))}
+    </Notice>
+  );
+}
+
+/** Leads to the rejected records, if there are any: those of a mend wait in the load that it mends. */
+function Rejected({ job: { job_id, counts, amends, dry_run } }: { readonly job: JobDetail }): VNode | null {
+  const rejected = counts?.['rejected'] ?? 0;
+  if (rejected === 0) return null;
+  const text = plural(rejected, 'rejected record');
+  return (
+    <>
+      ;{' '}
+      <a href={refusedHref(amends ?? job_id)}>
+        {dry_run === true ? text : `${text} ${rejected === 1 ? 'needs' : 'need'} you`}
+      </a>
+    </>
+  );
+}
+
+/** Returns what a completed job has done, and how long it took. */
+function outcomeText(job: JobDetail, entity: Written): string {
+  const { counts = {}, type } = job;
+  const took = ` in ${formatMs(workMs(job))}`;
+  const { inserted = 0, updated = 0, unchanged = 0, removed = 0 } = counts;
+  if (type === 'export')
+    return `${plural(job.completed_rows, 'row')} exported${took}, ${formatBytes(job.file_size)}`;
+  if (!isLoad(job))
+    return `${formatCount(counts['deleted'] ?? 0)} of ${plural(counts['requested'] ?? 0, 'id')} deleted${took}`;
+  if (type === 'undo' && job.dry_run !== true) {
+    const kept = job.undo?.kept ?? 0;
+    const stay = kept === 0 ? '' : `; ${plural(kept, 'profile')} kept because newer`;
+    return `${plural(inserted + updated + removed, 'profile')} put back${took}${stay}`;
+  }
+  const what = plural(inserted + updated + unchanged, ...nouns[entity]);
+  const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
+  return job.dry_run === true
+    ? `Nothing is written yet: ${what} would be stored${gone}`
+    : `${what} stored${took}${gone}`;
+}
+
+/** Links to what the job wrote. */
+function linksOf(job: JobDetail, entity: Written): ComponentChildren {
+  const { job_id, type, counts = {}, undone_by: undoneBy } = job;
+  if (type === 'export') return <a href={screenHref(`/export/${job_id}`)}>Its files</a>;
+  if (undoneBy != null)
+    return (
+      <span>
+        Undone by <JobLink id={undoneBy} />
+      </span>
+    );
+  if (job.dry_run !== false || (counts['inserted'] ?? 0) + (counts['updated'] ?? 0) === 0) return null;
+  return (
+    <>
+      {entity === 'companies' ? null : <a href={screenHref('/people', { job_id })}>The users it wrote</a>}
+      {entity === 'users' ? null : <a href={screenHref('/companies', { job_id })}>The companies it wrote</a>}
+    </>
+  );
+}
+
+const shownCauses = 6;
+
+/** Draws the most frequent reasons of the rejects, each a link to its records. */
+export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
+  const count = job.rejects?.count ?? 0;
+  const isShown = count > 0 && job.amends == null && !isUnfinished(job);
+  const path = withQuery(`${jobPath(job.job_id)}/rejects`, { group_by: 'cause' });
+  const causes = useApi<{ readonly data: readonly RejectCause[] }>(
+    isShown ? path : null,
+    undefined,
+    `${count}`,
+  );
+  if (count === 0) return null;
+  // Keys without the scope personal may not see causes, which show values.
+  const codes = Object.entries(job.rejects?.by_code ?? {}).map(([error_code, count]) => {
+    return { id: undefined, error_code, column: null, shape: null, count };
+  });
+  const rows = (causes.data?.data ?? codes).slice(0, shownCauses);
+  const most = Math.max(...rows.map((row) => row.count));
+  return (
+    <Section title="Why records were rejected" aside={<a href={refusedHref(job.job_id)}>Mend them</a>}>
+      <ul class="causes-bars">
+        {rows.map(({ id, error_code, column, shape, count }) => (
+          <li key={id ?? error_code}>
+            <a class="break" href={withQuery(refusedHref(job.job_id), { cause: id })}>
+              {error_code.replaceAll('_', ' ')}
+              {column === null ? null : (
+                <>
+                  {' '}
+                  in <VisibleText text={column} />
+                </>
+              )}
+              {shape === null ? null : (
+                <>
+                  {': '}
+                  <VisibleText text={shape} />
+                </>
+              )}
+            </a>
+            <span class="num">{formatCount(count)}</span>
+            <span class="causes-bar" style={{ inlineSize: `${(count / most) * 100}%` }} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -1,0 +1,76 @@
+import type { VNode } from 'preact';
+import { formatCount, formatShare } from '../lib/format.ts';
+import { type JobDetail, refusedHref } from '../lib/jobs.ts';
+
+/* What became of the records of a load: a bar, and the numbers beside their words. */
+
+/** The parts of a balance, by their names in the API, which are also those of their colours in tokens.css. */
+const parts = {
+  inserted: ['new', 'the key was not there before'],
+  updated: ['changed', 'changed what was stored'],
+  unchanged: ['unchanged', 'brought nothing new'],
+  removed: ['removed', 'removed a profile'],
+  superseded: ['repeated', 'a later record of the file has the same key'],
+  rejected: ['rejected', 'refused, and not mended since'],
+  amended: ['mended', 'refused, and mended since by another job'],
+} as const;
+
+function partsOf(counts: Readonly<Record<string, number>>) {
+  return Object.entries(parts).flatMap(([name, [word, meaning]]) => {
+    const count = counts[name] ?? 0;
+    return count === 0 ? [] : [{ name, word, meaning, count, ink: { background: `var(--${name})` } }];
+  });
+}
+
+interface BarProps {
+  readonly counts: Readonly<Record<string, number>>;
+  readonly total: number;
+}
+
+/** Draws the parts to scale; what has not been read is the rest of the bar. */
+export function BalanceBar({ counts, total }: BarProps): VNode {
+  const shown = partsOf(counts);
+  const read = counts['read'] ?? 0;
+  const whole = Math.max(total, read, 1);
+  const said = shown.map(({ word, count }) => `${formatCount(count)} ${word}`).join(', ');
+  return (
+    <span class="balance-bar" role="img" aria-label={said === '' ? 'nothing read yet' : said} title={said}>
+      {shown.map(({ name, count, ink }) => (
+        <span key={name} style={{ ...ink, flexGrow: count / whole }} />
+      ))}
+      <span style={{ background: 'var(--waiting-ground)', flexGrow: (whole - read) / whole }} />
+    </span>
+  );
+}
+
+/** Shows the balance of a load: every record that was read became one of these. */
+export function Balance({ of }: { readonly of: JobDetail }): VNode {
+  const { job_id: jobId, counts = {}, total_rows: total } = of;
+  const read = counts['read'] ?? 0;
+  const shown = partsOf(counts);
+  const missing = shown.reduce((rest, { count }) => rest - count, read);
+  return (
+    <div class="stack balance">
+      <BalanceBar counts={counts} total={total} />
+      <dl class="row num">
+        <div>
+          <dt>read</dt> <dd>{formatCount(read)}</dd>
+        </div>
+        {shown.map(({ name, word, meaning, count, ink }) => (
+          <div key={name} title={meaning}>
+            <dt>
+              <span class="swatch" style={ink} />
+              {name === 'rejected' ? <a href={refusedHref(jobId)}>{word}</a> : word}
+            </dt>{' '}
+            <dd>{formatCount(count)}</dd> <dd class="hint">{formatShare(count, read)}</dd>
+          </div>
+        ))}
+        {missing === 0 ? null : (
+          <div class="bad">
+            <dt>do not balance</dt> <dd>{formatCount(missing)}</dd>
+          </div>
+        )}
+      </dl>
+    </div>
+  );
+}
