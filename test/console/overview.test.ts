@@ -49,7 +49,7 @@ test('the overview says in one sentence what needs a person, is green only if no
   expect(await sentence.getByRole('link', { name: /mended/ }).getAttribute('href')).toBe(
     `/console/jobs/${mended}/refused`,
   );
-  await page.getByLabel('30 d').check();
+  await page.getByRole('radio', { name: '30 d' }).check();
   await page.waitForURL(/period=30d/);
   await page.getByRole('img', { name: /rejected in the last 30 days/ }).waitFor();
   await page.getByRole('link', { name: '1 failure' }).click();
