@@ -154,7 +154,7 @@ export function Rate({ chunks }: { readonly chunks: readonly LoadChunk[] }): VNo
       <Bars
         label={`over ${formatMs(barMs * rateBars)}, at most ${most} rows a second`}
         parts={[
-          ['read', '--updated'],
+          ['accepted', '--updated'],
           ['rejected', '--rejected'],
         ]}
         top={`${most} rows a second`}
