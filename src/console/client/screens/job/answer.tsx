@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { RejectCause } from '../../../../api/reject.ts';
+import { describeMirror } from '../../../../domain/mirror.ts';
 import { screenHref, useApi, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, jobPath, refusedHref, workMs } from '../../lib/jobs.ts';
@@ -58,6 +59,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
         {outcomeText(job, entity)}
         <Rejected job={job} />
       </p>
+      {job.mirror == null ? null : <p>{visibleText(describeMirror(job.mirror))}</p>}
       <p class="row">{linksOf(job, entity)}</p>
     </Notice>
   );

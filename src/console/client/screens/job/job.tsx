@@ -4,7 +4,6 @@ import { useRoute } from 'preact-iso';
 import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk } from '../../../../api/load.ts';
-import { describeMirror } from '../../../../domain/mirror.ts';
 import { screenHref, useApi, useApiPage, useQuery, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
@@ -258,7 +257,6 @@ function loadFacts(job: JobDetail): readonly Fact[] {
     ['Decided by', held?.decided_by && originText(held.decided_by)],
     ['Mends', amends && <JobLink id={amends} />],
     ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
-    ['Mirror', job.mirror && visibleText(describeMirror(job.mirror))],
     ['Undone by', undoneBy && <JobLink id={undoneBy} />],
     ['Kept because newer', undo && plural(undo.kept, 'profile')],
     ...(undo?.later_loads ?? []).map((id): Fact => ['Found the same values', <JobLink key={id} id={id} />]),
