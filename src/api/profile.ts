@@ -199,13 +199,7 @@ const storedEvent = component(
 );
 export type StoredEvent = Static<typeof storedEvent.schema>;
 
-export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.', {
-  archived_until: orNull(
-    time(
-      'Events before this time may have moved to the lake, which exports read and this list does not. Null if none have moved.',
-    ),
-  ),
-});
+export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.');
 
 const events = count('Number of events.', 3);
 

@@ -6,12 +6,7 @@ import type { Entity } from '../domain/entity.ts';
 import { MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS, TAIL_WINDOW_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { findPerson } from '../postgres/stores/aliases.ts';
-import {
-  type LatestEventsQuery,
-  type ReadEvent,
-  readLatestEvents,
-  readUserEvents,
-} from '../postgres/stores/events.ts';
+import { type LatestEventsQuery, type ReadEvent, readLatestEvents } from '../postgres/stores/events.ts';
 import { readProfile } from '../postgres/stores/profiles.ts';
 import {
   listProfiles,
@@ -20,6 +15,7 @@ import {
   propertyProblem,
   readPropertyFilter,
 } from '../profiles/profiles.ts';
+import { readUserHistory } from '../profiles/user-events.ts';
 import { aliasesCommand } from './aliases.ts';
 import {
   defineCommand,
@@ -76,7 +72,7 @@ const showUser = defineCommand({
     const companyId = user === null ? null : (JSON.parse(user) as UserProfile).company_id;
     const company =
       companyId === null ? null : await readProfile(reader, 'companies', environmentId, companyId);
-    const { events } = await readUserEvents(reader, environmentId, {
+    const { events } = await readUserHistory(system, environmentId, {
       ...{ userId, from: null, to: null, eventName: null, before: null },
       ...{ limit: Math.max(1, flags.events), bytes: MAX_PAGE_BYTES },
     });

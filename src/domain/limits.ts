@@ -180,6 +180,8 @@ export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
 /** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
 export const MAX_PAGE_BYTES = MiB;
+/** Files of the lake that are read for one page of a user's events. */
+export const MAX_PAGE_LAKE_FILES = 8;
 /** The part of a refused record that a page of JSON shows; files of rejects have all that is kept. */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 /** Refused records, and bytes of them, that a download of rejects holds at a time. */

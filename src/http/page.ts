@@ -58,8 +58,9 @@ export const propertyCursor = cursorKind<string>(
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
-    const [, at = '', id = ''] = /^(\S+) (.+)$/s.exec(text) ?? [];
-    return readInstant(at)?.text === at && isId(id) ? { at, id } : null;
+    // Without an id, a page begins before the instant.
+    const [, at = '', id = ''] = /^(\S+) (.*)$/s.exec(text) ?? [];
+    return readInstant(at)?.text === at && (id === '' || isId(id)) ? { at, id } : null;
   },
 );
 export const segmentCursor = cursorKind<number>(

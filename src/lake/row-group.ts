@@ -78,14 +78,17 @@ export class LakeGroup {
     return { about, bytes: this.#bytes.subarray(at, at + Number(about.total_compressed_size)) };
   }
 
+  event(row: number): LakeEvent {
+    const text = (name: string) => this.text(name, row) ?? '';
+    return {
+      ...{ event_id: text('event_id'), event_type: text('event_type'), event_name: text('event_name') },
+      ...{ user_id: text('user_id'), company_id: this.text('company_id', row), source: text('source') },
+      ...{ micros: this.micros[row] as number, metadata: text('metadata') },
+    };
+  }
+
   events(): LakeEvent[] {
-    const text = (name: string, row: number) => this.text(name, row) ?? '';
-    return Array.from(this.micros, (micros, row) => ({
-      ...{ event_id: text('event_id', row), event_type: text('event_type', row) },
-      ...{ event_name: text('event_name', row), user_id: text('user_id', row) },
-      ...{ company_id: this.text('company_id', row), source: text('source', row) },
-      ...{ micros, metadata: text('metadata', row) },
-    }));
+    return Array.from({ length: this.rows }, (_, row) => this.event(row));
   }
 
   #chunk(name: string): ColumnMetaData {

@@ -10,6 +10,8 @@ import type { FileRef } from '../../src/files/file-store.ts';
 import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { readEvents } from '../../src/lake/read-events.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import type { EventPosition, UserEventsQuery } from '../../src/postgres/stores/events.ts';
+import { readUserHistory } from '../../src/profiles/user-events.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
 import { apply } from '../support/definitions.ts';
 import { acceptDeletion } from '../support/deletions.ts';
@@ -403,6 +405,65 @@ describe('archived events', () => {
       await insertEvents(t, event);
       expect(await exportOnce()).toBe(before);
     }
+  });
+});
+
+describe('the events of a user', () => {
+  const walk = async (
+    query: Partial<UserEventsQuery>,
+    files: Pick<SealingStore, 'readRange'> = t.system.files,
+  ) => {
+    const events: string[] = [];
+    const all = { userId: 'u1', from: null, to: null, eventName: null, limit: 7, bytes: 1_000, ...query };
+    for (let before: EventPosition | null = null, pages = 0; ; pages++) {
+      expect(pages).toBeLessThan(100);
+      const context = { ...t.system, files: { ...t.system.files, ...files } };
+      const page = await readUserHistory(context, environmentId, { ...all, before });
+      events.push(...page.events.map(({ json }) => json));
+      before = page.next;
+      if (before === null) return events;
+    }
+  };
+
+  // proves: lake-history
+  test('are listed as before they left the database, page by page; files that cannot hold them are not opened', async () => {
+    await insertEvents(t, makeEvents(environmentId, 2_000, 18));
+    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
+    const rare = { environment: environmentId, id: 'rare', name: 'seen', user: 'rare', company: null };
+    await insertEvents(t, [{ ...rare, at, metadata: {}, named: true }]);
+    await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
+    const queries: Partial<UserEventsQuery>[] = [
+      {},
+      { limit: 500, bytes: 1e6 },
+      { userId: 'u2', eventName: 'page_view' },
+      { userId: 'u3', from: monthStart(12), to: monthStart(7) },
+      { userId: 'rare' },
+      { userId: 'nobody' },
+    ];
+    const walkAll = async () => {
+      const found: string[][] = [];
+      for (const query of queries) found.push(await walk(query));
+      return found;
+    };
+    const before = await walkAll();
+    expect(before.map(({ length }) => length > 0)).toEqual([true, true, true, true, true, false]);
+    await prune(t.system);
+    expect((await archiveRefs()).length).toBeGreaterThan(8);
+    expect(await walkAll()).toEqual(before);
+    await apply(t, t, { event_retention: [] });
+    await prune(t.system);
+    expect(await walkAll()).toEqual(before);
+
+    const opened = new Set<FileRef>();
+    const readRange: SealingStore['readRange'] = (ref, start, end) => {
+      opened.add(ref);
+      return t.system.files.readRange(ref, start, end);
+    };
+    expect(await walk({ userId: 'rare' }, { readRange })).toEqual(before[4]);
+    const files = { ...t.system.files, readRange };
+    const written = await exportAll({ ...t.system, files }, environmentId, { userIds: ['rare'] });
+    expect(written.files.find(({ dataset }) => dataset === 'events')?.rows).toBe(1);
+    expect(opened.size).toBeLessThanOrEqual(2);
   });
 });
 

@@ -30,7 +30,10 @@ export interface LakeFilter {
 }
 
 /** `userIds`: the users that are asked for, by all ids under which the lake has them. */
-export function filterOf(request: ExportRequest, userIds: readonly string[]): LakeFilter {
+export function filterOf(
+  request: Pick<ExportRequest, 'from' | 'to' | 'companyIds' | 'eventKinds' | 'eventNames' | 'exclusions'>,
+  userIds: readonly string[],
+): LakeFilter {
   const { from, to, companyIds, eventKinds, eventNames, exclusions } = request;
   const either = (lists: Readonly<Record<string, readonly string[]>>) =>
     Object.entries(lists).filter(([, list]) => list.length > 0);

@@ -17,13 +17,7 @@ import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { findPerson, withDistinctIds } from '../../postgres/stores/aliases.ts';
 import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
-import {
-  countUsersOf,
-  findArchivedUntil,
-  isUserKnown,
-  readActivity,
-  readUserEvents,
-} from '../../postgres/stores/events.ts';
+import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import {
   listProfiles,
@@ -31,6 +25,7 @@ import {
   readPropertyFilter,
   requireSegment,
 } from '../../profiles/profiles.ts';
+import { readUserHistory } from '../../profiles/user-events.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import {
@@ -371,7 +366,7 @@ const listUserEvents = route({
   operationId: 'listUserEvents',
   summary: 'List the events of a user',
   description:
-    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Archived events are left out; `metadata.archived_until` says up to when events may be archived.',
+    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Events in the lake are listed too; a page that searches it may be short or empty: follow the cursor until it is null.',
   access: 'read',
   hasProperties: true,
   config: { ...pageBytes, trustsKnownKeys: true },
@@ -385,19 +380,14 @@ const listUserEvents = route({
     const { id: userId } = await profileOf('users', call);
     const { event_name: eventName = null } = call.query;
     const { limit, after: before } = askedPage(call.query, eventCursor);
-    const [{ events, more }, archived_until] = await Promise.all([
-      readUserEvents(reader, environment, {
-        ...readRange(call.query),
-        ...{ userId, eventName, limit, before, bytes: MAX_PAGE_BYTES },
-      }),
-      findArchivedUntil(reader.db, environment),
-    ]);
-    if (events.length === 0 && !(await isUserKnown(reader.db, environment, userId))) {
+    const { events, next } = await readUserHistory(call.system, environment, {
+      ...readRange(call.query),
+      ...{ userId, eventName, limit, before, bytes: MAX_PAGE_BYTES },
+    });
+    if (events.length === 0 && next === null && !(await isUserKnown(reader.db, environment, userId))) {
       throw noSuchProfile('users', userId);
     }
-    const last = events.at(-1);
-    const next = more && last !== undefined ? eventCursor.write(last) : null;
-    return sendEnvelope(call, events, next, { archived_until });
+    return sendEnvelope(call, events, next && eventCursor.write(next));
   },
 });
 

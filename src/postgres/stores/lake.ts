@@ -328,6 +328,11 @@ async function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<
   return rows.map(({ ref }) => ref);
 }
 
+/** Keeps files that are replaced from being removed until the transaction ends. */
+export async function keepFiles(db: Database): Promise<void> {
+  await sql`lock table event_retirements in row share mode`.execute(db);
+}
+
 /** Waits for everybody who read a file before it was replaced. Throws 55P03 if that takes long. */
 export async function awaitReaders(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, ({ db }) => lockEventStore(db));
