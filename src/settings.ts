@@ -103,11 +103,12 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 
 function duration(name: string, fallback: string, meaning: string) {
   const problem = rule('must be a time from 1s to 24h, such as 30s, 15m or 1h');
-  const schema = Type.Integer({ minimum: 1_000, maximum: 24 * 3_600_000, problem });
   const parse = (text: string) => {
-    const [, count, unit] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
-    return count === undefined ? text : Number(count) * (unitMs[unit ?? ''] ?? 0);
+    const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
+    const ms = Number(count) * (unitMs[unit] ?? 0);
+    return ms > 0 && ms <= 24 * 3_600_000 ? ms : text;
   };
+  const schema = Type.Integer({ problem });
   return { name, fallback, meaning, schema, parse };
 }
 
