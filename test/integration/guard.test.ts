@@ -215,6 +215,20 @@ describe('a schedule with guard=usual', () => {
   });
 
   // proves: guard-usual
+  test('takes arrays that are called as a file is for no past of it', async () => {
+    const { environmentId } = await tenant();
+    const night = async (rows: number) =>
+      runManually(
+        await startManually(t.system, environmentId, users(rows), { filename: 'crm.csv', guard: 'usual' }),
+      );
+    for (const rows of [100, 101, 102]) await night(rows);
+    await sql`update loads set type = 'bulk_identify_users' where environment_id = ${environmentId}`.execute(
+      context.db,
+    );
+    expect(await night(11)).toMatchObject({ status: 'completed' });
+  });
+
+  // proves: guard-usual
   test('takes mends for no past, which hold a few records only', async () => {
     const { environmentId } = await tenant();
     const night = async (rows: number, refused: number) => {

@@ -97,7 +97,7 @@ function isOlder({
   end)`;
 }
 
-/** Files that came later have been loaded. Which of the profiles that they left unchanged they hold is not known any more. */
+/** Files that came later have been loaded (a load of the same instant is of the same file). Which of the profiles that they left unchanged they hold is not known any more. */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
     select 1 from loads l

@@ -93,17 +93,33 @@ const ways: Readonly<Record<string, Way>> = {
   single: async ({ key }, users) => {
     const refused: string[] = [];
     for (const user of users) {
-      const { status, body } = await server.json<ErrorBody | null>('/v1/identify', { json: user, key });
+      const { event_type, ...json } = user;
+      const path = event_type === undefined ? '/v1/identify' : '/v1/track';
+      const { status, body } = await server.json<ErrorBody | null>(path, { json, key });
       if (status === 202) continue;
       expect(body?.errors.every(({ error_code }) => error_code === 'breaks_rule')).toBe(true);
       refused.push(String(user['user_id']));
     }
     return refused;
   },
-  batch: (tenant, users) => sendBatch(tenant, users, (user) => ({ type: 'identify', ...user })),
+  batch: (tenant, users) =>
+    sendBatch(tenant, users, ({ event_type: type = 'identify', ...user }) => ({ type, ...user })),
   segment: (tenant, users) =>
-    sendBatch(tenant, users, ({ user_id, ...traits }) => ({ type: 'identify', userId: user_id, traits })),
+    sendBatch(tenant, users, ({ user_id: userId, event_type: type, event_name: event, ...given }) =>
+      type === undefined
+        ? { type: 'identify', userId, traits: given }
+        : { type, userId, event, properties: given },
+    ),
 };
+
+/** Arrays have no events. */
+const waysOf = (entity: 'users' | 'events') =>
+  Object.entries(ways).filter(([name]) => entity === 'users' || name !== 'bulk');
+const asEvent = (user: Record<string, unknown>, event_name = 'seen') => ({
+  event_type: 'track',
+  event_name,
+  ...user,
+});
 
 type Value = string | number | boolean;
 
@@ -164,6 +180,7 @@ const value = fc.constantFrom<Value>(
     true,
   ],
 );
+const entityOf = fc.constantFrom('users', 'events');
 const usersOf = fc.array(fc.dictionary(fc.constantFrom('a', 'bb', 'ccc', 'dé', 'other'), value), {
   minLength: 1,
   maxLength: 12,
@@ -242,6 +259,13 @@ const compared = (expected: Readonly<Record<string, Stored>>, found: object) =>
     expected[name]?.isTyped === true ? value : String(value),
   ]);
 
+/** What is stored, by user. */
+async function storedOf(entity: 'users' | 'events', { environment: { environmentId } }: Tenant) {
+  if (entity === 'users') return (await readProfiles(t.system, environmentId)).users;
+  const events = await readEvents(t.system, environmentId);
+  return Object.fromEntries(events.map((event) => [event.user, event]));
+}
+
 describe('rules', () => {
   const tenants = new Map<string, Tenant>();
   beforeAll(async () => {
@@ -252,20 +276,21 @@ describe('rules', () => {
   // proves: rules-everywhere
   test('keep the same values and refuse the same records whatever way they come', async () => {
     await fc.assert(
-      fc.asyncProperty(rulesOf, usersOf, async (document, given) => {
+      fc.asyncProperty(entityOf, rulesOf, usersOf, async (entity, document, given) => {
         const users = given.map((properties) => ({ user_id: `u${++serial}`, ...properties }));
         const expected = users.map(
           ({ user_id, ...properties }) => [user_id, oracle(document, properties)] as const,
         );
-        for (const [name, send] of Object.entries(ways)) {
+        const sent = entity === 'users' ? users : users.map((user) => asEvent(user));
+        for (const [name, send] of waysOf(entity)) {
           const tenant = tenants.get(name) as Tenant;
-          await apply(JSON.stringify({ users: document }), tenant.key);
-          const refused = await send(tenant, users);
+          await apply(JSON.stringify({ [entity]: document }), tenant.key);
+          const refused = await send(tenant, sent);
           expect([name, refused.toSorted()]).toEqual([
             name,
             expected.flatMap(([id, stored]) => (stored === null ? [id] : [])).toSorted(),
           ]);
-          const { users: stored } = await readProfiles(t.system, tenant.environment.environmentId);
+          const stored = await storedOf(entity, tenant);
           for (const [id, properties] of expected) {
             const found = stored[id]?.metadata as object | undefined;
             if (properties === null) {
@@ -288,53 +313,13 @@ describe('rules', () => {
     );
   }, 240_000);
 
-  const eventWays: Readonly<Record<string, (tenant: Tenant) => Promise<number>>> = {
-    csv: async (tenant) =>
-      (
-        await load(
-          '/v1/imports?format=csv',
-          tenant,
-          'event_type,user_id,event_name,size\ntrack,u1,bought,3\ntrack,u1,sold,4\n',
-          'text/csv',
-        )
-      ).length,
-    ndjson: async (tenant) =>
-      (
-        await load(
-          '/v1/imports?format=ndjson',
-          tenant,
-          ['bought', 'sold']
-            .map(
-              (event_name) =>
-                `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name, metadata: { size: '3' } })}\n`,
-            )
-            .join(''),
-          'application/x-ndjson',
-        )
-      ).length,
-    single: async ({ key }) => {
-      const answers = ['bought', 'sold'].map((event_name) =>
-        server.json('/v1/track', { json: { user_id: 'u1', event_name, metadata: { size: '3' } }, key }),
-      );
-      return (await Promise.all(answers)).filter(({ status }) => status === 400).length;
-    },
-    segment: async ({ key }) => {
-      const batch = ['bought', 'sold'].map((event) => ({
-        type: 'track',
-        userId: 'u1',
-        event,
-        properties: { size: '3' },
-      }));
-      return (await server.json<{ rejected: object[] }>('/v1/batch', { json: { batch }, key })).body.rejected
-        .length;
-    },
-  };
-  for (const [name, send] of Object.entries(eventWays)) {
+  for (const [name, send] of waysOf('events')) {
     // proves: rules-everywhere
     test(`store only events that exist, with properties of their types, as ${name}`, async () => {
       const tenant = await t.addEnvironment(`rules-events-${name}`);
       await apply('events:\n  names: [bought]\n  properties: { size: { type: integer } }\n', tenant.key);
-      expect(await send(tenant)).toBe(1);
+      const sent = ['bought', 'sold'].map((event, at) => asEvent({ user_id: `u${at}`, size: '3' }, event));
+      expect(await send(tenant, sent)).toEqual(['u1']);
       const events = await readEvents(t.system, tenant.environment.environmentId);
       expect(events.map(({ name, metadata }) => [name, (metadata as { size: unknown }).size])).toEqual([
         ['bought', 3],
