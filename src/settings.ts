@@ -20,8 +20,9 @@ import { type PersonalKeys, readPersonalKeys } from './personal-keys.ts';
  * them: they stand with it, and make the file a long one.
  */
 
-export interface Setting<S extends TSchema = TSchema> {
-  readonly name: string;
+interface Kind<S extends TSchema = TSchema> {
+  /** The name in the environment; by default that of the key. */
+  readonly name?: string;
   readonly fallback: string;
   readonly meaning: string;
   /** The value that `parse` returns must fit this. */
@@ -32,22 +33,26 @@ export interface Setting<S extends TSchema = TSchema> {
   readonly secret?: boolean;
 }
 
+export interface Setting<S extends TSchema = TSchema> extends Kind<S> {
+  readonly name: string;
+}
+
 const asIs = (text: string) => text;
 const orNull = (text: string) => (text === '' ? null : text);
 const number = (text: string) => (/^\d+$/.test(text) ? Number(text) : text);
 
-function text(name: string, fallback: string, meaning: string, secret = false) {
-  return { name, fallback, meaning, schema: Type.String(), parse: asIs, secret };
+function text(fallback: string, meaning: string, secret = false) {
+  return { fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
 /** null: it is empty. */
-function optionalText(name: string, meaning: string) {
-  return { name, fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
+function optionalText(meaning: string) {
+  return { fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }
 
 /** Absolute; null: it is empty. */
-function optionalPath(name: string, meaning: string) {
-  return { ...optionalText(name, meaning), parse: (path: string) => (path === '' ? null : resolve(path)) };
+function optionalPath(meaning: string) {
+  return { ...optionalText(meaning), parse: (path: string) => (path === '' ? null : resolve(path)) };
 }
 
 const items = (list: string) =>
@@ -57,51 +62,51 @@ const items = (list: string) =>
     .filter((item) => item !== '');
 
 /** Absolute, each. */
-function folders(name: string, meaning: string) {
+function folders(meaning: string) {
   const parse = (list: string) => items(list).map((path) => resolve(path));
-  return { name, fallback: '', meaning, schema: Type.Array(Type.String()), parse };
+  return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
 /** IP addresses, or networks such as 10.0.0.0/8. */
-function networks(name: string, meaning: string) {
+function networks(meaning: string) {
   const problem = rule('must be IP addresses or networks such as 10.0.0.0/8, with commas between');
   const schema = Type.Array(Type.String(), { problem });
   const parse = (list: string) =>
     items(list).every((text) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text)) ? items(list) : list;
-  return { name, fallback: '', meaning, schema, parse };
+  return { fallback: '', meaning, schema, parse };
 }
 
-function integer(name: string, fallback: string, meaning: string, minimum: number, maximum: number) {
-  return { name, fallback, meaning, schema: Type.Integer({ minimum, maximum }), parse: number };
+function integer(fallback: string, meaning: string, minimum: number, maximum: number) {
+  return { fallback, meaning, schema: Type.Integer({ minimum, maximum }), parse: number };
 }
 
-function workerCount(name: string, meaning: string) {
+function workerCount(meaning: string) {
   const problem = rule('must be auto or a whole number from 0 to 256');
   const schema = Type.Integer({ minimum: 0, maximum: 256, problem });
   const parse = (count: string) => (count === 'auto' ? availableParallelism() : number(count));
-  return { name, fallback: 'auto', meaning, schema, parse };
+  return { fallback: 'auto', meaning, schema, parse };
 }
 
 const units: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 
-function bytes(name: string, fallback: string, meaning: string) {
+function bytes(fallback: string, meaning: string) {
   const problem = rule('must be a number of bytes such as 512m or 10g');
   const schema = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, problem });
   const parse = (size: string) => {
     const match = /^(\d+)\s*([kmgt]?)i?b?$/i.exec(size);
     return match === null ? size : Number(match[1]) * (units[match[2]?.toLowerCase() ?? ''] ?? Number.NaN);
   };
-  return { name, fallback, meaning: `${meaning} Bytes, or with a unit: 64k, 10m, 2g.`, schema, parse };
+  return { fallback, meaning: `${meaning} Bytes, or with a unit: 64k, 10m, 2g.`, schema, parse };
 }
 
-function oneOf<const T extends string>(name: string, fallback: T, meaning: string, allowed: readonly T[]) {
+function oneOf<const T extends string>(fallback: T, meaning: string, allowed: readonly T[]) {
   const schema = choice(allowed, meaning);
-  return { name, fallback, meaning: `${meaning} One of ${allowed.join(', ')}.`, schema, parse: asIs };
+  return { fallback, meaning: `${meaning} One of ${allowed.join(', ')}.`, schema, parse: asIs };
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-function duration(name: string, fallback: string, meaning: string) {
+function duration(fallback: string, meaning: string) {
   const problem = rule('must be a time from 1s to 24h, such as 30s, 15m or 1h');
   const parse = (text: string) => {
     const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
@@ -109,61 +114,61 @@ function duration(name: string, fallback: string, meaning: string) {
     return ms > 0 && ms <= 24 * 3_600_000 ? ms : text;
   };
   const schema = Type.Integer({ problem });
-  return { name, fallback, meaning, schema, parse };
+  return { fallback, meaning, schema, parse };
 }
 
-function flag(name: string, fallback: 'true' | 'false', meaning: string) {
+function flag(fallback: 'true' | 'false', meaning: string) {
   const parse = (text: string) => (text === 'true' ? true : text === 'false' ? false : text);
-  return { name, fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
+  return { fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
 }
 
 /** null: it is empty. The value is not shown if it is wrong: it may hold a password. */
-function url(name: string, protocols: readonly string[], meaning: string) {
+function url(protocols: readonly string[], meaning: string) {
   const isOne = (text: string) =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
   const schema = Type.Union([Type.Null(), Type.Refine(Type.String(), isOne)], {
     problem: () => `must be a URL that begins with ${protocols.join(':// or ')}://`,
   });
-  return { name, fallback: '', meaning, schema, parse: orNull };
+  return { fallback: '', meaning, schema, parse: orNull };
 }
 
 /**
  * null: it is empty. The driver means by these modes what it means by `verify-full`, and prints at every start that a later
  * version will mean less.
  */
-function postgresUrl(name: string, meaning: string) {
+function postgresUrl(meaning: string) {
   const parse = (text: string) =>
     orNull(
       text.includes('uselibpqcompat=')
         ? text
         : text.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full'),
     );
-  return { ...url(name, ['postgres', 'postgresql'], meaning), parse };
+  return { ...url(['postgres', 'postgresql'], meaning), parse };
 }
 
 /** null: it is empty. */
-function secretKey(name: string, meaning: string) {
+function secretKey(meaning: string) {
   const schema = Type.Union([Type.Null(), Type.String({ pattern: '^[\\x21-\\x7e]{20,200}$' })], {
     problem: () => 'must be 20 to 200 printable characters without spaces',
   });
-  return { name, fallback: '', meaning, schema, parse: orNull, secret: true };
+  return { fallback: '', meaning, schema, parse: orNull, secret: true };
 }
 
 /** null: what is given is no list of keys. */
-function personalKeys(name: string, meaning: string) {
+function personalKeys(meaning: string) {
   const schema = Type.Refine(
     Type.Unsafe<PersonalKeys>({}),
     (keys) => keys instanceof Map,
     () =>
       'must be keys such as 2026:…, each with 32 bytes in Base64 (openssl rand -base64 32), with commas between',
   );
-  return { name, fallback: '', meaning, schema, parse: readPersonalKeys, secret: true };
+  return { fallback: '', meaning, schema, parse: readPersonalKeys, secret: true };
 }
 
-function mailAddress(name: string, fallback: string, meaning: string) {
+function mailAddress(fallback: string, meaning: string) {
   const sentence = 'must be one plain address such as sluice@example.com';
   const schema = Type.Refine(Type.String(), isMailAddress, () => sentence);
-  return { name, fallback, meaning, schema, parse: asIs };
+  return { fallback, meaning, schema, parse: asIs };
 }
 
 /** Returns a value as it may be shown: nothing of a secret, and no password within a URL. */
@@ -180,92 +185,59 @@ function hidePasswords(value: string): string {
     .replace(/([?&][^=&]*(?:password|secret|token)[^=&]*=)[^&]*/gi, `$1${hidden}`);
 }
 
-export const settings = {
-  host: text('HOST', '127.0.0.1', 'Address the HTTP server listens on; 0.0.0.0 for every interface.'),
-  port: integer('PORT', '8080', 'Port of the HTTP server; 0 takes any free one.', 0, 65_535),
+const table = {
+  host: text('127.0.0.1', 'Address the HTTP server listens on; 0.0.0.0 for every interface.'),
+  port: integer('8080', 'Port of the HTTP server; 0 takes any free one.', 0, 65_535),
   publicUrl: url(
-    'PUBLIC_URL',
     ['http', 'https'],
     'Address at which callers reach the server; links start with it. Empty: links in answers use the host of the request, with https if X-Forwarded-Proto says so; links in messages use HOST and PORT.',
   ),
   trustProxy: networks(
-    'TRUST_PROXY',
     'IP addresses or networks of the proxies in front of the server, with commas between. From them, sluice takes the address of the caller from X-Forwarded-For, and counts failed sign-ins by it; empty: it takes the address of the connection.',
   ),
   dataDir: {
-    ...text(
-      'DATA_DIR',
-      '.sluice',
-      'Folder for the embedded PostgreSQL, received files, exports and unsent mail.',
-    ),
+    ...text('.sluice', 'Folder for the embedded PostgreSQL, received files, exports and unsent mail.'),
     parse: (path: string) => resolve(path),
   },
-  databaseUrl: postgresUrl('DATABASE_URL', 'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.'),
+  databaseUrl: postgresUrl('PostgreSQL 15 or newer; empty: one is started in DATA_DIR.'),
   redisUrl: optionalText(
-    'REDIS_URL',
     'Redis for the queue: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss… for TLS); empty: the queue lives in PostgreSQL.',
   ),
   redisTlsCa: optionalText(
-    'REDIS_TLS_CA',
     'File with the certificates (PEM) of the authorities trusted to sign the certificate of Redis; empty: the public authorities.',
   ),
   storageUrl: text(
-    'STORAGE_URL',
     '',
     'Where sluice keeps received files and exports: a folder (file:///path), or s3://bucket/prefix?endpoint=…&region=…&path_style=true; empty: DATA_DIR/files.',
   ),
   storagePresign: flag(
-    'STORAGE_PRESIGN',
     'true',
     'With files on S3, links to files of exports lead to S3 (true), or to this server, which reads the files from S3 (false).',
   ),
-  awsAccessKeyId: text(
-    'AWS_ACCESS_KEY_ID',
-    '',
-    'Access key for S3; empty: the AWS SDK finds one (profile, role of the machine).',
-  ),
-  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Secret of the access key for S3.', true),
-  awsSessionToken: text(
-    'AWS_SESSION_TOKEN',
-    '',
-    'Session token of the access key for S3, if the key is temporary.',
-    true,
-  ),
+  awsAccessKeyId: text('', 'Access key for S3; empty: the AWS SDK finds one (profile, role of the machine).'),
+  awsSecretAccessKey: text('', 'Secret of the access key for S3.', true),
+  awsSessionToken: text('', 'Session token of the access key for S3, if the key is temporary.', true),
   inboxDir: optionalPath(
-    'INBOX_DIR',
     'Folder that sluice watches for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: no inbox.',
   ),
-  inboxScanMs: integer(
-    'INBOX_SCAN_MS',
-    '2000',
-    'Milliseconds between two polls of the inbox.',
-    20,
-    3_600_000,
-  ),
+  inboxScanMs: integer('2000', 'Milliseconds between two polls of the inbox.', 20, 3_600_000),
   inboxStableMs: integer(
-    'INBOX_STABLE_MS',
     '5000',
     'Milliseconds that a file in the inbox must stay unchanged before it is loaded; at least two polls.',
     0,
     3_600_000,
   ),
-  apiKey: secretKey(
-    'API_KEY',
-    'If set, the environment `default` accepts this key too (20 characters or more).',
-  ),
+  apiKey: secretKey('If set, the environment `default` accepts this key too (20 characters or more).'),
   metricsToken: secretKey(
-    'METRICS_TOKEN',
     'If set, /metrics requires `Authorization: Bearer` with this token (20 to 200 characters); empty: open to all.',
   ),
   adminKey: secretKey(
-    'ADMIN_KEY',
     'If set, this key (20 to 200 characters) signs in to /console for every environment; empty: only API keys do.',
   ),
   personalKeys: personalKeys(
-    'PERSONAL_KEYS',
     'Keys for personal data (docs/personal-data.md): id:key, with commas between. The first encrypts, all decrypt, the last makes the hashes; empty: rules cannot hash or encrypt.',
   ),
-  logLevel: oneOf('LOG_LEVEL', 'info', 'Lowest level that is logged.', [
+  logLevel: oneOf('info', 'Lowest level that is logged.', [
     'trace',
     'debug',
     'info',
@@ -273,176 +245,136 @@ export const settings = {
     'error',
     'silent',
   ]),
-  workers: workerCount(
-    'WORKERS',
-    'Worker processes of `sluice start` and `sluice import`; auto: one per core.',
-  ),
-  workerConcurrency: integer(
-    'WORKER_CONCURRENCY',
-    '1',
-    'Chunks that one worker process merges at a time.',
-    1,
-    64,
-  ),
+  workers: workerCount('Worker processes of `sluice start` and `sluice import`; auto: one per core.'),
+  workerConcurrency: integer('1', 'Chunks that one worker process merges at a time.', 1, 64),
   poolSize: integer(
-    'POOL_SIZE',
     '10',
     'PostgreSQL connections of a serving process; two fifths of them are for reads.',
     2,
     500,
   ),
-  workerPoolSize: integer('WORKER_POOL_SIZE', '5', 'PostgreSQL connections of a worker process.', 3, 500),
-  maxUploadBytes: bytes('MAX_UPLOAD_BYTES', String(DEFAULT_MAX_UPLOAD_BYTES), 'Largest upload, as sent.'),
-  maxInflatedBytes: bytes(
-    'MAX_INFLATED_BYTES',
-    String(DEFAULT_MAX_INFLATED_BYTES),
-    'Largest upload, decompressed.',
-  ),
+  workerPoolSize: integer('5', 'PostgreSQL connections of a worker process.', 3, 500),
+  maxUploadBytes: bytes(String(DEFAULT_MAX_UPLOAD_BYTES), 'Largest upload, as sent.'),
+  maxInflatedBytes: bytes(String(DEFAULT_MAX_INFLATED_BYTES), 'Largest upload, decompressed.'),
   minUploadRate: integer(
-    'MIN_UPLOAD_RATE',
     '1024',
     'Bytes per second below which the server ends an upload; 0: never.',
     0,
     2 ** 30,
   ),
   uploadStallMs: integer(
-    'UPLOAD_STALL_MS',
     '30000',
     'Milliseconds without a byte after which the server ends an upload. The head of every request, and a whole single record, must arrive within this time.',
     100,
     3_600_000,
   ),
   rateLimit: integer(
-    'RATE_LIMIT',
     '0',
     'Requests per second that one API key may make to one serving process; 0: no limit.',
     0,
     1_000_000,
   ),
   rateLimitWindowMs: integer(
-    'RATE_LIMIT_WINDOW_MS',
     '1000',
     'Length of the window in which requests are counted for RATE_LIMIT, in milliseconds. A key may send all requests of a window in one burst.',
     1_000,
     3_600_000,
   ),
   maxQueuedJobs: integer(
-    'MAX_QUEUED_JOBS',
     '10000',
     'Unfinished jobs (loads, exports, deletions) that one environment may have; the API answers 429 to a request for one more, unless it repeats an Idempotency-Key; 0: no limit.',
     0,
     10_000_000,
   ),
   maxConnections: integer(
-    'MAX_CONNECTIONS',
     '4096',
     'Connections that a serving process keeps open. When there are more, it closes those that have been without a request for longest. It never keeps more than half of the file descriptors that it may open.',
     10,
     1_000_000,
   ),
   maxEventLoopDelayMs: integer(
-    'MAX_EVENT_LOOP_DELAY_MS',
     '1000',
     'Mean delay of the event loop over a second, in milliseconds, above which the server answers 503; 0: never.',
     0,
     60_000,
   ),
-  chunkBytes: bytes(
-    'CHUNK_BYTES',
-    '2097152',
-    'Target length of a chunk: the unit of work, retry and parallelism.',
-  ),
-  fileRetentionDays: integer(
-    'FILE_RETENTION_DAYS',
-    '30',
-    'Days that received files are kept after their load ended.',
-    0,
-    36_500,
-  ),
+  chunkBytes: bytes('2097152', 'Target length of a chunk: the unit of work, retry and parallelism.'),
+  fileRetentionDays: integer('30', 'Days that received files are kept after their load ended.', 0, 36_500),
   jobRetentionDays: integer(
-    'JOB_RETENTION_DAYS',
     '365',
     'Days that job records and rejects are kept after the job ended.',
     0,
     36_500,
   ),
   changesDays: integer(
-    'CHANGES_DAYS',
     '14',
     'Days that changes of users and companies are kept, for undo, history, mending and exports of what changed; 0: none are. The server that starts last decides for all.',
     0,
     36_500,
   ),
-  exportRetentionDays: integer(
-    'EXPORT_RETENTION_DAYS',
-    '7',
-    'Days that the files of an export are kept after it ended.',
-    0,
-    36_500,
-  ),
+  exportRetentionDays: integer('7', 'Days that the files of an export are kept after it ended.', 0, 36_500),
   exportTimeoutMinutes: integer(
-    'EXPORT_TIMEOUT_MINUTES',
     '720',
     'Minutes that an export may take after a worker begins it; one that takes longer fails.',
     1,
     20_000,
   ),
   eventRetentionDays: integer(
-    'EVENT_RETENTION_DAYS',
     '0',
     'Days that events are kept in the database; 0: for ever. Whole months are removed. Definitions can set other days by environment and event name.',
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
   lake: oneOf(
-    'LAKE',
     'off',
     'What happens to events whose retention is over. archive: they move into an Iceberg table in the file store, and exports still read them; mirror: the table has all other events too; off: they go.',
     ['off', 'archive', 'mirror'],
   ),
-  lakeEveryMs: duration('LAKE_EVERY', '1h', 'With LAKE=mirror: how often new events are added to the table.'),
+  lakeEveryMs: {
+    ...duration('1h', 'With LAKE=mirror: how often new events are added to the table.'),
+    name: 'LAKE_EVERY',
+  },
   linkTtlHours: integer(
-    'LINK_TTL_HOURS',
     '48',
     'Hours that a link to a file of an export is valid; fetch the job again for fresh links.',
     1,
     876_000,
   ),
   smtpUrl: url(
-    'SMTP_URL',
     ['smtp', 'smtps'],
     'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: messages are written to DATA_DIR/outbox.',
   ),
-  mailFrom: mailAddress('MAIL_FROM', 'sluice@localhost', 'Sender address of messages about jobs.'),
-  notifyAllowPrivate: flag(
-    'NOTIFY_ALLOW_PRIVATE',
-    'false',
-    'Whether sluice sends webhooks to this machine and to private networks.',
-  ),
-  notifyAllowHttp: flag('NOTIFY_ALLOW_HTTP', 'false', 'Whether sluice sends webhooks to http:// addresses.'),
+  mailFrom: mailAddress('sluice@localhost', 'Sender address of messages about jobs.'),
+  notifyAllowPrivate: flag('false', 'Whether sluice sends webhooks to this machine and to private networks.'),
+  notifyAllowHttp: flag('false', 'Whether sluice sends webhooks to http:// addresses.'),
   schedulesFile: optionalPath(
-    'SCHEDULES_FILE',
     'File with the schedules of loads and exports (docs/schedules.md); empty: no schedules.',
   ),
   schedulesLocalRoots: folders(
-    'SCHEDULES_LOCAL_ROOTS',
     'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
   ),
   schedulesExportRoots: folders(
-    'SCHEDULES_EXPORT_ROOTS',
     'Folders that schedules may copy exports to, with commas between them; empty: none.',
   ),
   schedulesAllowPrivate: flag(
-    'SCHEDULES_ALLOW_PRIVATE',
     'false',
     'Whether schedules that say `allow_private` may load from private networks and from this machine.',
   ),
   drainMs: integer(
-    'DRAIN_MS',
     '0',
     'Milliseconds that a stopping server still accepts requests, while /health/ready answers 503 so that load balancers send no more. SHUTDOWN_MS begins afterwards.',
     0,
     600_000,
   ),
-  shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds that a graceful stop may take.', 1_000, 600_000),
-} as const;
+  shutdownMs: integer('25000', 'Milliseconds that a graceful stop may take.', 1_000, 600_000),
+} satisfies Readonly<Record<string, Kind>>;
+
+type Table = typeof table;
+
+/** A setting is named by its key: MAX_UPLOAD_BYTES is `maxUploadBytes`. */
+export const settings = Object.fromEntries(
+  Object.entries(table).map(([key, kind]) => [
+    key,
+    { name: key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase(), ...kind },
+  ]),
+) as { readonly [Key in keyof Table]: Table[Key] & { readonly name: string } };
