@@ -1,7 +1,7 @@
 import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
 import { MAX_SHEET_NAME_CHARS } from './limits.ts';
-import { parseRecordsPath, type SourceFormat, type SourceOptions, sourceFormats } from './source.ts';
+import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
 
 /*
  * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in
@@ -23,7 +23,6 @@ const maxSkippedLines = 1_000_000;
 const maxFooterRecords = 1_000;
 
 export interface SourceOption {
-  readonly key: keyof SourceOptions;
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
@@ -46,15 +45,9 @@ const delimiterWords: Readonly<Record<string, string>> = {
   blanks: 'blanks',
 };
 
-function count(
-  key: keyof SourceOptions,
-  range: readonly [number, number],
-  description: string,
-  example: number,
-) {
+function count(range: readonly [number, number], description: string, example: number) {
   const [least, most] = range;
   return {
-    key,
     type: 'integer',
     range,
     argument: 'n',
@@ -65,9 +58,31 @@ function count(
   } satisfies SourceOption;
 }
 
+function flag(description: string) {
+  return {
+    type: 'boolean',
+    argument: '',
+    description,
+    rule: 'must be true or false',
+    examples: [true],
+    read: readFlag,
+  } satisfies SourceOption;
+}
+
+function action(choices: readonly [string, string], description: string, example: string) {
+  return {
+    type: 'string',
+    choices,
+    argument: 'action',
+    description,
+    rule: `must be ${choices.join(' or ')}`,
+    examples: [example],
+    read: (text) => choices.find((choice) => choice === text),
+  } satisfies SourceOption;
+}
+
 export const sourceOptions = {
   encoding: {
-    key: 'encoding',
     type: 'string',
     argument: 'name',
     description: 'character encoding, by its name in the WHATWG Encoding Standard',
@@ -76,7 +91,6 @@ export const sourceOptions = {
     read: readEncoding,
   },
   delimiter: {
-    key: 'delimiter',
     type: 'string',
     argument: 'characters',
     description:
@@ -86,7 +100,6 @@ export const sourceOptions = {
     read: readDelimiter,
   },
   quote: {
-    key: 'quote',
     type: 'string',
     argument: 'character',
     description: 'quote character of a CSV. none: quotes have no meaning',
@@ -95,7 +108,6 @@ export const sourceOptions = {
     read: readQuote,
   },
   escape: {
-    key: 'escape',
     type: 'string',
     argument: 'character',
     description:
@@ -105,7 +117,6 @@ export const sourceOptions = {
     read: readQuote,
   },
   header: {
-    key: 'header',
     type: 'string',
     argument: 'which',
     description:
@@ -115,15 +126,13 @@ export const sourceOptions = {
     read: (text) => (text === 'none' ? 'none' : readNumber(text, [1, maxHeaderRecord])),
   },
   header_rows: count(
-    'headerRows',
     [1, maxHeaderRows],
     'number of records in the header. The names in a column are joined',
     2,
   ),
-  skip_rows: count('skipRows', [0, maxSkippedLines], 'number of lines to skip at the start', 4),
-  skip_footer: count('skipFooter', [0, maxFooterRecords], 'number of records to skip at the end', 1),
+  skip_rows: count([0, maxSkippedLines], 'number of lines to skip at the start', 4),
+  skip_footer: count([0, maxFooterRecords], 'number of records to skip at the end', 1),
   comment: {
-    key: 'comment',
     type: 'string',
     argument: 'characters',
     description: 'prefix of comment lines. none: there are no comments',
@@ -132,7 +141,6 @@ export const sourceOptions = {
     read: readComment,
   },
   null: {
-    key: 'nulls',
     type: 'array',
     argument: 'text',
     description: 'unquoted cell that means the same as an empty one. May be given several times',
@@ -140,50 +148,23 @@ export const sourceOptions = {
     examples: [['NULL', '\\N']],
     read: (text) => (isLine(text, maxNullChars) ? text : undefined),
   },
-  ragged: {
-    key: 'ragged',
-    type: 'string',
-    choices: ['refuse', 'pad'],
-    argument: 'action',
-    description:
-      'treatment of records with fewer cells than the header: refuse them, or pad them with empty cells',
-    rule: 'must be refuse or pad',
-    examples: ['pad'],
-    read: (text) => (text === 'refuse' || text === 'pad' ? text : undefined),
-  },
-  stray_quotes: {
-    key: 'strayQuotes',
-    type: 'string',
-    choices: ['refuse', 'keep'],
-    argument: 'action',
-    description:
-      'treatment of CSV records with a stray quote at the start of a cell: refuse them, or keep the quote as part of the value',
-    rule: 'must be refuse or keep',
-    examples: ['keep'],
-    read: (text) => (text === 'refuse' || text === 'keep' ? text : undefined),
-  },
-  strict_header: {
-    key: 'strictHeader',
-    type: 'boolean',
-    argument: '',
-    description: 'refuses a header with unnamed or duplicate columns',
-    rule: 'must be true or false',
-    examples: [true],
-    read: readFlag,
-  },
-  apostrophes: {
-    key: 'apostrophes',
-    type: 'string',
-    choices: ['remove', 'keep'],
-    argument: 'action',
-    description:
-      'treatment of an apostrophe before a cell that a spreadsheet would run as a formula. By default it is removed from files that were written by an export',
-    rule: 'must be remove or keep',
-    examples: ['remove'],
-    read: (text) => (text === 'remove' || text === 'keep' ? text : undefined),
-  },
+  ragged: action(
+    ['refuse', 'pad'],
+    'treatment of records with fewer cells than the header: refuse them, or pad them with empty cells',
+    'pad',
+  ),
+  stray_quotes: action(
+    ['refuse', 'keep'],
+    'treatment of CSV records with a stray quote at the start of a cell: refuse them, or keep the quote as part of the value',
+    'keep',
+  ),
+  strict_header: flag('refuses a header with unnamed or duplicate columns'),
+  apostrophes: action(
+    ['remove', 'keep'],
+    'treatment of an apostrophe before a cell that a spreadsheet would run as a formula. By default it is removed from files that were written by an export',
+    'remove',
+  ),
   sheet: {
-    key: 'sheet',
     type: 'string',
     argument: 'name',
     description: 'sheet of a workbook, by name or by number from 1. Default: the first with data',
@@ -192,7 +173,6 @@ export const sourceOptions = {
     read: (text) => (isLine(text, MAX_SHEET_NAME_CHARS) ? text : undefined),
   },
   records: {
-    key: 'records',
     type: 'string',
     argument: 'path',
     description: 'path of the array of records in a JSON document: keys separated by dots',
@@ -200,18 +180,10 @@ export const sourceOptions = {
     examples: ['data.users'],
     read: (text) => (isLine(text, maxRecordsPathChars) && parseRecordsPath(text) !== null ? text : undefined),
   },
-  removals: {
-    key: 'removals',
-    type: 'boolean',
-    argument: '',
-    description:
-      'removes the profiles of records in which `removed` is true; false and nothing say that it stays',
-    rule: 'must be true or false',
-    examples: [true],
-    read: readFlag,
-  },
+  removals: flag(
+    'removes the profiles of records in which `removed` is true; false and nothing say that it stays',
+  ),
   company_from: {
-    key: 'companyFrom',
     type: 'string',
     argument: 'group',
     description:
@@ -221,7 +193,6 @@ export const sourceOptions = {
     read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
   },
   mirror: {
-    key: 'mirror',
     type: 'string',
     argument: 'action',
     description:
@@ -234,7 +205,6 @@ export const sourceOptions = {
         : undefined,
   },
   mirror_segment: {
-    key: 'mirrorSegment',
     type: 'string',
     argument: 'key',
     description: 'key of the segment whose users the file of a mirror holds. Other users stay as they are',
@@ -243,7 +213,6 @@ export const sourceOptions = {
     read: (text) => (isLine(text, maxKeyChars) ? text : undefined),
   },
   max_removed: {
-    key: 'maxRemoved',
     type: 'string',
     argument: 'limit',
     description:
@@ -252,20 +221,18 @@ export const sourceOptions = {
     examples: ['5%', '200'],
     read: (text) => (new RegExp(guardPattern).test(text) ? text : undefined),
   },
-  mirror_despite_rejects: {
-    key: 'mirrorDespiteRejects',
-    type: 'boolean',
-    argument: '',
-    description:
-      'lets a mirror act although records of the file were refused. Profiles that only refused records name count as missing',
-    rule: 'must be true or false',
-    examples: [true],
-    read: readFlag,
-  },
+  mirror_despite_rejects: flag(
+    'lets a mirror act although records of the file were refused. Profiles that only refused records name count as missing',
+  ),
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
 export type SourceOptionName = keyof typeof sourceOptions;
 export const sourceOptionNames = Object.keys(sourceOptions) as SourceOptionName[];
+
+export function keyOf(name: SourceOptionName): keyof SourceOptions {
+  const key = name === 'null' ? 'nulls' : name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return key as keyof SourceOptions;
+}
 
 export function schemaOfSourceOption(name: SourceOptionName) {
   const { type, range, choices, description, examples }: SourceOption = sourceOptions[name];
@@ -302,11 +269,11 @@ function isWritten(value: unknown): boolean {
 export function toSourceOptions(given: GivenSource): SourceOptions {
   const entries = sourceOptionNames.flatMap((name): [string, unknown][] => {
     const value = given[name];
-    const { key, type, read }: SourceOption = sourceOptions[name];
+    const { type, read }: SourceOption = sourceOptions[name];
     if (value === undefined || value === null) return [];
     const items = itemsOf(value).map((item) => read(String(item)));
     const meant = type === 'array' ? [...new Set(items)] : items[0];
-    return meant === undefined || meant === false || items.length === 0 ? [] : [[key, meant]];
+    return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
   });
   const options = Object.fromEntries(entries) as SourceOptions;
   // Who names a quote character as what doubles it has named the quote character.
@@ -316,7 +283,7 @@ export function toSourceOptions(given: GivenSource): SourceOptions {
 
 export function toGivenSource(options: SourceOptions): GivenSource {
   const entries = sourceOptionNames.flatMap((name): [SourceOptionName, unknown][] => {
-    const value = options[sourceOptions[name].key];
+    const value = options[keyOf(name)];
     return value === undefined ? [] : [[name, value === '' ? 'none' : value]];
   });
   return Object.fromEntries(entries);
@@ -425,7 +392,7 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     ...(['mirror_segment', 'max_removed', 'mirror_despite_rejects'] as const).map(
       (name) =>
         [
-          mirror === undefined && source[sourceOptions[name].key] !== undefined,
+          mirror === undefined && source[keyOf(name)] !== undefined,
           name,
           'has no effect without mirror',
         ] as const,
@@ -434,32 +401,21 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
   return checks.filter(([isWrong]) => isWrong).map(([, name, what]) => ({ name, what }));
 }
 
-const text = ['csv', 'ndjson', 'json'] as const;
-const tables = ['csv', 'xlsx'] as const;
-const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
-  encoding: text,
-  delimiter: ['csv'],
-  quote: ['csv'],
-  escape: ['csv'],
-  header: tables,
-  header_rows: tables,
-  skip_rows: tables,
-  skip_footer: tables,
-  comment: ['csv'],
-  null: tables,
-  ragged: tables,
-  strict_header: tables,
-  stray_quotes: ['csv'],
-  apostrophes: ['csv'],
-  sheet: ['xlsx'],
+/** Formats that an option is for; one that is not listed is for all. */
+const formatsOf: Readonly<Partial<Record<SourceOptionName, readonly SourceFormat[]>>> = {
+  encoding: ['csv', 'ndjson', 'json'],
   records: ['json'],
-  removals: sourceFormats,
-  company_from: sourceFormats,
-  mirror: sourceFormats,
-  mirror_segment: sourceFormats,
-  max_removed: sourceFormats,
-  mirror_despite_rejects: sourceFormats,
+  sheet: ['xlsx'],
+  ...forEach(['csv'], ['delimiter', 'quote', 'escape', 'comment', 'stray_quotes', 'apostrophes']),
+  ...forEach(
+    ['csv', 'xlsx'],
+    ['header', 'header_rows', 'skip_rows', 'skip_footer', 'null', 'ragged', 'strict_header'],
+  ),
 };
+
+function forEach(formats: readonly SourceFormat[], names: readonly SourceOptionName[]) {
+  return Object.fromEntries(names.map((name) => [name, formats]));
+}
 
 const formatWords: Readonly<Record<string, string>> = {
   csv: 'a CSV',
@@ -473,10 +429,10 @@ const formatWords: Readonly<Record<string, string>> = {
 /** @throws InputError `invalid_field` for the first option that a file of this format has no use for. */
 export function requireFitting(source: SourceOptions, format: SourceFormat): void {
   const name = sourceOptionNames.find(
-    (each) => source[sourceOptions[each].key] !== undefined && !formatsOf[each].includes(format),
+    (each) => source[keyOf(each)] !== undefined && formatsOf[each]?.includes(format) === false,
   );
   if (name === undefined) return;
-  const meant = formatsOf[name].map((each) => formatWords[each]).join(' or ');
+  const meant = formatsOf[name]?.map((each) => formatWords[each]).join(' or ');
   const message = `${name} says how to read ${meant}; the file was read as ${formatWords[format]}`;
   throw inputError('invalid_field', message, name);
 }

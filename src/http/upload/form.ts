@@ -2,7 +2,7 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
-import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts';
+import { keyOf, sourceOptionNames } from '../../domain/source-options.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
@@ -66,7 +66,7 @@ export function requireSaidBefore({ before }: SentFile<unknown>, read: string, o
     throw inputError('invalid_field', message, `format: ${options.format}; read as: ${read}`);
   }
   const late = sourceOptionNames.find((name) => {
-    const { key } = sourceOptions[name];
+    const key = keyOf(name);
     return JSON.stringify(before.load.source[key]) !== JSON.stringify(options.load.source[key]);
   });
   if (late === undefined) return;
