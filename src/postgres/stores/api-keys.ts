@@ -5,7 +5,7 @@ import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../..
 import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../../domain/scope.ts';
 import { isShownText } from '../../domain/wording.ts';
 import { camel, inMs, snake } from '../columns.ts';
-import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
+import { type Database, deleteWhere, isTrue, selectWhere, updateWhere } from '../database.ts';
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 
@@ -154,13 +154,8 @@ export const isLiveText =
   'k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())';
 const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
 
-export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('api_keys as k')
-    .select(isLive.as('live'))
-    .where('key_id', '=', keyId)
-    .executeTakeFirst();
-  return row?.live === true;
+export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
+  return isTrue(db)`select ${isLive} from api_keys k where key_id = ${keyId}`;
 }
 
 export function findKey(db: Database, keyId: string) {
@@ -205,19 +200,15 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
       .values({ ...snake(session), digest: digestKey(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })
       .returning(sessionColumns)
       .executeTakeFirstOrThrow();
-    await transaction
-      .deleteFrom('console_sessions')
-      .where('session_id', 'in', (of) =>
-        of
-          .selectFrom('console_sessions')
-          .select('session_id')
-          .where('environment_id', '=', session.environmentId)
-          .where(isOf(session))
-          .orderBy('created_at', 'desc')
-          .orderBy('session_id')
-          .offset(MAX_SESSIONS_PER_KEY),
-      )
-      .execute();
+    await sql`
+      delete from console_sessions
+      where session_id in (
+        select session_id
+        from console_sessions
+        where environment_id = ${session.environmentId} and ${isOf(session)}
+        order by created_at desc, session_id
+        offset ${MAX_SESSIONS_PER_KEY}
+      )`.execute(transaction);
     return added;
   });
 }

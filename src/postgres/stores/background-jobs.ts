@@ -10,7 +10,7 @@ import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
 import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
 import { camel, daysAgo } from '../columns.ts';
-import { type Database, selectWhere } from '../database.ts';
+import { countOf, type Database, selectWhere } from '../database.ts';
 import { chunkColumns, type LiveChunk } from './live.ts';
 import { loadOf } from './loads.ts';
 
@@ -136,15 +136,15 @@ export async function findActionable(
 
 /** Tells whether the environment has fewer than `most` unfinished jobs. Reads no more entries of the indexes than that. */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
-  const { rows } = await sql<{ unfinished: number }>`
-    select count(*) as unfinished
+  const unfinished = await countOf(db)`
+    select count(*)
     from (
       select 1
       from background_jobs
       where environment_id = ${environmentId} and status in ('queued', 'processing')
       limit ${most}
-    ) unfinished_jobs`.execute(db);
-  return (rows[0]?.unfinished ?? 0) < most;
+    ) unfinished`;
+  return unfinished < most;
 }
 
 /* The history of a job: who started it with what, and when it reached each of its phases. */

@@ -18,7 +18,7 @@ import {
   type TitledItem,
   type TitledKind,
 } from '../../domain/definitions.ts';
-import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { columnOf, type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 
 export interface DefinitionsOf<Item, StoredItem = Item> {
   /** Reads the items, sorted by id, or by key where there is none. */
@@ -184,16 +184,13 @@ export async function findFeaturesAndEvents(
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (names.length === 0) return new Set();
-  const rows = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })
-    .select('key as name')
-    .where('key', 'in', names)
-    .union(
-      selectWhere(db, 'keyed_items', { environmentId, kind: 'features' })
-        .select('key as name')
-        .where('key', 'in', names),
-    )
-    .execute();
-  return new Set(rows.map((row) => row.name));
+  const found = await columnOf<string>(db)`
+    select key from properties
+    where environment_id = ${environmentId} and entity = 'event_names' and key = any (${[...names]}::text[])
+    union
+    select key from keyed_items
+    where environment_id = ${environmentId} and kind = 'features' and key = any (${[...names]}::text[])`;
+  return new Set(found);
 }
 
 async function readSurveys(db: Database, environmentId: number): Promise<StoredSurvey[]> {

@@ -9,7 +9,7 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
-import { type Database, hasRows, isTrue, selectWhere, updateWhere } from '../database.ts';
+import { columnOf, type Database, hasRows, isTrue, selectWhere, updateWhere } from '../database.ts';
 import { allIdsOf } from './aliases.ts';
 import { lockAliases } from './joins.ts';
 import { aheadInLane } from './lanes.ts';
@@ -254,15 +254,12 @@ export async function deleteAmended(db: Database, deletionId: number): Promise<v
     .execute();
 }
 
-export async function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom('loads')
-    .select('load_id')
-    .where(earlier(deletionId))
-    .where(sql<boolean>`exists (select 1 from load_rejects r where r.load_id = loads.load_id)`)
-    .orderBy('load_id')
-    .execute();
-  return rows.map(({ load_id }) => load_id);
+export function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select load_id
+    from loads
+    where ${earlier(deletionId)} and exists (select 1 from load_rejects r where r.load_id = loads.load_id)
+    order by load_id`;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { FileFigures, Surprise, VolumeGuard } from '../../domain/guards.ts'
 import { USUAL_AMONG, USUAL_LOADS } from '../../domain/limits.ts';
 import type { Origin } from '../../domain/task.ts';
 import { daysAgo } from '../columns.ts';
-import { type Database, firstRow, selectWhere, updateWhere } from '../database.ts';
+import { columnOf, type Database, firstRow, updateWhere } from '../database.ts';
 import { queuedAgain } from './loads.ts';
 
 /* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
@@ -87,11 +87,7 @@ export async function releaseHeld(
 }
 
 /** Finds loads that were held before so many days. */
-export async function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
-  const rows = await selectWhere(db, 'loads', { status: 'held' })
-    .select('load_id')
-    .where('held_at', '<', daysAgo(fileDays))
-    .limit(limit)
-    .execute();
-  return rows.map(({ load_id }) => load_id);
+export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select load_id from loads where status = 'held' and held_at < ${daysAgo(fileDays)} limit ${limit}`;
 }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { sql } from 'kysely';
 import { idempotencyConflict } from '../../domain/errors.ts';
 import type { OnDrift } from '../../domain/load.ts';
-import { type Database, selectWhere, updateWhere } from '../database.ts';
+import { type Database, hasRows, selectWhere, updateWhere } from '../database.ts';
 
 const keptHours = 24;
 
@@ -27,32 +26,14 @@ export async function claimIdempotencyKey<JobId extends string | null>(
   requestDigest: Buffer,
   jobId: JobId,
 ): Promise<EarlierAnswer<JobId> | null> {
-  const claimed = await db
-    .insertInto('idempotency_keys')
-    .values({
-      environment_id: environmentId,
-      idempotency_key: key,
-      request_digest: requestDigest,
-      job_id: jobId,
-    })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['environment_id', 'idempotency_key'])
-        .doUpdateSet({
-          request_digest: requestDigest,
-          job_id: jobId,
-          answer: null,
-          created_at: sql`excluded.created_at`,
-        })
-        .where(
-          'idempotency_keys.created_at',
-          '<',
-          sql<Date>`excluded.created_at - ${keptHours} * interval '1 hour'`,
-        ),
-    )
-    .returning('idempotency_key')
-    .executeTakeFirst();
-  if (claimed !== undefined) return null;
+  const isNew = await hasRows(db)`
+    insert into idempotency_keys as known (environment_id, idempotency_key, request_digest, job_id)
+    values (${environmentId}, ${key}, ${requestDigest}, ${jobId}::uuid)
+    on conflict (environment_id, idempotency_key) do update
+    set request_digest = excluded.request_digest, job_id = excluded.job_id, answer = null, created_at = excluded.created_at
+    where known.created_at < excluded.created_at - ${keptHours} * interval '1 hour'
+    returning 1`;
+  if (isNew) return null;
   const known = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
     .select(['request_digest', 'job_id', 'answer', 'created_at'])
     .executeTakeFirstOrThrow();

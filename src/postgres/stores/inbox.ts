@@ -5,7 +5,7 @@ import type { InboxFile, InboxOutcome, InboxReason, SeenFile } from '../../domai
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, daysAgo, hex } from '../columns.ts';
 import type { ConnectionMonitor } from '../connection-monitor.ts';
-import { type Database, selectWhere, updateWhere } from '../database.ts';
+import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 
 /*
@@ -133,19 +133,12 @@ export async function filesToConclude(
     )
     .where('f.inbox_id', '=', inboxId)
     .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
-    .where((eb) =>
-      eb.or([
-        eb('f.state', '=', 'refused'),
-        eb.and([
-          eb('f.state', '=', 'loading'),
-          eb.or([
-            // The load was pruned; or a place was fixed, which stays.
-            eb('l.job_id', 'is', null),
-            eb('l.status', 'in', endedStatuses),
-            eb('f.placed_as', 'is not', null),
-          ]),
-        ]),
-      ]),
+    // A load may be pruned; and a place that was fixed stays.
+    .where(
+      sql<boolean>`(f.state = 'refused' or (
+        f.state = 'loading'
+          and (l.job_id is null or l.status = any (${[...endedStatuses]}::text[]) or f.placed_as is not null)
+      ))`,
     )
     .orderBy('turn')
     .orderBy('f.arrival')
@@ -155,54 +148,34 @@ export async function filesToConclude(
 }
 
 /** Returns the running load of the same bytes and options that was taken from the inbox before; `null` if there is none. */
-export async function findTwin(
+export function findTwin(
   db: Database,
   environmentId: number,
   sha256: string,
   options: FileOptions,
 ): Promise<string | null> {
-  const row = await db
-    .selectFrom('inbox_files')
-    .select('job_id')
-    .where((eb) =>
-      eb.and({
-        environment_id: environmentId,
-        sha256: Buffer.from(sha256, 'hex'),
-        state: 'loading',
-        is_duplicate: false,
-      }),
-    )
-    .where(sql<boolean>`options = ${JSON.stringify(options)}::jsonb`)
-    // A file whose load has ended may still wait to be moved.
-    .where(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('loads as l')
-          .select('l.job_id')
-          .whereRef('l.job_id', '=', 'inbox_files.job_id')
-          .where('l.status', 'not in', endedStatuses),
-      ),
-    )
-    .orderBy('arrival', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.job_id ?? null;
+  // A file whose load has ended may still wait to be moved.
+  return findValue<string>(db)`
+    select f.job_id
+    from inbox_files f
+    where f.environment_id = ${environmentId} and f.sha256 = decode(${sha256}, 'hex') and f.state = 'loading'
+      and not f.is_duplicate and f.options = ${JSON.stringify(options)}::jsonb
+      and exists (select 1 from loads l where l.job_id = f.job_id and l.status <> all (${[...endedStatuses]}::text[]))
+    order by f.arrival desc
+    limit 1`;
 }
 
 /** Deletes up to `limit` files that were concluded `days` ago and whose load has no stored file any more. Returns the number. */
-export async function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
-  const expired = db
-    .selectFrom('inbox_files as f')
-    .leftJoin('loads as l', 'l.job_id', 'f.job_id')
-    .select('f.file_id')
-    .where('f.state', '=', 'concluded')
-    .where('f.concluded_at', '<', daysAgo(days))
-    .where('l.file_ref', 'is', null)
-    .limit(limit);
-  const { numDeletedRows } = await db
-    .deleteFrom('inbox_files')
-    .where('file_id', 'in', expired)
-    .executeTakeFirstOrThrow();
-  return Number(numDeletedRows);
+export function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
+  return changedBy(db)`
+    delete from inbox_files
+    where file_id in (
+      select f.file_id
+      from inbox_files f
+      left join loads l using (job_id)
+      where f.state = 'concluded' and f.concluded_at < ${daysAgo(days)} and l.file_ref is null
+      limit ${limit}
+    )`;
 }
 
 export function selectInboxFiles(db: Database) {

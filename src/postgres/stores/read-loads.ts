@@ -16,7 +16,7 @@ import {
 } from '../../domain/load.ts';
 import type { ReadAs } from '../../domain/source.ts';
 import { camel, hex, toFailure } from '../columns.ts';
-import { type Database, selectWhere } from '../database.ts';
+import { type Database, findValue, rowsOf, selectWhere } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
 import { findingsOfLoad } from './rules.ts';
@@ -30,30 +30,22 @@ interface Context {
 
 /** Counts the rejects of a load by code, most frequent first; beyond MAX_COUNTED_REJECTS, only the first in file order. */
 export async function countRejects(
-  context: Context,
+  { db }: Context,
   environmentId: number,
   jobId: string,
 ): Promise<Record<string, number>> {
-  const rows = await context.db
-    .selectFrom((eb) =>
-      eb
-        .selectFrom('load_rejects')
-        .where('load_id', '=', ({ selectFrom }) =>
-          selectFrom('loads')
-            .select('load_id')
-            .where('environment_id', '=', environmentId)
-            .where('job_id', '=', jobId),
-        )
-        .orderBy('row_number')
-        .limit(MAX_COUNTED_REJECTS)
-        .select('error_code')
-        .as('first'),
-    )
-    .groupBy('error_code')
-    .select((eb) => ['error_code', eb.fn.countAll<number>().as('count')])
-    .orderBy('count', 'desc')
-    .execute();
-  return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
+  const rows = await rowsOf<{ code: string; count: number }>(db)`
+    select error_code as code, count(*) as count
+    from (
+      select error_code
+      from load_rejects
+      where load_id = (select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId})
+      order by row_number
+      limit ${MAX_COUNTED_REJECTS}
+    ) first
+    group by 1
+    order by 2 desc`;
+  return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
 }
 
 const lastError = sql<string | null>`(
@@ -215,31 +207,20 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
 }
 
 /** Returns the newest completed load of the same bytes, read in the same way. */
-export async function findDuplicate(
+export function findDuplicate(
   db: Database,
   environmentId: number,
-  reading: StoredReading & { readonly sha256: string },
+  { sha256, entity, fileFormat, preset, map, source }: StoredReading & { readonly sha256: string },
 ): Promise<string | null> {
-  const row = await selectWhere(db, 'loads', { dryRun: false })
-    .select('job_id')
-    .where((eb) =>
-      eb.and({
-        environment_id: environmentId,
-        sha256: Buffer.from(reading.sha256, 'hex'),
-        status: 'completed',
-        entity: reading.entity,
-        file_format: reading.fileFormat,
-      }),
-    )
-    .where('preset', 'is not distinct from', reading.preset)
-    .where(sql<boolean>`column_map = ${JSON.stringify(reading.map)}::jsonb`)
-    .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
-    .where('amends', 'is', null)
-    .where((eb) => eb.and([eb('type', 'not in', patchTypes), eb.not(isUndone)]))
-    .orderBy('job_id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.job_id ?? null;
+  return findValue<string>(db)`
+    select job_id
+    from loads
+    where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex') and status = 'completed'
+      and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
+      and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
+      and not dry_run and amends is null and type <> all (${[...patchTypes]}::text[]) and not ${isUndone}
+    order by job_id desc
+    limit 1`;
 }
 
 /** Returns `null` also if the load is gone. */

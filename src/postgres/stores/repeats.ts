@@ -290,13 +290,9 @@ const unchangedEvents = (loadId: unknown) => sql`
   where n.load_id = ${loadId} and n.kind not in ('identify_user', 'identify_company', 'unknown') and n.rows_unchanged > 0`;
 
 /** Finds the chunks that hold events to be put right, in file order. */
-export async function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
-  const rows = await selectWhere(db, 'load_event_replays', { loadId })
-    .select('chunk_no')
-    .distinct()
-    .orderBy('chunk_no')
-    .execute();
-  return rows.map((row) => row.chunk_no);
+export function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select distinct chunk_no from load_event_replays where load_id = ${loadId} order by chunk_no`;
 }
 
 /** The repetition of an id in a chunk. */

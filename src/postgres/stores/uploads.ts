@@ -1,7 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, inMs, snake } from '../columns.ts';
-import { columnOf, type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  deleteWhere,
+  rowsOf,
+  selectWhere,
+  updateWhere,
+} from '../database.ts';
 
 /** A file sent to be inspected, or as much of it as has come. `sha256`, in hex, is of the bytes as sent; null until they were read. */
 export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
@@ -61,39 +69,15 @@ export async function insertUploadOfLoad(
   uploadId: string,
   keptMs: number,
 ): Promise<Upload | null> {
-  const row = await db
-    .insertInto('uploads')
-    .columns([
-      'upload_id',
-      'environment_id',
-      'filename',
-      'is_gzip',
-      'file_size',
-      'received_bytes',
-      'sha256',
-      'file_of',
-      'expires_at',
-    ])
-    .expression((eb) =>
-      eb
-        .selectFrom('loads')
-        .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
-        .where('file_ref', 'is not', null)
-        .select([
-          sql<string>`${uploadId}::uuid`.as('upload_id'),
-          'environment_id',
-          'filename',
-          sql<boolean>`false`.as('is_gzip'),
-          'file_size',
-          'file_size as received_bytes',
-          sql<string>`encode(sha256, 'hex')`.as('sha256'),
-          'load_id',
-          inMs(keptMs).as('expires_at'),
-        ]),
+  const made = await changedBy(db)`
+    insert into uploads (
+      upload_id, environment_id, filename, is_gzip, file_size, received_bytes, sha256, file_of, expires_at
     )
-    .returning(uploadColumns)
-    .executeTakeFirst();
-  return row ?? null;
+    select
+      ${uploadId}::uuid, environment_id, filename, false, file_size, file_size, encode(sha256, 'hex'), load_id, ${inMs(keptMs)}
+    from loads
+    where environment_id = ${environmentId} and job_id = ${jobId} and file_ref is not null`;
+  return made === 0 ? null : findUpload(db, environmentId, uploadId);
 }
 
 /** Call it in the transaction that counts the bytes as received. */
@@ -271,21 +255,18 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
 }
 
 /** Takes up to `limit` files that no load has taken for `olderThanMs`; none can any more. */
-export async function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
-  const rows = await db
-    .updateTable('received_files')
-    .set({ condemned_at: sql`coalesce(condemned_at, now())` })
-    .where('file_ref', 'in', (eb) =>
-      eb
-        .selectFrom('received_files')
-        .select('file_ref')
-        .where('received_at', '<', sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`)
-        .orderBy('received_at')
-        .limit(limit),
+export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
+  return columnOf<FileRef>(db)`
+    update received_files
+    set condemned_at = coalesce(condemned_at, now())
+    where file_ref in (
+      select file_ref
+      from received_files
+      where received_at < ${inMs(-olderThanMs)}
+      order by received_at
+      limit ${limit}
     )
-    .returning('file_ref')
-    .execute();
-  return rows.map(({ file_ref }) => file_ref);
+    returning file_ref`;
 }
 
 export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
