@@ -9,7 +9,15 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
-import { columnOf, type Database, hasRows, isTrue, selectWhere, updateWhere } from '../database.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  hasRows,
+  isTrue,
+  selectWhere,
+  updateWhere,
+} from '../database.ts';
 import { allIdsOf } from './aliases.ts';
 import { lockAliases } from './joins.ts';
 import { aheadInLane } from './lanes.ts';
@@ -152,12 +160,8 @@ export async function failDeletion(db: Database, deletionId: number, { code, mes
   return row ?? null;
 }
 
-export async function forgetDeletions(db: Database, days: number): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('deletions')
-    .where('ended_at', '<', daysAgo(days))
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+export function forgetDeletions(db: Database, days: number): Promise<number> {
+  return changedBy(db)`delete from deletions where ended_at < ${daysAgo(days)}`;
 }
 
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];

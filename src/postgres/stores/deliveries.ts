@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
-import { changedBy, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
+import { changedBy, countOf, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
@@ -232,18 +232,16 @@ export function listDeliveries(db: Database, environmentId: number, filter: Deli
     .execute();
 }
 
-export async function countDeliveries(
+export function countDeliveries(
   db: Database,
   environmentId: number,
   filter: DeliveryFilter,
 ): Promise<number> {
-  const { count } = await db
-    .selectFrom('notification_deliveries as d')
-    .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where(matching(environmentId, filter))
-    .executeTakeFirstOrThrow();
-  return count;
+  return countOf(db)`
+    select count(*)
+    from notification_deliveries d
+    join notification_events e using (event_id)
+    where ${matching(environmentId, filter)}`;
 }
 
 function matching(environmentId: number, filter: DeliveryFilter) {

@@ -10,7 +10,7 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import { camel, daysAgo, hex, inMs, snake, type Tables, toFailure } from '../columns.ts';
-import { type Database, selectWhere, updateWhere } from '../database.ts';
+import { changedBy, type Database, selectWhere, updateWhere } from '../database.ts';
 import { pageJobs } from './background-jobs.ts';
 import { deleteTasks, insertTask } from './tasks.ts';
 
@@ -195,13 +195,9 @@ export async function markFilesExpired(db: Database, exportId: number): Promise<
 }
 
 /** Deletes exports that ended `days` ago and have no files any more. Returns the number. */
-export async function deleteExports(db: Database, days: number): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('exports')
-    .where('files_expired_at', 'is not', null)
-    .where('ended_at', '<', daysAgo(days))
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+export function deleteExports(db: Database, days: number): Promise<number> {
+  return changedBy(db)`
+    delete from exports where files_expired_at is not null and ended_at < ${daysAgo(days)}`;
 }
 
 const lastError = sql<string | null>`(

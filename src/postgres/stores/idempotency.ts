@@ -73,13 +73,9 @@ export async function claimJobAction(
   return earlier?.claimedAt ?? null;
 }
 
-export async function isKeyKnown(
-  db: Database,
-  environmentId: number,
-  idempotencyKey: string,
-): Promise<boolean> {
-  const known = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey })
-    .select('idempotency_key')
-    .executeTakeFirst();
-  return known !== undefined;
+export function isKeyKnown(db: Database, environmentId: number, idempotencyKey: string): Promise<boolean> {
+  return hasRows(db)`
+    select 1
+    from idempotency_keys
+    where environment_id = ${environmentId} and idempotency_key = ${idempotencyKey}`;
 }

@@ -27,7 +27,7 @@ import {
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
-import { type Database, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { releaseClaims } from './amendments.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
@@ -383,13 +383,9 @@ export const isUndone = sql<boolean>`(loads.undone_by is not null or exists (
     and not u.dry_run
 ))`;
 
-export async function isLoadUndone(db: Database, environmentId: number, jobId: string): Promise<boolean> {
-  const found = await db
-    .selectFrom('loads')
-    .select('load_id')
-    .where((eb) => eb.and([eb('environment_id', '=', environmentId), eb('job_id', '=', jobId), isUndone]))
-    .executeTakeFirst();
-  return found !== undefined;
+export function isLoadUndone(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  return hasRows(db)`
+    select 1 from loads where environment_id = ${environmentId} and job_id = ${jobId} and ${isUndone}`;
 }
 
 export function findExpiredFiles(db: Database, fileDays: number, limit: number) {
@@ -411,17 +407,10 @@ export async function forgetFiles(db: Database, loadIds: readonly number[]): Pro
 }
 
 /** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects. Returns the number. */
-export async function deleteLoads(db: Database, jobDays: number): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('loads')
-    .where('file_ref', 'is', null)
-    .where('ended_at', '<', daysAgo(jobDays))
-    // A load that is being mended is still to be counted in.
-    .where(
-      sql<boolean>`not exists (
-        select 1 from loads child where child.amends = loads.load_id and child.ended_at is null
-      )`,
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+export function deleteLoads(db: Database, jobDays: number): Promise<number> {
+  // A load that is being mended is still to be counted in.
+  return changedBy(db)`
+    delete from loads
+    where file_ref is null and ended_at < ${daysAgo(jobDays)}
+      and not exists (select 1 from loads child where child.amends = loads.load_id and child.ended_at is null)`;
 }

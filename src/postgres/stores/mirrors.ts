@@ -9,7 +9,7 @@ import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
 import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
-import { type Database, selectWhere } from '../database.ts';
+import { type Database, isTrue, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
 import { written } from '../merge/put-back.ts';
 import { knowsAliases } from './aliases.ts';
@@ -51,12 +51,8 @@ export async function readMirror(db: Database, loadId: number) {
 }
 
 /** Tells whether the log of changes is kept, without which nothing brings back what a mirror removes. */
-export async function keepsChanges(db: Database): Promise<boolean> {
-  const { isKept } = await db
-    .selectFrom('change_log')
-    .select(sql<boolean>`complete_since is not null`.as('isKept'))
-    .executeTakeFirstOrThrow();
-  return isKept;
+export function keepsChanges(db: Database): Promise<boolean> {
+  return isTrue(db)`select complete_since is not null from change_log`;
 }
 
 const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);

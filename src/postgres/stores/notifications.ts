@@ -2,7 +2,7 @@ import { type Selection, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { EventType, JobKind, Outcome } from '../../domain/notification.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
-import { type Database, selectWhere, updateWhere } from '../database.ts';
+import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
 
 /* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
@@ -178,35 +178,23 @@ export async function insertEvent(
 
 /** Deletes old events without a pending delivery, and removed subscriptions without deliveries. Returns the number of events. */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('notification_events')
-    .where('created_at', '<', daysAgo(days))
-    .where(
-      sql<boolean>`not exists (
-        select 1 from notification_deliveries d where d.event_id = notification_events.event_id and state = 'pending'
-      )`,
-    )
-    .executeTakeFirst();
-  await db
-    .deleteFrom('notification_subscriptions as s')
-    // A job that ends now may have read it before it was removed.
-    .where('removed_at', '<', sql<Date>`now() - interval '1 day'`)
-    .where(
-      sql<boolean>`not exists (
-        select 1 from notification_deliveries d where d.subscription_id = s.subscription_id
-      )`,
-    )
-    .execute();
-  return Number(numDeletedRows);
+  const deleted = await changedBy(db)`
+    delete from notification_events e
+    where created_at < ${daysAgo(days)}
+      and not exists (
+        select 1 from notification_deliveries d where d.event_id = e.event_id and d.state = 'pending'
+      )`;
+  // A job that ends now may have read a subscription before it was removed.
+  await sql`
+    delete from notification_subscriptions s
+    where removed_at < now() - interval '1 day'
+      and not exists (select 1 from notification_deliveries d where d.subscription_id = s.subscription_id)`.execute(
+    db,
+  );
+  return deleted;
 }
 
-export async function readEventBody(
-  db: Database,
-  environmentId: number,
-  eventId: string,
-): Promise<string | null> {
-  const row = await selectWhere(db, 'notification_events', { environmentId, eventId })
-    .select('body')
-    .executeTakeFirst();
-  return row?.body ?? null;
+export function readEventBody(db: Database, environmentId: number, eventId: string): Promise<string | null> {
+  return findValue<string>(db)`
+    select body from notification_events where environment_id = ${environmentId} and event_id = ${eventId}`;
 }

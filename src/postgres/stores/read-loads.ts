@@ -16,7 +16,7 @@ import {
 } from '../../domain/load.ts';
 import type { ReadAs } from '../../domain/source.ts';
 import { camel, hex, toFailure } from '../columns.ts';
-import { type Database, findValue, rowsOf, selectWhere } from '../database.ts';
+import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
 import { findingsOfLoad } from './rules.ts';
@@ -179,9 +179,8 @@ function toTallyByKind(counts: KindCounts): TallyByKind {
   return Object.fromEntries(entries) as TallyByKind;
 }
 
-export async function isInLedger(db: Database, jobId: string): Promise<boolean> {
-  const row = await selectWhere(db, 'loads', { jobId }).select('job_id').executeTakeFirst();
-  return row !== undefined;
+export function isInLedger(db: Database, jobId: string): Promise<boolean> {
+  return hasRows(db)`select 1 from loads where job_id = ${jobId}`;
 }
 
 /** Throws if there is no such load. */

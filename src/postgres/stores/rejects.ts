@@ -13,7 +13,7 @@ import {
 import { SEAL_BYTES } from '../../files/sealed-files.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
-import type { Database, Transaction } from '../database.ts';
+import { changedBy, countOf, type Database, type Transaction } from '../database.ts';
 import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 import { loadOf } from './loads.ts';
 
@@ -225,13 +225,8 @@ export async function readRejectsOf(
   return unseal(keyed, found.rows);
 }
 
-export async function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
-  const { count } = await db
-    .selectFrom('load_rejects')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where((eb) => eb.and({ load_id: loadId, cause }))
-    .executeTakeFirstOrThrow();
-  return count;
+export function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
+  return countOf(db)`select count(*) from load_rejects where load_id = ${loadId} and cause = ${cause}`;
 }
 
 export interface CountedCause extends CauseKey {
@@ -274,11 +269,7 @@ export async function countCauses(db: Database, loadId: number, limit: number): 
 }
 
 /** Removes refused records by their row numbers; returns how many were there. */
-export async function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('load_rejects')
-    .where('load_id', '=', loadId)
-    .where('row_number', 'in', rows)
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+export function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
+  return changedBy(db)`
+    delete from load_rejects where load_id = ${loadId} and row_number = any (${[...rows]}::bigint[])`;
 }

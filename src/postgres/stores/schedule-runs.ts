@@ -8,6 +8,7 @@ import {
   type Database,
   deleteWhere,
   findValue,
+  hasRows,
   rowsOf,
   selectWhere,
   updateWhere,
@@ -28,13 +29,12 @@ export interface NewRun {
   readonly skip: { readonly code: string; readonly reason: string } | null;
 }
 
-export async function hasOpenRun(db: Database, environmentId: number, name: string): Promise<boolean> {
-  const row = await selectWhere(db, 'schedule_runs', { environmentId, scheduleName: name })
-    .select('run_id')
-    .where('status', 'in', ['queued', 'waiting'])
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+export function hasOpenRun(db: Database, environmentId: number, name: string): Promise<boolean> {
+  return hasRows(db)`
+    select 1
+    from schedule_runs
+    where environment_id = ${environmentId} and schedule_name = ${name} and status in ('queued', 'waiting')
+    limit 1`;
 }
 
 export async function insertRun(

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { changedBy, type Database, selectWhere } from '../database.ts';
+import { changedBy, countOf, type Database } from '../database.ts';
 
 /*
  * Suppressions: ids of users who were deleted and are kept out. A load looks up the ids of each chunk (`findSuppressed`), since none is
@@ -43,11 +43,8 @@ export async function findSuppressed(
   return new Set(rows.map(({ id }) => id));
 }
 
-export async function countSuppressions(db: Database, environmentId: number): Promise<number> {
-  const { count } = await selectWhere(db, 'suppressions', { environmentId })
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow();
-  return count;
+export function countSuppressions(db: Database, environmentId: number): Promise<number> {
+  return countOf(db)`select count(*) from suppressions where environment_id = ${environmentId}`;
 }
 
 /** Lets these ids in again; returns how many were suppressed. */

@@ -6,6 +6,7 @@ import {
   columnOf,
   type Database,
   deleteWhere,
+  hasRows,
   rowsOf,
   selectWhere,
   updateWhere,
@@ -174,13 +175,12 @@ export async function recordHash(db: Database, uploadId: string, sha256: string)
   await updateWhere(db, 'uploads', { uploadId }).set({ sha256 }).execute();
 }
 
-export async function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
-  const row = await updateWhere(db, 'uploads', { uploadId, environmentId })
-    .set({ expires_at: sql<Date>`'-infinity'` })
-    .where('expires_at', '>', sql<Date>`now()`)
-    .returning('upload_id')
-    .executeTakeFirst();
-  return row !== undefined;
+export function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
+  return hasRows(db)`
+    update uploads
+    set expires_at = '-infinity'
+    where upload_id = ${uploadId} and environment_id = ${environmentId} and expires_at > now()
+    returning 1`;
 }
 
 export function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
@@ -220,22 +220,14 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
 }
 
 /** Somebody still uses the file; false if it is being removed, or gone. */
-export async function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
-  const row = await updateWhere(db, 'received_files', { fileRef: ref })
-    .set({ received_at: sql<Date>`now()` })
-    .where('condemned_at', 'is', null)
-    .returning('file_ref')
-    .executeTakeFirst();
-  return row !== undefined;
+export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
+  return hasRows(db)`
+    update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
 /** The file belongs to a load from now on; false if it is being removed. Call it in the transaction of the load. */
-export async function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
-  const row = await deleteWhere(db, 'received_files', { fileRef: ref })
-    .where('condemned_at', 'is', null)
-    .returning('file_ref')
-    .executeTakeFirst();
-  return row !== undefined;
+export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
+  return hasRows(db)`delete from received_files where file_ref = ${ref} and condemned_at is null returning 1`;
 }
 
 /**

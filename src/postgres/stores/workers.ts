@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { LEASE_MS, WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import type { TaskClaim, TaskKindName } from '../../domain/task.ts';
-import { type Database, deleteWhere } from '../database.ts';
+import { countOf, type Database, deleteWhere } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
 /* Signs of life of the worker processes. */
@@ -36,13 +36,9 @@ export function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
   );
 }
 
-export async function countLiveWorkers(db: Database): Promise<number> {
-  const row = await db
-    .selectFrom('workers')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('seen_at', '>', sql<Date>`now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`)
-    .executeTakeFirstOrThrow();
-  return row.count;
+export function countLiveWorkers(db: Database): Promise<number> {
+  return countOf(db)`
+    select count(*) from workers where seen_at > now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`;
 }
 
 /*
