@@ -14,6 +14,8 @@ import { migrate } from '../src/postgres/migrate.ts';
 
 /** Tables that are read and written by SQL alone. */
 const unnamed = [
+  'aliases',
+  'changes',
   'event_ids',
   'event_prunings',
   'event_removals',
@@ -21,6 +23,7 @@ const unnamed = [
   'lake_columns',
   'migrations',
   'rates',
+  'suppression_keys',
   'titled_items',
 ];
 

@@ -13,8 +13,6 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S[], I[], U[]>
   : T[];
 
-export type Entity = "companies" | "users";
-
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -36,14 +34,6 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export interface DB {
-  aliases: {
-    alias: string;
-    created_at: Generated<Date>;
-    environment_id: number;
-    given_to: string;
-    load_id: number;
-    user_id: string;
-  };
   amended_rejects: {
     byte_offset: number;
     cause: number;
@@ -106,23 +96,6 @@ export interface DB {
     is_only: Generated<boolean>;
     known_position: Generated<number>;
     lineage: Generated<string>;
-  };
-  changes: {
-    at: Generated<Date>;
-    before: Json | null;
-    company_before: string | null;
-    entity: Entity;
-    environment_id: number;
-    first_seen_before: Date | null;
-    is_operator: Generated<boolean>;
-    key: string;
-    load_before: number | null;
-    load_id: number | null;
-    position: number;
-    position_before: number;
-    removed: Generated<boolean>;
-    seq: Generated<number>;
-    times_before: Json | null;
   };
   companies: {
     company_id: string;
@@ -695,10 +668,6 @@ export interface DB {
   signing_keys: {
     created_at: Generated<Date>;
     purpose: string;
-    secret: Buffer;
-  };
-  suppression_keys: {
-    environment_id: number;
     secret: Buffer;
   };
   suppressions: {
