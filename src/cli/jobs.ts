@@ -140,14 +140,18 @@ const cancel = defineCommand({
 
 const waitOption = flag('--wait', 'do it now, and follow it to its end, without needing a running server');
 
-const retry = defineCommand({
-  name: 'retry',
-  summary: 'continue a load that failed or was cancelled',
-  description: 'Queues a failed or cancelled load again. It continues with the chunks that are left.',
+const queues = {
   argument: jobIdArgument,
   options: { wait: waitOption },
   environment: true,
   json: 'print the job record as JSON',
+} as const;
+
+const retry = defineCommand({
+  name: 'retry',
+  summary: 'continue a load that failed or was cancelled',
+  description: 'Queues a failed or cancelled load again. It continues with the chunks that are left.',
+  ...queues,
   examples: ['sluice jobs retry 0195… --wait'],
   run: async (invocation) => {
     const { argument: jobId, flags } = invocation;
@@ -164,10 +168,7 @@ const release = defineCommand({
   summary: 'load a file that its guard holds',
   description:
     'Queues a held load: its file is loaded although it differs from what its guard expects. `sluice jobs cancel` discards it.',
-  argument: jobIdArgument,
-  options: { wait: waitOption },
-  environment: true,
-  json: 'print the job record as JSON',
+  ...queues,
   examples: ['sluice jobs list --status held', 'sluice jobs release 0195… --wait'],
   run: async (invocation) => {
     const { argument: jobId, flags } = invocation;

@@ -152,6 +152,9 @@ function idempotencyKey(what: string) {
 
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 
+/** What routes that act on a job have in common. */
+export const jobAction = { access: 'import', params: jobParameters, headers: actionHeaders } as const;
+
 export const conditionHeaders = {
   'If-None-Match': Type.Optional(
     Type.String({

@@ -24,6 +24,7 @@ import { TRACE_FLUSH_MS } from '../domain/limits.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
 import { guardAgent } from '../net/http-client.ts';
 import { readPackage } from '../package-root.ts';
+import { onConnection } from '../postgres/database.ts';
 import { withDeadline } from '../timers.ts';
 import type { ActiveSpans, Span, SpanOptions, Tracing } from './tracing.ts';
 
@@ -187,23 +188,10 @@ function traceStatements(pool: pg.Pool, tracing: Tracing): void {
   const query = pool.query.bind(pool) as (...given: readonly unknown[]) => unknown;
   pool.query = ((...given: readonly unknown[]) => {
     if (typeof given.at(-1) === 'function' || tracing.active === null) return query(...given);
-    return queryInContext(pool, given);
+    return onConnection(pool, (client) =>
+      (client.query as (...all: readonly unknown[]) => Promise<unknown>)(...given),
+    );
   }) as typeof pool.query;
-}
-
-async function queryInContext(pool: pg.Pool, given: readonly unknown[]): Promise<unknown> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  const onError = (error: Error): void => {
-    broken = error;
-  };
-  client.on('error', onError);
-  try {
-    return await (client.query as (...all: readonly unknown[]) => Promise<unknown>)(...given);
-  } finally {
-    client.off('error', onError);
-    client.release(broken);
-  }
 }
 
 function traceClient(client: pg.ClientBase, tracing: Tracing): void {

@@ -29,11 +29,11 @@ import { worded } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
 import {
-  actionHeaders,
   dateOf,
   dateParameter,
   flagParameter,
   idempotencyKeyOf,
+  jobAction,
   jobParameters,
   optionalNumber,
   readSeveral,
@@ -237,9 +237,7 @@ const cancel = route({
   summary: 'Cancel a background job',
   description:
     'Stops a job that has not ended, or discards a held load. Rows that it has written stay. A deletion cannot be cancelled.',
-  access: 'import',
-  params: jobParameters,
-  headers: actionHeaders,
+  ...jobAction,
   answer: { status: 202, description: 'The job is cancelled.', schema: jobRecord.ref },
   refuses: ['job_not_cancellable'],
   handle: async ({ system, request, params, environment, base }) => {
@@ -255,9 +253,7 @@ const retry = route({
   operationId: 'retryJob',
   summary: 'Retry a background job',
   description: 'Queues a failed or cancelled job again. It continues with what is left.',
-  access: 'import',
-  params: jobParameters,
-  headers: actionHeaders,
+  ...jobAction,
   answer: { status: 202, description: 'The job is queued again.', schema: jobRecord.ref },
   refuses: ['job_not_retryable', 'job_expired'],
   handle: async ({ system, request, params, environment, base }) => {
@@ -274,9 +270,7 @@ const release = route({
   summary: 'Release a held load',
   description:
     'Queues a load that its guard holds, behind those accepted since: its file is loaded although it differs from what was expected. Releasing it again changes nothing. `cancel` discards it.',
-  access: 'import',
-  params: jobParameters,
-  headers: actionHeaders,
+  ...jobAction,
   answer: { status: 202, description: 'The job is queued.', schema: jobRecord.ref },
   refuses: ['job_not_held', 'job_expired'],
   handle: async ({ system, request, params, environment, base }) => {

@@ -16,7 +16,7 @@ import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE } from '../../domain/limits.ts';
 import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
 import { listProperties, pageProperties } from '../../postgres/stores/properties.ts';
-import { listSegments } from '../../postgres/stores/segments.ts';
+import { type LookupPage, listSegments, type PageQuery } from '../../postgres/stores/segments.ts';
 import {
   type CursorKind,
   cursorParameter,
@@ -139,19 +139,12 @@ function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
   });
 }
 
-interface LookupPage<T> {
-  readonly items: readonly T[];
-  readonly total: number;
-  readonly hasBefore: boolean;
-  readonly hasAfter: boolean;
-}
-
 /** Reads which page is asked for, and answers it with the cursors to its neighbours. */
 async function answerPage<T, P>(
   query: Static<ReturnType<typeof pageQuery>>,
   kind: CursorKind<P>,
   placeOf: (item: T) => P,
-  read: (asked: { limit: number; after: P | null; before: P | null }) => Promise<LookupPage<T>>,
+  read: (asked: PageQuery<P>) => Promise<LookupPage<T>>,
 ) {
   const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '' } = query;
   if (after_cursor !== '' && before_cursor !== '') {

@@ -16,11 +16,11 @@ import type { Parent } from '../../postgres/stores/amendments.ts';
 import { worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import {
-  actionHeaders,
   bodyHeaders,
   checked,
   flagParameter,
   idempotencyKeyOf,
+  jobAction,
   jobParameters,
 } from '../parameters.ts';
 import { hasScope } from '../plugins/auth.ts';
@@ -189,9 +189,7 @@ const editRejects = route({
   summary: 'Edit refused records of a background job',
   description:
     'Mends refused records cell by cell (`values`) or as text (`raw`), in any dialect; everything that is not edited stays as it is written. A separate job loads the records, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
-  access: 'import',
-  params: jobParameters,
-  headers: actionHeaders,
+  ...jobAction,
   json: {
     schema: edits,
     examples: {

@@ -8,7 +8,7 @@ import { applyPlan } from '../../load/retry-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { rowsFile } from '../job-rows.ts';
 import { sendJson } from '../page.ts';
-import { actionHeaders, idempotencyKeyOf, jobParameters, optionalChoice } from '../parameters.ts';
+import { idempotencyKeyOf, jobAction, jobParameters, optionalChoice } from '../parameters.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
@@ -72,9 +72,7 @@ const apply = route({
   summary: 'Apply a plan',
   description:
     'Queues a completed plan to be loaded: the same job, with the same file and mapping. Its counts start anew; its plan stays. A plan that failed because of drift can be applied again.',
-  access: 'import',
-  params: jobParameters,
-  headers: actionHeaders,
+  ...jobAction,
   json: {
     schema: applyBody,
     examples: {

@@ -5,14 +5,15 @@ import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
 
-export interface SegmentPageQuery {
+/** A page beside a place, and whether there are others on its two sides. */
+export interface PageQuery<Place> {
   readonly limit: number;
-  readonly after: number | null;
-  readonly before: number | null;
+  readonly after: Place | null;
+  readonly before: Place | null;
 }
 
-export interface SegmentPage {
-  readonly items: readonly ListedSegment[];
+export interface LookupPage<Item> {
+  readonly items: readonly Item[];
   readonly total: number;
   readonly hasBefore: boolean;
   readonly hasAfter: boolean;
@@ -31,8 +32,8 @@ const listed = [
 export async function listSegments(
   db: Database,
   environmentId: number,
-  { limit, after, before }: SegmentPageQuery,
-): Promise<SegmentPage> {
+  { limit, after, before }: PageQuery<number>,
+): Promise<LookupPage<ListedSegment>> {
   const all = selectWhere(db, 'segments', { environmentId });
   const segments = await all
     .select(listed)
