@@ -53,7 +53,7 @@ test('the list of jobs shows what became of the records, who started each job, h
 });
 
 // proves: bulk-jobs
-test('cancelling by filter says how many the server counts, and cancels those', async () => {
+test('the job that runs is listed first; cancelling by filter says how many the server counts, and cancels those', async () => {
   const { t } = stage;
   await t.system.db.transaction().execute(async (transaction) => {
     // Held, so that nobody gets on with them.
@@ -63,6 +63,7 @@ test('cancelling by filter says how many the server counts, and cancels those', 
     }
     const page = await stage.open('/jobs?filename=waiting');
     await page.getByText('3 jobs').waitFor();
+    await page.locator('tbody tr:first-child', { hasText: 'waiting-1' }).waitFor();
     await page.getByRole('button', { name: 'Cancel jobs' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('3 jobs that match have not ended').waitFor();
