@@ -83,14 +83,6 @@ describe('which entity a record is', () => {
     expect(await refusal(loaded('company_id,a\nc,1\n', { entity: 'users' }))).toBe('unrecognised_columns');
   });
 
-  test('a header with neither is refused, naming the columns seen', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const error = await load(environmentId, 'id,e-mail\n1,2\n').catch((reason: unknown) => reason);
-    expect(error).toMatchObject({
-      problems: [{ code: 'unrecognised_columns', details: 'columns seen: id, e-mail' }],
-    });
-  });
-
   test('map gives columns and keys our names, and must name columns that are there', async () => {
     const map = { ID: 'user_id', Firma: 'company_id', Plan: 'metadata.plan' };
     const expected = { u: { metadata: { plan: 'x', other: '1' }, company: 'c' } };
