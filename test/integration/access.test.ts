@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { verifyKey } from '../../src/access/verify-key.ts';
 import { scopes } from '../../src/domain/scope.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
@@ -7,13 +7,9 @@ import { createPool } from '../../src/postgres/pool.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { createEnvironment, ensureDefaultEnvironment } from '../../src/postgres/stores/environments.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const verify = (key: string, staticKey: string | null = null) =>
   verifyKey(t.system.db, staticKey, `Token ${key}`);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
@@ -23,15 +23,11 @@ import {
 import { ndjsonFile, type RandomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import { type CompanyRecord, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t?.close());
+const t = await systemOfFile();
 
 type Record = UserRecord | CompanyRecord;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { type DatedUserRow, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
@@ -18,13 +18,9 @@ import { datedFile } from '../support/random-dated.ts';
 import { ndjsonFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { openTestSystem, systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const user = fc.constantFrom('k0', 'k1', 'k2', 'k3');
 const company = fc.constantFrom('c0', 'c1');

@@ -1,23 +1,21 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { acceptFile, manualLoad, runManually, startManually, withoutQueue } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 const real = createTerminal({});
 const ids = { load: '', export: '', deletion: '' };
 beforeAll(async () => {
-  t = await openTestSystem();
   const { system, environment } = t;
   const quiet = withoutQueue(system);
   ids.load = await acceptFile(quiet, environment.environmentId, 'user_id\na\n');
   ids.export = (await acceptExport(system, environment.environmentId)).jobId;
   ids.deletion = (await acceptDeletion(system, environment.environmentId, 'users', ['a', 'b'])).jobId;
 });
-afterAll(() => t.close());
 beforeEach(() => {
   process.exitCode = undefined;
 });

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type DatedProfileRow,
   type DatedUserRow,
@@ -8,13 +8,9 @@ import {
   writeUsers,
 } from '../../src/postgres/stores/profiles.ts';
 import { newEnvironment, readProfiles } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 interface Said {
   readonly at?: string;

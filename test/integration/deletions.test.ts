@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deletionJob } from '../../jobs/deletion.ts';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
@@ -26,15 +26,11 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const lines = (...items: readonly object[]): string =>
   items.map((item) => `${JSON.stringify(item)}\n`).join('');

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { deliveryJob } from '../../jobs/delivery.ts';
 import { openSendContext } from '../../src/context.ts';
 import { Fault } from '../../src/domain/errors.ts';
@@ -15,16 +15,12 @@ import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptExport, type ManualExport, runExportTask } from '../support/exports.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../support/tasks.ts';
 
 /* The messages about an export, to the addresses that its request names. */
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t?.close());
+const t = await systemOfFile();
 beforeEach(async () => {
   await sql`delete from tasks where kind = 'delivery'`.execute(t.system.db);
   await sql`delete from notification_events`.execute(t.system.db);

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { parquetReadObjects } from 'hyparquet';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { exportFormats } from '../../src/domain/export.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
@@ -13,13 +13,13 @@ import {
   texts,
 } from '../support/export-files.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
 const streamColumns = [
   ...['event_type', 'user_id', 'company_id', 'inserted_at', 'event_id', 'event_name', 'source', 'metadata'],
 ];
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId = 0;
 
 /** Users, companies and events at moments of their own, some of them the same, some a microsecond apart. */
@@ -44,11 +44,9 @@ async function fill(): Promise<void> {
 }
 
 beforeAll(async () => {
-  t = await openTestSystem();
   ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
   await fill();
 });
-afterAll(() => t.close());
 
 const stream = async (options: ExportOptions = {}) => {
   const written = await exportAll(t.system, environmentId, { layout: 'stream', ...options });

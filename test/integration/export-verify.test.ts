@@ -2,16 +2,15 @@ import { appendFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
 import type { ExportFormat } from '../../src/domain/export.ts';
 import { verifyExport } from '../../src/export/manifest.ts';
 import { exportAll, inDirectory } from '../support/export-files.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 beforeAll(async () => {
-  t = await openTestSystem();
   await sql`insert into users (environment_id, user_id, metadata)
     select ${t.environment.environmentId}::int, 'u' || i, jsonb_build_object('lines', E'a\n"' || i)
     from generate_series(1, 300) i`.execute(t.system.db);
@@ -26,7 +25,6 @@ beforeAll(async () => {
     })
     .execute();
 });
-afterAll(() => t.close());
 
 interface Kind {
   readonly format: ExportFormat;

@@ -1,7 +1,7 @@
 import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { pruneJob } from '../../jobs/prune.ts';
 import { pruneExports, schedulePruning } from '../../src/background-jobs/prune.ts';
@@ -16,15 +16,14 @@ import { taskSessionName } from '../../src/postgres/stores/workers.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
 import { acceptFile, expireLeases, runTaskOf, withoutQueue } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const never = new AbortController().signal;
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
 beforeAll(async () => {
-  t = await openTestSystem();
   environmentId = t.environment.environmentId;
   const rows = Array.from({ length: 500 }, (_, n) => `u${n},name ${n}\n`).join('');
   const jobId = await acceptFile(t.system, environmentId, `user_id,name\n${rows}`);
@@ -33,7 +32,6 @@ beforeAll(async () => {
   await worker.stop();
   await sql`update loads set file_ref = null`.execute(t.system.db);
 });
-afterAll(() => t?.close());
 beforeEach(async () => {
   await sql`delete from exports`.execute(t.system.db);
   await sql`delete from tasks`.execute(t.system.db);

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Preset, presets, presetTitles } from '../../src/domain/load.ts';
 import { readEvents } from '../support/events.ts';
 import {
@@ -9,13 +9,9 @@ import {
   runManually,
   startManually,
 } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
@@ -13,14 +13,10 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { runJob, undo } from '../support/undo.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const id = fc.constantFrom('a', 'b', 'c', 'd');
 

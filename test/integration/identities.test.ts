@@ -1,22 +1,18 @@
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { knowsAliases } from '../../src/postgres/stores/aliases.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { type FileOptions, newEnvironment, readProfiles, withoutQueue } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { loadFile, runJob, undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
 
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
 beforeEach(async () => {
   environmentId = await newEnvironment(t.system);
 });

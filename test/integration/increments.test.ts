@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { previewExport } from '../../src/export/request-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
@@ -14,7 +14,7 @@ import { records } from '../support/export-files.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 interface Increment {
@@ -24,18 +24,16 @@ interface Increment {
   readonly events: readonly Row[];
 }
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
 const open: pg.PoolClient[] = [];
 
 beforeAll(async () => {
-  t = await openTestSystem();
   environmentId = t.environment.environmentId;
   await sql`select ensure_events_partition('2020-01-15'), ensure_events_partition(now())`.execute(
     t.system.db,
   );
 });
-afterAll(() => t?.close());
 afterEach(async () => {
   for (const client of open.splice(0)) {
     await client.query('rollback');

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SHOWN_RECORDS } from '../../src/domain/limits.ts';
 import { type Inspection, inspectFile, look } from '../../src/load/inspect/inspect-file.ts';
 import {
@@ -12,13 +12,9 @@ import {
 import { randomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import type { Json, StoredProfile } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { LEASE_MS } from '../../src/domain/limits.ts';
 import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
@@ -13,22 +13,20 @@ import {
 } from '../../src/postgres/stores/tasks.ts';
 import { endLostSessions } from '../../src/postgres/stores/workers.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
 /*
  * The clock of the database goes back an hour: whatever was claimed just before has a lease that ends in an hour. Here it
  * is the leases that are moved, which to the database is the same.
  */
 
-let t: TestSystem;
+const t = await systemOfFile();
 let db: Database;
 let environmentId: number;
 beforeAll(async () => {
-  t = await openTestSystem();
   ({ db } = t.system);
   ({ environmentId } = t.environment);
 });
-afterAll(() => t?.close());
 beforeEach(async () => {
   // Nothing stands before it in the lane.
   await db.deleteFrom('deletions').execute();

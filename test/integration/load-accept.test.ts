@@ -17,16 +17,14 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
 beforeAll(async () => {
-  t = await openTestSystem();
   ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
 });
-afterAll(() => t.close());
 
 const content = 'user_id,plan\na,free\n';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { importFolder, loadSetup, writeSetup } from '../../src/cli/export-folder.ts';
 import type { ImportOptions } from '../../src/cli/import-file.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
@@ -19,13 +19,9 @@ import { findMapping } from '../../src/postgres/stores/mappings.ts';
 import { contentHashes, exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
 import { acceptFile, endedLoad, newEnvironment, readProfiles } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile, type TestSystem } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true, queue: 'postgres', storage: 'folder' });
-});
-afterAll(() => t?.close());
+const t = await systemOfFile({ worker: true, queue: 'postgres', storage: 'folder' });
 
 const silent = {
   print: () => undefined,

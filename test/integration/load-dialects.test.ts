@@ -1,17 +1,13 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { anyFile, type DialectFile, tellingFile } from '../support/dialect-files.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 /**
  * As many as a CI run can spare, and never fewer: what is met must not depend on the machine. A hunt for others has more runs,

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
@@ -15,13 +15,9 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const header = 'event_type,event_id,event_name,user_id,inserted_at,n';
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;

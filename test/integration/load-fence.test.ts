@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
@@ -22,14 +22,10 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { defeatFence } from '../support/safeguards.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 /** A context whose reads of files wait at a gate: a worker that was stopped at a certain point. */
 interface PausedWorker {

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
 import type { RejectCode } from '../../src/domain/reject.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
@@ -13,13 +13,9 @@ import {
   startManually,
 } from '../support/load-file.ts';
 import type { StoredProfile } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

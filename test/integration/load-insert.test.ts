@@ -1,16 +1,12 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { KeyHash } from '../../src/mapping/key-table.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const header = 'user_id,company_id,plan';
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;

@@ -1,17 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { collidingTexts } from '../support/colliding-hashes.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { forgetReplays } from '../support/safeguards.ts';
 import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 type Item = Readonly<Record<string, unknown>>;
 

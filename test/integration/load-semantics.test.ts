@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { pruneFiles } from '../../src/background-jobs/prune.ts';
 import { InputError } from '../../src/domain/errors.ts';
 import { MAX_REFUSED_AT_FIRST } from '../../src/domain/limits.ts';
@@ -17,13 +17,9 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 async function load(environmentId: number, content: string, options: FileOptions = {}): Promise<Load> {
   const ended = await runManually(await startManually(t.system, environmentId, content, options));

@@ -1,17 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
 import { readEvents } from '../support/events.ts';
 import { newEnvironment, readProfiles } from '../support/load-file.ts';
 import { dealt, exporters, type Fact, makeFacts } from '../support/moving-world.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { loadFile } from '../support/undo.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 /** A twenty-fifth of the whole set, unless SLUICE_LARGE says otherwise. */
 const part = process.env['SLUICE_LARGE'] === '1' ? 1 : 0.04;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
@@ -19,13 +19,9 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { readPlannedRows } from '../support/plans.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const lines = (...records: readonly object[]): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('');

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
 import { amendManually } from '../support/amend-file.ts';
 import { readEvents, type StoredEvent } from '../support/events.ts';
@@ -16,15 +16,11 @@ import {
 } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { loadFile, undo } from '../support/undo.ts';
 import { zipFile } from '../support/zip-file.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const sampleOf = (preset: Preset): Promise<string> =>
   readFile(new URL(`../../examples/presets/${preset}.ndjson`, import.meta.url), 'utf8');

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { FileRef } from '../../src/files/file-store.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
 import {
@@ -12,13 +12,9 @@ import {
 } from '../support/load-file.ts';
 import { randomFile, removingFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t?.close());
+const t = await systemOfFile();
 
 /** What was written since `cursor`, by file. */
 async function increment(environmentId: number, since: string | null) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { compileSegment, previewSegment } from '../../src/segments/compile-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
@@ -10,16 +10,12 @@ import { conditionsOn, definition, now, storedValues, world } from '../support/r
 import { runs } from '../support/runs.ts';
 import { isInSegment, usersInSegment, type World, type WorldUser } from '../support/segment-evaluator.ts';
 import { storeWorld } from '../support/store-world.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
 /** fast-check prints the seed and the smallest failing input by itself. */
 const parameters = { endOnFailure: false, interruptAfterTimeLimit: 150_000 } as const;
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 async function newEnvironment(content: World): Promise<number> {
   const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());

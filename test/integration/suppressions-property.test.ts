@@ -1,20 +1,16 @@
 import fc from 'fast-check';
 import { uuidv7 } from 'uuidv7';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { BatchItem, ReadRecord } from '../../src/ingest/records.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
 import { acceptDeletion, readStored } from '../support/deletions.ts';
 import { newEnvironment, runAtOnce, shuffled, startManually, withoutQueue } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { runJob, undo } from '../support/undo.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 const id = fc.constantFrom('a', 'b', 'c', 'd');
 const item = fc.record({ id, is: fc.constantFrom('user', 'dated', 'event', 'unnamed event') });

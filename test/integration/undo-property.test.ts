@@ -1,19 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
 import { type RandomFile, randomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import type { Json, Profiles, StoredProfile } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { undo } from '../support/undo.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 type Step =
   | {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../jobs/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
@@ -16,17 +16,13 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { expectedRows, readPlannedRows } from '../support/plans.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { runDueTasks } from '../support/tasks.ts';
 import { askToUndo, loadFile, runJob, undo } from '../support/undo.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
 
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
 beforeEach(async () => {
   environmentId = await newEnvironment(t.system);
 });

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach } from 'vitest';
 import { type HttpServer, startHttpServer } from '../../src/http/listen.ts';
 import { checkAnswer } from './check-answer.ts';
-import { openTestSystem, type TestSystem } from './system.ts';
+import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A server of a test system, really listening, and ways to talk to it. Its answers are held to the OpenAPI document. */
@@ -98,8 +98,7 @@ export async function serve(system: TestSystem): Promise<TestServer> {
 
 /** Opens the system and the server of a test file. Both end with the file. To be called once, at its top. */
 export async function openServer(options: Parameters<typeof openTestSystem>[0] = {}) {
-  const t = await openTestSystem(options);
-  afterAll(() => t.close());
+  const t = await systemOfFile(options);
   const server = await serve(t);
   afterAll(() => server.stop());
   return { t, server };

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
+import { afterAll } from 'vitest';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { openSystem, type System } from '../../src/context.ts';
@@ -61,6 +62,13 @@ export interface Tenant {
   readonly environment: Environment;
   /** A key with every scope. */
   readonly key: string;
+}
+
+/** Opens one for a test file, which ends with the file. To be called once, at its top. */
+export async function systemOfFile(options?: TestSystemOptions): Promise<TestSystem> {
+  const t = await openTestSystem(options);
+  afterAll(() => t.close());
+  return t;
 }
 
 /** Opens one; close it in `afterAll` (or `afterEach`). */
