@@ -178,7 +178,7 @@ const overview = `
   from removed r
   cross join archived a
   left join sluice.event_prunings p on p.work = 'prune'
-  left join sluice.event_prunings m on m.work = 'mirror' and exists (select from sluice.lake_months)`;
+  left join sluice.event_prunings m on m.work = 'mirror' and exists (select 1 from sluice.lake_months)`;
 
 export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
   return readFigure(watch, overview);
