@@ -55,13 +55,16 @@ export function lakeWriters(
   // A stream's rows are put between others, and what is to be decrypted must be values.
   if (dataset === 'stream' || personal !== null) return { columns, toValues, toRows: toValues };
   const write = rowWriter(columns, ndjsonRows, change);
+  const toHash = rowWriter(columns, ndjsonRows, change, true);
   const toText = (hits: Hits): RowBlock => ({ ...write(hits), isText: true });
   const toRows = {
     ndjson: toText,
     csv: toValues,
     avro: toValues,
     parquet: (hits: Hits): RowBlock =>
-      change === null && isWhole(hits) ? { ...toText(hits), packed: hits.group } : toValues(hits),
+      change === null && isWhole(hits)
+        ? { ...toHash(hits), isText: true, packed: hits.group }
+        : toValues(hits),
   } satisfies Record<ExportFormat, LakeRows['toRows']>;
   return { columns, toValues, toRows: toRows[format] };
 }
@@ -85,12 +88,14 @@ const QUOTE = 0x22;
 /** Room for a time. */
 const instantBytes = 40;
 
-/** Makes rows of events. `change` changes their properties. */
+/** Makes rows of events. `change` changes their properties. `isReused`: a block lasts until the next. */
 function rowWriter(
   columns: readonly Column[],
   style: RowStyle,
   change: ((metadata: string) => string) | null,
+  isReused = false,
 ): (hits: Hits) => RowBlock {
+  let bytes = Buffer.alloc(0);
   const parts = columns.map((column, index) => ({
     ...column,
     before: Buffer.from(style.before(column, index)),
@@ -110,7 +115,7 @@ function rowWriter(
       room +=
         rows.length * Math.max(before.length + 2, missing.length) + lengthOf(texts[index] ?? null, rows);
     }
-    const bytes = Buffer.allocUnsafeSlow(room);
+    if (!isReused || bytes.length < room) bytes = Buffer.allocUnsafeSlow(room);
     const ends: number[] = [];
     let at = 0;
     for (const row of rows) {
