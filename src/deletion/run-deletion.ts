@@ -5,7 +5,7 @@
  * dies meanwhile, and nothing that an id does not name is touched.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Entity } from '../domain/entity.ts';
+import { type Entity, entities } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
 import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
@@ -34,6 +34,7 @@ import {
 } from '../postgres/stores/deletions.ts';
 import { abandonUnfinished } from '../postgres/stores/lake.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
+import { eraseProfiles } from '../retention/mirror-profiles.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
 import {
   type Attempt,
@@ -64,6 +65,7 @@ export async function runDeletion(
   const archived = await eraseArchived(attempt);
   await deleteProfiles(attempt);
   if (work.entity === 'companies') await clearReferences(attempt);
+  await eraseMirrored(attempt, signal);
   // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
   await abandonUnfinished(context.db, { environmentId: claim.environmentId, name: 'events' });
   await eraseArchived(attempt, archived);
@@ -74,6 +76,22 @@ export async function runDeletion(
   if (work.purgeExports) await removeExports(attempt);
   await complete(context, claim);
   await startLane(context, claim.environmentId);
+}
+
+/** Takes the profiles out of their tables in the lake, and companies out of their users'. */
+async function eraseMirrored({ context, deletion, step }: Attempt, signal: AbortSignal): Promise<void> {
+  const { deletionId, environmentId, entity } = deletion;
+  const ids = await readIds(context.db, deletionId);
+  const commit = async (work: (db: Database) => Promise<boolean>): Promise<boolean> => {
+    let isTaken = false;
+    await step(async (db) => {
+      isTaken = await work(db);
+      return {};
+    });
+    return isTaken;
+  };
+  for (const name of entity === 'users' ? (['users'] as const) : entities)
+    await eraseProfiles(context, { environmentId, name }, { entity, ids, commit, signal });
 }
 
 function startAttempt(

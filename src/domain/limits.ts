@@ -341,6 +341,8 @@ export const ARCHIVE_PART_BYTES = 64 * MiB;
 export const MAX_LAKE_COLUMNS = 100;
 /** Of the filter of the ids in a file of the lake, a power of two: 200 000 ids at 10 bits each. With more it lets more files through. */
 export const MAX_LAKE_FILTER_BYTES = 256 * KiB;
+/** The same of a file of profiles, which is written anew when one of them has changed. */
+export const PROFILE_PART_BYTES = MiB;
 /** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
 export const MAX_ARCHIVE_TRIES = 5;
 /** Files that are added to a month of the lake before the whole month is written. */

@@ -25,6 +25,8 @@ export interface Filter {
   readonly personal?: PersonalValues | null;
   /** The source of events, with the columns of `sluice.events`, its default. */
   readonly events?: RawBuilder<unknown>;
+  /** The source of profiles, with the columns of their table, its default. */
+  readonly profiles?: RawBuilder<unknown>;
 }
 
 const eb = expressionBuilder<DB>();

@@ -61,7 +61,7 @@ export async function* readGroups(
 ): AsyncGenerator<LakeGroup> {
   const { num_rows, row_groups: groups } = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
   if (Number(num_rows) !== file.rows)
-    throw new Fault(`a file of the lake holds ${num_rows} events, not ${file.rows}`);
+    throw new Fault(`a file of the lake holds ${num_rows} rows, not ${file.rows}`);
   for (const group of groups) {
     const chunks = group.columns.map(({ meta_data: about }) => about).filter((about) => about !== undefined);
     const of = (column: string) => chunks.find(({ path_in_schema: [name] }) => name === column)?.statistics;

@@ -164,9 +164,8 @@ async function writeRetired(
   const retired = selectEvents(month, { events: eventTable(table) });
   if (isWhole && state !== null && (await isMirrored(context, snapshot, month, { state, retired })))
     return { ...change, before: 'kept', cold: [] };
-  const cold = await writeEvents(context, snapshot, place, retired);
-  const hot =
-    isWhole || state === null ? [] : await writeEvents(context, snapshot, place, selectEvents(month));
+  const cold = await writeData(context, snapshot, place, retired);
+  const hot = isWhole || state === null ? [] : await writeData(context, snapshot, place, selectEvents(month));
   return { ...change, before: 'replaced', hot, cold };
 }
 
@@ -215,17 +214,18 @@ const monthStart = (month: string, after: number) =>
   Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5, 7)) - 1 + after);
 
 /** Writes what the plan reads into data files; there is none without events. */
-export async function writeEvents(
-  context: RetentionContext,
+export async function writeData(
+  context: Pick<RetentionContext, 'db' | 'files' | 'log'>,
   snapshot: Snapshot,
   place: Place,
   plan: FilePlan,
+  splitBytes = ARCHIVE_PART_BYTES,
 ): Promise<readonly ExportFile[]> {
   const files = new AttemptFiles(archiveStore(context, place));
   try {
     const { rows } = await writeFiles(snapshot, files, plan, {
       request: everything,
-      splitBytes: ARCHIVE_PART_BYTES,
+      splitBytes,
       fields: await openFields(context.db, place),
       signal: new AbortController().signal,
       onProgress: () => undefined,
@@ -251,14 +251,8 @@ function archiveStore(context: Pick<RetentionContext, 'db' | 'files'>, place: Pl
  * Reads all of a file from where it is stored: it is what is left of its events.
  * @throws Fault if it is not what was written.
  */
-export async function checkArchive(
-  files: FileStore,
-  { ref, rows, bytes, sha256 }: ExportFile,
-): Promise<WrittenData> {
-  const file = { ref: ref as FileRef, bytes, rows };
-  const hash = createHash('sha256');
-  for await (const part of files.open(file.ref)) hash.update(part as Buffer);
-  if (hash.digest('hex') !== sha256) throw new Fault('a file of the lake is not stored as it was written');
+export async function checkArchive(files: FileStore, written: ExportFile): Promise<WrittenData> {
+  const file = await checkStored(files, written);
   let first: number | null = null;
   let last = 0;
   const ids = new IdFilter();
@@ -272,7 +266,15 @@ export async function checkArchive(
   }
   if (first === null) throw new Fault('a file of the lake without events');
   const statistics = await readStatistics(files, file);
-  return { ...file, sha256, firstMicros: first, lastMicros: last, statistics, filter: ids.bytes() };
+  return { ...file, firstMicros: first, lastMicros: last, statistics, filter: ids.bytes() };
+}
+
+export async function checkStored(files: FileStore, { ref, rows, bytes, sha256 }: ExportFile) {
+  const file = { ref: ref as FileRef, bytes, rows, sha256 };
+  const hash = createHash('sha256');
+  for await (const part of files.open(file.ref)) hash.update(part as Buffer);
+  if (hash.digest('hex') !== sha256) throw new Fault('a file of the lake is not stored as it was written');
+  return file;
 }
 
 /** Changes an event; null leaves it out. */

@@ -15,8 +15,9 @@ import {
   type LakeChange,
   type RetentionContext,
   selectEvents,
-  writeEvents,
+  writeData,
 } from './archive-events.ts';
+import { mirrorProfiles } from './mirror-profiles.ts';
 
 /*
  * LAKE=mirror: the lake holds events that are in the database too, in hot files, which our own exports leave out. Of each month of an
@@ -37,7 +38,7 @@ export async function mirrorEvents(
       await work();
     } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err: error, month }, 'events could not be appended to the lake');
+      log.warn({ err: error, month }, 'the lake could not be brought up to date');
       problem ??= `${month}: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
@@ -51,6 +52,7 @@ export async function mirrorEvents(
         await attempt(month.month, () => mirrorMonth(context, month, signal));
     });
   }
+  await attempt('profiles', () => mirrorProfiles(context, signal));
   await recordEventPruning(db, 'mirror', problem);
 }
 
@@ -64,7 +66,7 @@ async function mirrorMonth(context: RetentionContext, month: LakeMonth, signal: 
       const since = state.isDue ? null : state.cursor;
       if (since !== null && !(await hasEvents(db, month, since))) return null;
       const place = { ...month, retirementId: null };
-      const hot = await writeEvents(context, snapshot, place, selectEvents(month, { since }));
+      const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));
       const isWhole = since === null;
       const next = { cursor: snapshot.cursor, isWhole };
       return {

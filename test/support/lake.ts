@@ -26,15 +26,23 @@ export function comparable({
   return { ...row, event_id: id, company_id, inserted_at: at, metadata: properties } as unknown as LakeRow;
 }
 
+/** Reads the events of an environment, as `readTable` does. */
+export async function readLake(
+  system: Parameters<typeof readTable>[0],
+  environment: string,
+): Promise<LakeRow[]> {
+  return (await readTable(system, environment, 'events')).map(comparable);
+}
+
 /**
- * Reads the events of an environment with icebird, a reader of Iceberg that is none of ours, from where the catalog says. It asks for
+ * Reads a table of an environment with icebird, a reader of Iceberg that is none of ours, from where the catalog says. It asks for
  * `s3://` addresses by HTTP; here the file store answers.
  */
-export async function readLake(
+export async function readTable(
   { db, files }: { readonly db: Database; readonly files: FileStore },
   environment: string,
-  table = 'events',
-): Promise<LakeRow[]> {
+  table: string,
+): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<{ at: string }>`
     select metadata_location as at
     from iceberg_tables
@@ -52,8 +60,7 @@ export async function readLake(
     return new Response(new Uint8Array(await files.readRange(ref, ...range)), { status });
   };
   try {
-    const found = await icebergRead({ tableUrl, metadataFileName });
-    return found.map((row) => comparable(row as Record<string, unknown>));
+    return (await icebergRead({ tableUrl, metadataFileName })) as Record<string, unknown>[];
   } finally {
     globalThis.fetch = fetchOfProcess;
   }

@@ -92,7 +92,7 @@ const conditions = { users: exportsUser, companies: exportsCompany, events: expo
 
 export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
   if (dataset !== 'events' && filter.request.includeRemoved) return pageWithRemoved(dataset, filter);
-  const source = (dataset === 'events' ? filter.events : undefined) ?? sql.table(dataset);
+  const source = (dataset === 'events' ? filter.events : filter.profiles) ?? sql.table(dataset);
   const names = storedColumns(dataset, filter.request).map(ofTable);
   return sql`(
     select ${sql.join(names)} from ${source} as ${sql.ref(alias)}

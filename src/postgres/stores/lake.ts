@@ -137,7 +137,12 @@ export interface DataFile {
   readonly statistics: Readonly<Record<string, ColumnStatistics>>;
 }
 
-export interface WrittenData extends Omit<DataFile, 'fileId' | 'month' | 'isHot'> {
+export interface WrittenData
+  extends Omit<DataFile, 'fileId' | 'month' | 'isHot' | 'firstMicros' | 'lastMicros'> {
+  /** Of events; `firstKey`: of profiles. */
+  readonly firstMicros: number | null;
+  readonly lastMicros: number | null;
+  readonly firstKey?: string | null;
   /** Hex. */
   readonly sha256: string;
   /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
@@ -156,6 +161,7 @@ export async function storeData(db: Database, file: WrittenData, isHot = false):
       sha256 = decode(${file.sha256}, 'hex'),
       first_at = ${instantOf(file.firstMicros)},
       last_at = ${instantOf(file.lastMicros)},
+      first_key = ${file.firstKey ?? null}::text,
       statistics = ${JSON.stringify(file.statistics)}::jsonb,
       filter = ${file.filter}
     where file_ref = ${file.ref} and state = 'writing'`.execute(db);
@@ -186,7 +192,7 @@ const dataColumns = sql`
   statistics`;
 
 /** Reads the filter of the ids in a file; null: it may hold anybody. */
-export async function readFilter(db: Database, { fileId }: DataFile): Promise<Buffer | null> {
+export async function readFilter(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
   const { filter } = await db
     .selectFrom('lake_files')
     .select('filter')
@@ -226,7 +232,7 @@ async function listDataWhere(db: Database, condition: RawBuilder<unknown>): Prom
 }
 
 /** Makes later exports, and the next commit, leave the file out. */
-export async function replaceData(db: Database, { fileId }: DataFile): Promise<void> {
+export async function replaceData(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<void> {
   const { numUpdatedRows } = await db
     .updateTable('lake_files')
     .set({ state: 'replaced' })
@@ -346,6 +352,6 @@ function microsOf(column: string): RawBuilder<number> {
   return sql`(extract(epoch from ${sql.ref(column)}) * 1000000)::bigint`;
 }
 
-function instantOf(micros: number): RawBuilder<Date> {
+function instantOf(micros: number | null): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }
