@@ -24,7 +24,7 @@ import type { LakeEvent } from '../lake/row-group.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import { listData, storeData, type WrittenData } from '../postgres/stores/lake.ts';
+import { forgetFile, listData, storeData, type WrittenData } from '../postgres/stores/lake.ts';
 import {
   type LakeMonth,
   leaveHot,
@@ -232,7 +232,9 @@ export async function writeData(
     });
     if (rows > 0) return files.files;
     // There is always one.
+    const [empty] = files.files;
     await files.discard(context.log);
+    if (empty !== undefined) await forgetFile(context.db, empty.ref as FileRef);
     return [];
   } catch (error) {
     await files.discard(context.log);
