@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
 import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
-import { columnOf, type Database, inTransaction, rowsOf, updateWhere } from '../database.ts';
+import { columnOf, countOf, type Database, inTransaction, rowsOf, updateWhere } from '../database.ts';
 import {
   eventTable,
   type HeldNames,
@@ -88,7 +88,7 @@ export async function moveEvents(
 ): Promise<number> {
   return inTransaction(pool, async ({ db }) => {
     if (!(await raiseRevision(db, to.retirementId))) throw new Error('another process has the retirement');
-    const { rows } = await sql<{ moved: number }>`
+    return countOf(db)`
       with doomed as materialized (${pastEvents(table, environmentId, past)}),
       moved as (
         delete from ${eventTable(table)} e
@@ -102,22 +102,20 @@ export async function moveEvents(
         returning 1
       )
       select count(*) as moved
-      from kept`.execute(db);
-    return rows[0]?.moved ?? 0;
+      from kept`;
   });
 }
 
-export async function deleteEvents(
+export function deleteEvents(
   db: Database,
   { table }: Month,
   { environmentId, past }: HeldNames,
 ): Promise<number> {
-  const { rows } = await sql<{ removed: number }>`
+  return countOf(db)`
     with doomed as materialized (${pastEvents(table, environmentId, past)}),
     ${removeDoomed(eventTable(table), environmentId)}
     select count(*) as removed
-    from removed`.execute(db);
-  return rows[0]?.removed ?? 0;
+    from removed`;
 }
 
 export async function recordDeleted(db: Database, month: string, events: number): Promise<void> {
@@ -133,33 +131,24 @@ interface Key {
   readonly userId: string;
 }
 
-/** A state of a retired table: an archive of it counts only while the revision stays the same. */
-export interface Revision {
-  readonly attempt: number;
-  readonly revision: number;
-}
-
 /** Claims a retirement for its archiving. Whoever began it before can no longer end it. */
-export async function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
-  const { rows } = await sql<{ attempt: number }>`
+export function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
+  return countOf(db)`
     update event_retirements
     set attempt = attempt + 1
     where retirement_id = ${retirementId}
-    returning attempt`.execute(db);
-  return rows[0]?.attempt ?? 0;
+    returning attempt`;
 }
 
-export async function readRevision(db: Database, { retirementId }: Retirement): Promise<number> {
-  const { rows } = await sql<{ revision: number }>`
-    select revision from event_retirements where retirement_id = ${retirementId}`.execute(db);
-  return rows[0]?.revision ?? -1;
+export function readRevision(db: Database, { retirementId }: Retirement): Promise<number> {
+  return countOf(db)`select revision from event_retirements where retirement_id = ${retirementId}`;
 }
 
 /** Makes exports read the archives instead of the table. Returns false if the table has changed since they were written. */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,
-  { attempt, revision }: Revision,
+  { attempt, revision }: { readonly attempt: number; readonly revision: number },
 ): Promise<boolean> {
   const { numUpdatedRows } = await updateWhere(db, 'event_retirements', {
     retirementId,
