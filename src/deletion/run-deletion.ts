@@ -4,7 +4,6 @@
  * out of what was kept of earlier loads and archives. Promises: an id that was accepted is deleted whatever
  * dies meanwhile, and nothing that an id does not name is touched.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Entity, entities } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
 import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
@@ -12,7 +11,7 @@ import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../doma
 import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
 import { waitForReaders } from '../load/undo/write-join.ts';
-import { type Database, earlierWritersEnded, inTransaction, markNow } from '../postgres/database.ts';
+import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
 import {
   type DeletionBatch,
   deleteEvents,
@@ -191,7 +190,6 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
 }
 
 const writersTimeoutMs = 10_000;
-const pollMs = 20;
 
 /**
  * A record that was being written while its company went may name it still: it saw the company, and so did not make it.
@@ -200,9 +198,7 @@ const pollMs = 20;
 async function clearReferences(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
   const { deletionId, environmentId } = deletion;
-  const mark = await markNow(context.db);
-  const deadline = performance.now() + writersTimeoutMs;
-  while (!(await earlierWritersEnded(context.db, mark)) && performance.now() < deadline) await delay(pollMs);
+  await earlierWritersEnded(context.db, writersTimeoutMs);
   const all = await readIds(context.db, deletionId);
   await attempt.step((db) => eraseCompanies(db, environmentId, all).then(() => ({})));
   const ids = await withoutProfile(context.db, environmentId, all);

@@ -25,6 +25,9 @@ export const CHECKED_AT_A_TIME = 5_000;
 export const MAX_CHECKED_RECORDS = 1_000_000;
 /** Until rules that change count for the records of requests. */
 export const RULES_KNOWN_MS = 1_000;
+export const WRITERS_POLL_MS = 20;
+/** The longest wait for writers that may not know that a property is to be unique. */
+export const UNIQUE_WRITERS_MS = 120_000;
 /** Properties that the rules of one entity list. */
 export const MAX_RULED_PROPERTIES = 500;
 /** Characters of a pattern in a rule. */

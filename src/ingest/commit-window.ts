@@ -11,7 +11,7 @@ import {
 } from '../domain/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import type { Span, Tracing } from '../telemetry/tracing.ts';
-import { PersonsKeptOut, refused } from './records.ts';
+import { RecordsRefused, refused } from './records.ts';
 
 export interface CommitWindowOptions<T> {
   /** Writes all of them, in this order, or none; resolves when they are committed. */
@@ -162,7 +162,7 @@ export class CommitWindow<T extends Sized> {
     try {
       await this.#traced(window, () => this.#write(window.map(({ record }) => record)));
     } catch (error) {
-      if (error instanceof PersonsKeptOut) await this.#commitOthers(window, error);
+      if (error instanceof RecordsRefused) await this.#commitOthers(window, error);
       else if (!isDataError(error)) for (const { reject } of window) reject(error);
       else if (window.length === 1) window[0]?.reject(refused(error));
       else await this.#commitHalves(window);
@@ -181,10 +181,9 @@ export class CommitWindow<T extends Sized> {
     return tracing.span('commit window', { kind: 'internal', parent, links, attributes }, write);
   }
 
-  async #commitOthers(window: readonly Waiting<T>[], error: PersonsKeptOut): Promise<void> {
-    const isRefused = ({ record }: Waiting<T>): boolean => error.records.has(record);
-    for (const { reject } of window.filter(isRefused)) reject(refused(error));
-    const others = window.filter((each) => !isRefused(each));
+  async #commitOthers(window: readonly Waiting<T>[], { causes }: RecordsRefused): Promise<void> {
+    for (const { record, reject } of window) if (causes.has(record)) reject(causes.get(record));
+    const others = window.filter(({ record }) => !causes.has(record));
     if (others.length > 0) await this.#commit(others);
   }
 

@@ -19,7 +19,7 @@ import {
   type IngestContext,
   type IngestEntity,
   type ItemRecord,
-  PersonsKeptOut,
+  RecordsRefused,
   type RecordWriter,
   refused,
   type UserRecord,
@@ -63,7 +63,7 @@ const profileBatches = 1;
 export function openIngest(context: IngestContext): Ingest {
   const persons = new Persons(context);
   const rules = new RecordRules(context);
-  const profileRows = profileWriter(context);
+  const profileRows = profileWriter(context, rules);
   const eventRows = eventWriter(context);
   const users = Array.from({ length: userLanes }, () =>
     openWindow(context, 'users', 1, profileRows, persons),
@@ -71,7 +71,7 @@ export function openIngest(context: IngestContext): Ingest {
   const companies = openWindow(context, 'companies', 1, profileRows, persons);
   const events = openWindow(context, 'events', eventStatements, eventRows, persons);
   const lanes = [...users, companies];
-  const batchRows = new BatchWriter(context, persons);
+  const batchRows = new BatchWriter(context, persons, profileRows);
   const eventBatches = openBatchWindow(context, eventStatements, (batches) => batchRows.write(batches));
   const batches = openBatchWindow(context, profileBatches, async (some) => {
     await Promise.all(lanes.map((lane) => lane.drained()));
@@ -206,7 +206,8 @@ async function once<Item extends ItemRecord, Rows>(
       });
     });
   } catch (error) {
-    throw error instanceof PersonsKeptOut || isDataError(error) ? refused(error) : error;
+    if (error instanceof RecordsRefused) throw error.causes.get(record);
+    throw isDataError(error) ? refused(error) : error;
   }
 }
 

@@ -1,10 +1,13 @@
+import { type InputError, suppressedError } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import { MAX_WINDOW_RETRIES } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isAliasMet, isSuppressionMet } from '../postgres/sqlstate.ts';
 import { findPersons, writeShownLinks } from '../postgres/stores/aliases.ts';
 import { findSuppressed } from '../postgres/stores/suppressions.ts';
-import { type IngestContext, PersonsKeptOut } from './records.ts';
+import { ValuesTaken } from '../postgres/stores/unique-values.ts';
+import { type IngestContext, RecordsRefused } from './records.ts';
+import { withoutTaken } from './unique-records.ts';
 
 interface OfEnvironment {
   readonly environmentId: number;
@@ -25,20 +28,29 @@ export class Persons {
     this.#db = db;
   }
 
-  /** Writes records, all or none, as records of their persons. @throws PersonsKeptOut */
+  /** Writes records, all or none, as records of their persons, and without values that others have. @throws RecordsRefused */
   async writing<T extends OfEnvironment>(
     records: readonly T[],
     write: (records: readonly T[]) => Promise<void>,
   ): Promise<void> {
+    let given = records;
     for (let retries = 0; ; retries++) {
-      const own = await this.resolve(records);
+      const own = await this.resolve(given);
       try {
         return await write(own);
       } catch (error) {
+        if (error instanceof ValuesTaken) {
+          const without = withoutTaken(own, error.values);
+          if (without.refused.size > 0) throw refusal(records, without.refused, error);
+          if (without.records.every((record, at) => record === own[at])) throw error;
+          given = without.records;
+          continue;
+        }
         if (!isAliasMet(error) && !isSuppressionMet(error)) throw error;
         const keptOut = isAliasMet(error) ? [] : await this.#findKeptOut(own);
-        if (keptOut.length > 0) throw new PersonsKeptOut(new Set(keptOut.map((at) => records[at])), error);
-        if (retries === MAX_WINDOW_RETRIES) throw error;
+        if (keptOut.length > 0)
+          throw refusal(records, new Map(keptOut.map((at) => [at, suppressedError()])), error);
+        if (retries >= MAX_WINDOW_RETRIES) throw error;
         if (isAliasMet(error)) for (const { environmentId } of records) this.#aliased.add(environmentId);
       }
     }
@@ -71,6 +83,14 @@ export class Persons {
     await inTransaction(this.#pool, ({ db }) => writeShownLinks(db, environmentId, links));
     this.#aliased.add(environmentId);
   }
+}
+
+function refusal(
+  records: readonly unknown[],
+  causes: ReadonlyMap<number, InputError>,
+  cause: unknown,
+): RecordsRefused {
+  return new RecordsRefused(new Map(Array.from(causes, ([at, error]) => [records[at], error])), cause);
 }
 
 const idOf = (record: OfEnvironment): string | null => ('userId' in record ? String(record.userId) : null);

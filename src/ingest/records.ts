@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type InputError, inputError, suppressedError } from '../domain/errors.ts';
+import { InputError, inputError, suppressedError } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
@@ -97,21 +97,22 @@ export interface IngestMetrics {
 
 /** Explains a record to its caller that passed our checks and that PostgreSQL refuses. */
 export function refused(cause: unknown): InputError {
-  const error =
-    cause instanceof PersonsKeptOut || isSuppressionMet(cause)
-      ? suppressedError()
-      : inputError('invalid_metadata_value', 'The database cannot store this record');
+  if (cause instanceof InputError) return cause;
+  const error = isSuppressionMet(cause)
+    ? suppressedError()
+    : inputError('invalid_metadata_value', 'The database cannot store this record');
   error.cause = cause;
   return error;
 }
 
-/** Nothing was written, because the persons of these records are kept out; the others may be written without them. */
-export class PersonsKeptOut extends Error {
-  override readonly name = 'PersonsKeptOut';
-  readonly records: ReadonlySet<unknown>;
+/** Nothing was written, because some records are refused; the others may be written without them. */
+export class RecordsRefused extends Error {
+  override readonly name = 'RecordsRefused';
+  /** By record. */
+  readonly causes: ReadonlyMap<unknown, InputError>;
 
-  constructor(records: ReadonlySet<unknown>, cause: unknown) {
-    super('persons of the records are kept out', { cause });
-    this.records = records;
+  constructor(causes: ReadonlyMap<unknown, InputError>, cause: unknown) {
+    super('some records are refused', { cause });
+    this.causes = causes;
   }
 }

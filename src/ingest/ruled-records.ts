@@ -1,5 +1,6 @@
 import { InputError, type Problem } from '../domain/errors.ts';
 import { RULES_KNOWN_MS } from '../domain/limits.ts';
+import type { UniqueProperty } from '../domain/rules.ts';
 import { findCompanies, readRules } from '../postgres/stores/rules.ts';
 import { compileRules, type EntityStage, type Stage } from '../rules/compile-rules.ts';
 import type { CompanyReferences } from '../rules/ruled-property.ts';
@@ -73,6 +74,11 @@ export class RecordRules {
     } finally {
       references.begin();
     }
+  }
+
+  /** Returns the properties of an environment whose values are to be unique. */
+  async uniqueOf(environmentId: number): Promise<readonly UniqueProperty[]> {
+    return (await this.#stageOf(environmentId))?.unique ?? [];
   }
 
   async hasPersonal(environmentId: number): Promise<boolean> {

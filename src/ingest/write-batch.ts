@@ -5,6 +5,7 @@ import { checkConstraints, type Database, inSavepoint, inTransaction } from '../
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
+import { ValuesTaken } from '../postgres/stores/unique-values.ts';
 import type { Persons } from './persons.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
@@ -13,12 +14,12 @@ import {
   type EventRecord,
   type Idempotency,
   type IngestContext,
-  PersonsKeptOut,
+  RecordsRefused,
   type RecordWriter,
   refused,
   type UserRecord,
 } from './records.ts';
-import { eventWriter, isEmpty, type ProfileRows, profileWriter } from './write-records.ts';
+import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
 export interface BatchAnswer {
   readonly accepted: number;
@@ -93,24 +94,24 @@ export class BatchWriter {
   readonly #profiles: ReturnType<typeof profileWriter>;
   readonly #events: RecordWriter<EventRecord, readonly EventRow[]>;
 
-  constructor(context: IngestContext, persons: Persons) {
+  constructor(context: IngestContext, persons: Persons, profiles: ReturnType<typeof profileWriter>) {
     this.#context = context;
     this.#persons = persons;
-    this.#profiles = profileWriter(context);
+    this.#profiles = profiles;
     this.#events = eventWriter(context);
   }
 
-  /** All, or none, without the items of persons who are kept out. Of a single batch the items that the database refuses are taken out of it, and all others are written. */
+  /** All, or none, without the items that are refused. Of a single batch the items that the database refuses are taken out of it, and all others are written. */
   async write(batches: readonly PendingBatch[]): Promise<void> {
     const [batch, ...others] = batches;
     if (batch === undefined) return;
     try {
       await this.#writeOnce(batches);
     } catch (error) {
-      if (error instanceof PersonsKeptOut) {
+      if (error instanceof RecordsRefused) {
         for (const each of batches) {
-          const refusedItems = each.items.filter(({ record }) => error.records.has(record));
-          each.reject(new Map(refusedItems.map((item) => [item, error])));
+          const refusedItems = each.items.filter(({ record }) => error.causes.has(record));
+          each.reject(new Map(refusedItems.map((item) => [item, error.causes.get(item.record)])));
         }
         return this.write(batches);
       }
@@ -187,7 +188,9 @@ export class BatchWriter {
       const own = await this.#persons.resolve(some.map(({ record }) => record));
       const rows = await this.#prepare(some.map((item, at) => ({ ...item, record: own[at] }) as BatchItem));
       const write = async (): Promise<void> => {
-        await this.#writeRows(client, rows);
+        await this.#writeRows(client, rows).catch((error) => {
+          if (!(error instanceof ValuesTaken)) throw error;
+        });
         await checkConstraints(client);
       };
       const tried = await inSavepoint(client, write, isDataError, { undo: true });

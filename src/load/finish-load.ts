@@ -6,7 +6,8 @@ import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../d
 import { plural } from '../domain/wording.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { AliasesMet, prepareIncoming } from '../postgres/merge/incoming.ts';
+import { incomingWith } from '../postgres/merge/dated.ts';
+import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
@@ -34,6 +35,7 @@ import {
 } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { turnAmendments } from '../postgres/stores/undo.ts';
+import { requireOwn } from '../postgres/stores/unique-values.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
@@ -41,7 +43,7 @@ import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, startLane } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
 import { decideMirror, workOffMirror } from './mirror.ts';
-import { createStoringReader } from './read-chunk.ts';
+import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
 
@@ -205,12 +207,13 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
     const range = await readChunkRange(context.db, claim.subjectId, chunkNo);
     const refused = await readRefusedRows(context.db, claim.subjectId, range);
     const isAccepted = (record: number) => !refused.has(range.firstRow + record);
-    const replay = async (isDated: boolean) =>
-      replayChunk(context, claim, source, chunkNo, await reader.read(range, { isDated }), isAccepted);
-    await replay(false).catch((error) => {
-      if (error instanceof AliasesMet) return replay(true);
-      throw error;
-    });
+    const replay = async (scope: ReadScope): Promise<void> => {
+      const rows = await reader.read(range, scope);
+      await replayChunk(context, claim, source, chunkNo, rows, isAccepted).catch((error) =>
+        replay(readOtherwise(error, rows, scope)),
+      );
+    };
+    await replay({});
   }
 }
 
@@ -235,6 +238,9 @@ async function replayChunk(
       const scope = { ...batch.scope, counted: 'none', keepKeys: false } as const;
       await (keepsPlan(source.pass) ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
+    // The records were taken before: what they have lost since is left out of them.
+    if (!source.dryRun)
+      await requireOwn(db, source.environmentId, incomingWith(rows.dated.rows > 0), 'strip');
     await noteWritten(db, claim.subjectId, chunkNo);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });

@@ -5,6 +5,7 @@ import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import { requireOwn, storedProfiles } from '../postgres/stores/unique-values.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';
@@ -65,6 +66,10 @@ export async function insertRows(
     companies: companiesOf(users),
   };
   await insertNewUsers(transaction, scope, newUsers, keepsKeys && source.entity === 'auto');
+  const { environmentId } = source;
+  await requireOwn(transaction.db, environmentId, (entity) =>
+    entity === 'users' ? storedProfiles(environmentId, entity, rows.userIds()) : null,
+  );
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

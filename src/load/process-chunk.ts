@@ -13,7 +13,6 @@ import type { Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
-import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
 import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
@@ -38,7 +37,14 @@ import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { type ChunkReader, createStoringReader, type FindSuppressed, readChanged } from './read-chunk.ts';
+import {
+  type ChunkReader,
+  createStoringReader,
+  type FindSuppressed,
+  type ReadScope,
+  readChanged,
+  readOtherwise,
+} from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { applyPatch } from './undo/apply-patch.ts';
 
@@ -94,16 +100,22 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
 async function readAndMerge(
   context: LoadContext,
   source: LoadSource,
-  { claim, chunk }: ClaimedChunk,
+  claimed: ClaimedChunk,
   reader: ChunkReader,
+  scope: ReadScope = {},
 ): Promise<DoneChunk> {
   const { rows } = reader;
-  const inserted = await tryInserting(context, source, { claim, chunk }, reader);
-  if (inserted !== null) return inserted;
-  await readChanged(context, source, chunk, reader);
-  requireFewRefused(source, () => countRejects(source, chunk, rows));
-  await prepareChunk(context, source, rows);
-  return mergeRead(context, source, { claim, chunk }, reader);
+  const { chunk } = claimed;
+  try {
+    const inserted = await tryInserting(context, source, claimed, reader, scope);
+    if (inserted !== null) return inserted;
+    await readChanged(context, source, chunk, reader, scope);
+    requireFewRefused(source, () => countRejects(source, chunk, rows));
+    await prepareChunk(context, source, rows);
+    return await mergeRead(context, source, claimed, rows);
+  } catch (error) {
+    return readAndMerge(context, source, claimed, reader, readOtherwise(error, rows, scope));
+  }
 }
 
 /** Merges the chunk that was read. */
@@ -111,16 +123,11 @@ async function mergeRead(
   context: LoadContext,
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
-  reader: ChunkReader,
+  rows: Rows,
 ): Promise<DoneChunk> {
-  const { rows } = reader;
   try {
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
-    if (error instanceof AliasesMet) {
-      await reader.read(chunk, { isDated: true, hasDigests: false });
-      return mergeRead(context, source, { claim, chunk }, reader);
-    }
     if (!isDataError(error)) throw error;
     // An attempt that comes too late collides with the rows of the chunk's new owner.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
@@ -181,11 +188,20 @@ async function tryInserting(
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   reader: ChunkReader,
+  scope: ReadScope,
 ): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
-  if (chunk.oversized || source.yields !== null || !(await expectsNewUsers(context.db, source, learned)))
+  if (
+    chunk.oversized ||
+    scope.isDated ||
+    source.yields !== null ||
+    !(await expectsNewUsers(context.db, source, learned))
+  )
     return null;
-  const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
+  const rows = await reader.read(chunk, {
+    ...scope,
+    stamp: newUserStamp({ ...source, chunkNo: claim.part }),
+  });
   requireFewRefused(source, () => countRejects(source, chunk, rows));
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);
@@ -194,7 +210,6 @@ async function tryInserting(
         insertRows(transaction, aliased, claim.part, rows, learned),
       );
     } catch (error) {
-      if (error instanceof AliasesMet) return null;
       // A key is known after all (or another defect of the data, which merging names): from now on, merge.
       if (!isDataError(error) && !isDeadlock(error)) throw error;
     }

@@ -14,13 +14,16 @@ import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
+import { TakenValues } from '../mapping/taken-values.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
+import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { findCompanies } from '../postgres/stores/rules.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import { ValuesTaken } from '../postgres/stores/unique-values.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
@@ -226,7 +229,9 @@ export async function readChanged(
   source: LoadSource,
   chunk: ChunkRange,
   reader: ChunkReader,
+  scope: ReadScope,
 ): Promise<Rows> {
+  if (scope.isDated || scope.taken) return reader.read(chunk, scope);
   const memory = context.memory.of(source.loadId);
   if (chunk.oversized || memory.chunksNotAsked > 0) {
     memory.chunksNotAsked = Math.max(0, memory.chunksNotAsked - 1);
@@ -246,6 +251,15 @@ async function findUnchanged(db: Database, source: LoadSource, offered: Unchange
     const claims = offered.claims(entity);
     if (claims !== null) offered.keepClaims(entity, await findRefuted(db, entity, source, claims));
   }
+}
+
+/** Returns how to read the chunk again whose merge ended with `error`. @throws `error`, if that does not help. */
+export function readOtherwise(error: unknown, rows: Rows, scope: ReadScope): ReadScope {
+  if (error instanceof AliasesMet) return { ...scope, isDated: true, hasDigests: false };
+  if (!(error instanceof ValuesTaken)) throw error;
+  const taken = scope.taken ?? new TakenValues();
+  taken.add(rows, error.values);
+  return { ...scope, taken };
 }
 
 /** A record that was passed over shares its profile with one that was mapped, or rows go the dated way: they belong together. */

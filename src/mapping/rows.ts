@@ -16,6 +16,7 @@ import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import { FindingCounts } from './ruled-cells.ts';
+import type { TakenValues } from './taken-values.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
@@ -67,6 +68,8 @@ export class Rows {
   links: ShownLink[] = [];
   /** Properties without a name, which were left out. */
   dropped = 0;
+  /** Values that others have; null: none are known. */
+  taken: TakenValues | null = null;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
@@ -77,8 +80,10 @@ export class Rows {
     counter = null,
     isDated = false,
     suppressed = noRecords,
+    taken = null,
   }: ChunkScope = {}): void {
     this.#isDated = isDated;
+    this.taken = taken;
     this.#suppressed = suppressed;
     this.records.reset();
     this.digests.close();
@@ -240,6 +245,8 @@ export interface ChunkScope {
   readonly isDated?: boolean;
   /** Records that are refused because their users are kept out; see `recordsOf`. */
   readonly suppressed?: ReadonlyMap<number, RecordKind | null>;
+  /** Values that records may not bring. */
+  readonly taken?: TakenValues | null;
 }
 
 const noBytes = new Uint8Array(0);

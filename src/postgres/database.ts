@@ -19,7 +19,7 @@ import {
   type UpdateResult,
 } from 'kysely';
 import type pg from 'pg';
-import { LOCK_PAUSE_MS, LOCK_TRIES } from '../domain/limits.ts';
+import { LOCK_PAUSE_MS, LOCK_TRIES, WRITERS_POLL_MS } from '../domain/limits.ts';
 import { packageRoot } from '../package-root.ts';
 import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
@@ -235,13 +235,16 @@ export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns a mark between the transactions that have begun to write and those that will. */
-export async function markNow(db: Database): Promise<string> {
-  return (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';
-}
-
-/** Tells whether every transaction that had begun to write before the mark has ended. */
-export function earlierWritersEnded(db: Database, mark: string): Promise<boolean> {
-  return isTrue(db)`
-    select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`;
+/** Waits for every transaction that has begun to write before now; returns false if one goes on for longer. */
+export async function earlierWritersEnded(db: Database, timeoutMs: number): Promise<boolean> {
+  const mark =
+    (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';
+  const deadline = performance.now() + timeoutMs;
+  while (
+    !(await isTrue(db)`select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`)
+  ) {
+    if (performance.now() > deadline) return false;
+    await delay(WRITERS_POLL_MS);
+  }
+  return true;
 }

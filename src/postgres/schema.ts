@@ -604,6 +604,7 @@ export interface DB {
   rules: {
     applied_at: Generated<Date>;
     applied_by: string | null;
+    claimed: Generated<boolean>;
     document: Json;
     environment_id: number;
     version: number;
@@ -711,6 +712,13 @@ export interface DB {
     task_id: Generated<number>;
     waiting_since: Generated<Date>;
     worker: string | null;
+  };
+  unique_values: {
+    entity: Entity;
+    environment_id: number;
+    owner: string;
+    property: string;
+    value_hash: Buffer;
   };
   upload_parts: {
     byte_end: number;

@@ -9,6 +9,8 @@ import {
   type PropertyRule,
   type Remedy,
   type RulesDocument,
+  type UniqueProperty,
+  uniqueProperties,
 } from '../domain/rules.ts';
 import { fromByteString, toByteString } from '../mapping/json-text.ts';
 import { PersonalProperties } from '../personal/properties.ts';
@@ -21,6 +23,7 @@ export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
   readonly isPersonal: boolean;
   /** Null: records are stored whatever companies they refer to. */
   readonly references: CompanyReferences | null;
+  readonly unique: readonly UniqueProperty[];
 };
 
 export function compileRules(document: RulesDocument, personal: PersonalValues = hiddenValues): Stage {
@@ -30,7 +33,12 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
     const stage = rules === undefined ? null : new EntityStage(entity, rules, personal, references);
     return [entity, stage] as const;
   });
-  return { ...Object.fromEntries(stages), isPersonal: hasPersonalRules(document), references } as Stage;
+  return {
+    ...(Object.fromEntries(stages) as Pick<Stage, PropertyEntity>),
+    isPersonal: hasPersonalRules(document),
+    references,
+    unique: uniqueProperties(document),
+  };
 }
 
 /** Objects in which SDKs and other products send properties of the user along with an event. */

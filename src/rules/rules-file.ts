@@ -127,13 +127,16 @@ const rulesFile: OperatorFile<typeof rulesSchema> = {
 function checkProperty(place: Place, entity: string): void {
   const { value } = place;
   if (typeof value !== 'object' || value === null) return;
-  const { required, otherwise = 'report', unique, ...rule } = value as Record<string, unknown>;
+  const { required, otherwise = 'report', unique, personal, ...rule } = value as Record<string, unknown>;
+  const isEnforced = otherwise !== 'report';
   if (required === true && otherwise === 'strip')
     place.at(['otherwise']).report('cannot be strip for a required property; use report or refuse');
   if (unique === true && entity === 'events')
     place.at(['unique']).report('is a rule for users and companies only');
-  if (unique === true && otherwise !== 'report')
-    place.at(['otherwise']).report('must be report for unique, which only `sluice rules check` counts');
+  if (unique === true && isEnforced && personal === 'encrypt')
+    place
+      .at(['personal'])
+      .report('cannot be encrypt for unique, since a new key stores equal values otherwise; use hash');
   if (
     (rule['minimum'] ?? rule['maximum']) !== undefined &&
     !['number', 'integer'].includes(String(rule['type']))

@@ -9,7 +9,7 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { applyRules } from '../../src/postgres/stores/rules.ts';
+import { applyRules } from '../../src/rules/apply-rules.ts';
 import { amendManually } from '../support/amend-file.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
 import {

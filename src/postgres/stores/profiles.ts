@@ -87,7 +87,8 @@ export async function writeDatedProfiles(
   });
 }
 
-function together(
+/** Does work in a transaction; given a client: in its transaction. */
+export function together(
   connection: pg.Pool | pg.PoolClient,
   work: (client: pg.PoolClient) => Promise<void>,
 ): Promise<void> {

@@ -4,7 +4,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { type RawBuilder, sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
-import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
+import {
+  type CountedFinding,
+  type Rules,
+  type RulesDocument,
+  type UniqueProperty,
+  uniqueProperties,
+} from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
 import { type Database, rowsOf, selectWhere } from '../database.ts';
 
@@ -12,9 +18,11 @@ export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
   /** The id of the API key; null: the command line. */
   readonly appliedBy: string | null;
+  /** What was stored before is claimed, where values are to be unique. */
+  readonly claimed: boolean;
 }
 
-const columns = camel('version', 'document', 'applied_at', 'applied_by');
+const columns = camel('version', 'document', 'applied_at', 'applied_by', 'claimed');
 
 /** Reads the rules that count now; null: none were ever applied. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
@@ -26,8 +34,8 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
   return found ?? null;
 }
 
-/** Makes the rules of an environment what the document says, as its next version; the same rules again change nothing. */
-export function applyRules(
+/** Stores the next version of an environment's rules, unless the document is the last one. */
+export function storeRules(
   db: Database,
   environmentId: number,
   document: RulesDocument,
@@ -39,6 +47,9 @@ export function applyRules(
     )`select 1 from environments where environment_id = ${environmentId} for no key update`;
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
+    const claimed = before?.claimed ? uniqueProperties(before.document) : [];
+    const isClaimed = ({ entity, property }: UniqueProperty): boolean =>
+      claimed.some((each) => each.entity === entity && each.property === property);
     return transaction
       .insertInto('rules')
       .values({
@@ -46,6 +57,7 @@ export function applyRules(
         version: (before?.version ?? 0) + 1,
         document: JSON.stringify(document),
         applied_by: appliedBy,
+        claimed: uniqueProperties(document).every(isClaimed),
       })
       .returning(columns)
       .executeTakeFirstOrThrow();

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RulesRecord } from '../../../src/api/rules.ts';
 import type { RulesDocument } from '../../../src/domain/rules.ts';
-import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { applyRules } from '../../../src/rules/apply-rules.ts';
 import { checkRules } from '../../../src/rules/check-rules.ts';
 import { readEvents } from '../../support/events.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
@@ -439,6 +439,53 @@ describe('rules', () => {
     expect([await track('c1'), await track('none')]).toEqual([202, 400]);
     const csv = 'event_type,user_id,event_name,account\ntrack,u2,bought,c1\ntrack,u3,bought,none\n';
     expect(await load('/v1/imports?format=csv', tenant, csv, 'text/csv')).toEqual(['u3']);
+  });
+
+  // proves: rules-unique
+  test('refuse or strip what another user has, whatever way it comes, until that user gives it up', async () => {
+    const file = `users:
+  properties:
+    email: { unique: true, otherwise: refuse }
+    phone: { unique: true, otherwise: strip }
+`;
+    const ruled = await Promise.all(
+      Object.keys(ways).map(async (name) => {
+        const tenant = await t.addEnvironment(`rules-unique-${name}`);
+        const before = { user_id: 'u1', metadata: { email: 'a"é', phone: '1' } };
+        await server.json('/v1/identify', { json: before, key: tenant.key });
+        await apply(file, tenant.key);
+        return [name, tenant] as const;
+      }),
+    );
+    const users = [
+      { user_id: 'u2', email: 'a"é', plan: 'x' },
+      { user_id: 'u3', phone: '1', plan: 'y' },
+      { user_id: 'u4', email: 'b', phone: '2' },
+      { user_id: 'u5', email: 'b' },
+      { user_id: 'u4', email: 'b', plan: 'z' },
+      { user_id: 'u1', email: 'a"é', plan: 'w' },
+    ];
+    for (const [name, tenant] of ruled) {
+      const send = ways[name] as Way;
+      const stored = async () => {
+        const { users: found } = await readProfiles(t.system, tenant.environment.environmentId);
+        return Object.fromEntries(Object.entries(found).map(([id, { metadata }]) => [id, metadata]));
+      };
+      const kept = { u3: { plan: 'y' }, u4: { email: 'b', phone: '2', plan: 'z' } };
+      expect([name, await send(tenant, users)]).toEqual([name, ['u2', 'u5']]);
+      expect(await stored()).toEqual({ ...kept, u1: { email: 'a"é', phone: '1', plan: 'w' } });
+      await server.json('/v1/identify', {
+        json: { user_id: 'u1', email: 'c', phone: null },
+        key: tenant.key,
+      });
+      expect([name, await send(tenant, users.slice(0, 4))]).toEqual([name, ['u5']]);
+      expect(await stored()).toEqual({
+        ...kept,
+        u1: { email: 'c', plan: 'w' },
+        u2: { email: 'a"é', plan: 'x' },
+        u3: { phone: '1', plan: 'y' },
+      });
+    }
   });
 
   test('of which only a check can tell count the profiles that share a value, or refer to no company', async () => {

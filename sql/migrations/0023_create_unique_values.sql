@@ -1,0 +1,135 @@
+-- Values that the rules of an environment allow one profile only. A profile claims a value in the transaction that gives it to it. A claim
+-- counts while its owner has the value: whoever meets one looks, so removals and changes of values need not come here.
+
+create table sluice.unique_values (
+  environment_id integer not null,
+  entity sluice.entity not null,
+  property text collate "C" not null,
+  value_hash bytea not null,
+  owner text collate "C" not null,
+  constraint unique_values_pkey primary key (environment_id, entity, property, value_hash),
+  constraint unique_values_hash_length check (octet_length(value_hash) = 16)
+);
+comment on table sluice.unique_values is 'Who claims which value of a unique property. Deleting a person or a company deletes its claims.';
+comment on column sluice.unique_values.owner is 'The id of the user or company; of a user who became an alias, its person counts.';
+create index unique_values_owner_idx on sluice.unique_values (environment_id, hashtext(owner));
+
+-- Equal values have equal hashes: 1.0 is 1.
+create function sluice.value_hash(value jsonb) returns bytea
+  language sql stable strict parallel safe
+  return substr(
+    sha256(
+      convert_to(
+        case jsonb_typeof(value) when 'number' then trim_scale((value #>> '{}')::numeric)::text else value::text end,
+        'UTF8'
+      )
+    ),
+    1,
+    16
+  );
+
+-- Claims values for profiles that have them now, and returns those that others have, with all ids of the profile. Of profiles that want
+-- one value, the first in the arrays gets it. What a profile does not have, since something newer was stored, is not claimed.
+--
+-- Volatile PL/pgSQL, because each statement must see what was committed while the one before it waited: the first makes claims that are
+-- new, the second locks those that are not, the third looks whether their owners still have the values. All in the order of the
+-- claims, after the profiles were written: two writers never wait for each other crosswise.
+create function sluice.claim_values(environment integer, of sluice.entity, keys text[], properties text[], held jsonb[])
+returns table (key text, property text, value jsonb, ids text[])
+language plpgsql volatile strict
+as $$
+#variable_conflict use_column
+declare
+  id constant text := case of when 'users' then 'user_id' else 'company_id' end;
+  met_keys text[];
+  met_properties text[];
+  met_values jsonb[];
+  hashes bytea[];
+  locked integer;
+begin
+  loop
+    execute format(
+      $sql$
+        with claims as materialized (
+          select c.*, sluice.value_hash(c.value) as hash
+          from unnest($3, $4, $5) with ordinality as c (key, property, value, place)
+          where (
+            select p.metadata -> c.property = c.value
+            from sluice.%1$I p
+            where p.environment_id = $1 and p.%2$I = c.key
+          )
+        ),
+        made as (
+          insert into sluice.unique_values (environment_id, entity, property, value_hash, owner)
+          select $1, $2, f.property, f.hash, f.key
+          from (select distinct on (property, hash) * from claims order by property, hash, place) f
+          order by f.property, f.hash
+          on conflict do nothing
+          returning property, value_hash, owner
+        )
+        select array_agg(key), array_agg(property), array_agg(value), array_agg(hash)
+        from (
+          select c.*
+          from claims c
+          left join made m on m.property = c.property and m.value_hash = c.hash and m.owner = c.key
+          where m.owner is null
+          order by c.property, c.hash, c.place
+        ) met
+      $sql$,
+      of, id
+    ) into met_keys, met_properties, met_values, hashes using environment, of, keys, properties, held;
+    if met_keys is null then
+      return;
+    end if;
+    select count(*) into locked
+    from unnest(met_properties, hashes) as m (property, hash)
+    cross join lateral (
+      select 1
+      from sluice.unique_values v
+      where v.environment_id = environment and v.entity = of and v.property = m.property and v.value_hash = m.hash
+      for no key update
+    ) l;
+    -- A deletion took a claim away in between.
+    exit when locked = cardinality(met_keys);
+  end loop;
+  return query execute format(
+    $sql$
+      with met as materialized (
+        select
+          c.*, o.person,
+          coalesce(
+            (select p.metadata -> c.property = c.value from sluice.%1$I p where p.environment_id = $1 and p.%2$I = o.person),
+            false
+          ) as is_held
+        from unnest($3, $4, $5, $6) with ordinality as c (key, property, value, hash, place)
+        cross join lateral (
+          select case $2 when 'users' then sluice.person_of($1, v.owner) else v.owner end as person
+          from sluice.unique_values v
+          where v.environment_id = $1 and v.entity = $2 and v.property = c.property and v.value_hash = c.hash
+          limit 1
+        ) o
+      ),
+      given as (
+        select distinct on (property, hash) property, hash, key
+        from met
+        where not is_held
+        order by property, hash, place
+      ),
+      moved as (
+        update sluice.unique_values v
+        set owner = g.key
+        from given g
+        where v.environment_id = $1 and v.entity = $2 and v.property = g.property and v.value_hash = g.hash
+      )
+      select
+        m.key, m.property, m.value,
+        m.key || array(select a.alias from sluice.aliases a where $2 = 'users' and a.environment_id = $1 and a.user_id = m.key)
+      from met m
+      left join given g using (property, hash, key)
+      where g.key is null and m.person <> m.key
+      order by m.place
+    $sql$,
+    of, id
+  ) using environment, of, met_keys, met_properties, met_values, hashes;
+end
+$$;

@@ -1,0 +1,68 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Entity, entities } from '../domain/entity.ts';
+import { Fault } from '../domain/errors.ts';
+import type { TakenValue, UniqueProperty } from '../domain/rules.ts';
+import type { DatedBuffer } from './dated-buffer.ts';
+import { fromByteString, unescapeCopy } from './json-text.ts';
+import type { RowBuffer } from './row-buffer.ts';
+
+interface Rows extends Readonly<Record<Entity, RowBuffer>> {
+  readonly dated: DatedBuffer;
+}
+
+/**
+ * The records of a chunk whose values other profiles have. They are known when the chunk was merged; it is then rolled back, and read again
+ * without them.
+ */
+export class TakenValues {
+  readonly #records = {
+    users: new Map<number, UniqueProperty[]>(),
+    companies: new Map<number, UniqueProperty[]>(),
+  };
+
+  /** Returns the properties of the record whose values are taken. */
+  of(entity: Entity, record: number): readonly UniqueProperty[] {
+    return this.#records[entity].get(record) ?? [];
+  }
+
+  /** Finds the records that bring the values, in the rows that were merged. */
+  add(rows: Rows, values: readonly TakenValue[]): void {
+    const left = new Set(values);
+    for (const entity of entities) {
+      const byId = new Map<string, TakenValue[]>();
+      for (const value of values)
+        if (value.entity === entity)
+          for (const id of value.ids) byId.set(id, [...(byId.get(id) ?? []), value]);
+      if (byId.size === 0) continue;
+      for (const [record, key, properties] of contentsOf(rows, entity)) {
+        for (const value of byId.get(fromByteString(unescapeCopy(key))) ?? []) {
+          if (!hasValue(JSON.parse(fromByteString(unescapeCopy(properties))), value)) continue;
+          this.#records[entity].set(record, [...this.of(entity, record), value]);
+          left.delete(value);
+        }
+      }
+    }
+    if (left.size > 0) throw new Fault(`no record of the chunk brings ${left.size} values that are taken`);
+  }
+}
+
+/** Tells whether the properties have the value, as PostgreSQL compares them. */
+export function hasValue(
+  properties: Readonly<Record<string, unknown>>,
+  { property, value }: TakenValue,
+): boolean {
+  return Object.hasOwn(properties, property) && isDeepStrictEqual(properties[property], JSON.parse(value));
+}
+
+/** The record, the key and the properties of each row, as they stand in the COPY text. */
+function* contentsOf(rows: Rows, entity: Entity): Generator<readonly [number, string, string]> {
+  const { [entity]: undated, dated } = rows;
+  for (let row = 0; row < undated.rows; row++) {
+    const [key = '', properties = ''] = undated.content(row).toString('latin1').split('\t');
+    yield [undated.recordOf(row), key, properties];
+  }
+  for (let row = 0; row < dated[entity].rows; row++) {
+    const [key = '', , , properties = ''] = dated[entity].line(row).toString('latin1').split('\t');
+    yield [dated[entity].recordOf(row), key, properties];
+  }
+}

@@ -1,0 +1,167 @@
+/** The SQL of `sluice.unique_values`: which profile has which value that no two may have. */
+import { type RawBuilder, sql } from 'kysely';
+import { type Entity, entities, idColumn } from '../../domain/entity.ts';
+import { type Rules, type TakenValue, type UniqueProperty, uniqueProperties } from '../../domain/rules.ts';
+import type { Database } from '../database.ts';
+import { readRules } from './rules.ts';
+
+/** Thrown when records of a transaction bring values that other profiles have; it must be rolled back. */
+export class ValuesTaken extends Error {
+  override readonly name = 'ValuesTaken';
+  readonly values: readonly TakenValue[];
+
+  constructor(values: readonly TakenValue[]) {
+    super('other profiles have values that are to be unique');
+    this.values = values;
+  }
+}
+
+/** Selects profiles with `properties` that they may have got, in the order in which their records came: `key, place, properties`. */
+type Written = (entity: Entity, names: readonly string[]) => RawBuilder<unknown> | null;
+
+/**
+ * Claims the values of unique properties that the transaction has given to profiles. What counts is the latest version of the rules:
+ * whoever applies them waits for those who began before. To be called when all profiles are written.
+ * @throws ValuesTaken, with `otherwise` in place of what the rules say
+ */
+export async function requireOwn(
+  db: Database,
+  environmentId: number,
+  written: Written,
+  otherwise?: 'strip',
+): Promise<void> {
+  const taken = await claimWritten(db, environmentId, written);
+  if (taken.length > 0)
+    throw new ValuesTaken(otherwise === undefined ? taken : taken.map((each) => ({ ...each, otherwise })));
+}
+
+/** As `requireOwn`; returns the values that others have. */
+export async function claimWritten(
+  db: Database,
+  environmentId: number,
+  written: Written,
+): Promise<TakenValue[]> {
+  const rules = await readRules(db, environmentId);
+  return rules === null ? [] : claim(db, environmentId, uniqueProperties(rules.document), written);
+}
+
+/** As `claimWritten`, for `unique` properties. Users come before companies, so that two writers never wait for each other crosswise. */
+export async function claim(
+  db: Database,
+  environmentId: number,
+  unique: readonly UniqueProperty[],
+  written: Written,
+): Promise<TakenValue[]> {
+  const taken: TakenValue[] = [];
+  for (const entity of entities) {
+    const own = unique.filter((each) => each.entity === entity);
+    const names = own.map(({ property }) => property);
+    const profiles = own.length === 0 ? null : written(entity, names);
+    if (profiles === null) continue;
+    const { rows } = await sql<{ property: string; value: string; ids: string[] }>`
+      select c.property, c.value::text as value, c.ids
+      from (
+        select
+          array_agg(w.key order by w.place) as keys,
+          array_agg(n.name order by w.place) as names,
+          array_agg(w.properties -> n.name order by w.place) as values
+        from (${profiles}) w
+        cross join unnest(${names}::text[]) n (name)
+        where w.properties -> n.name <> 'null'
+      ) given
+      cross join lateral claim_values(${environmentId}, ${entity}, given.keys, given.names, given.values) c`.execute(
+      db,
+    );
+    for (const { property, value, ids } of rows) {
+      const rule = own.find((each) => each.property === property);
+      if (rule !== undefined) taken.push({ ...rule, environmentId, value, ids });
+    }
+  }
+  return taken;
+}
+
+/** Values that records of an environment bring: of each `properties` is JSON with one of them. */
+export interface Claims {
+  readonly environmentId: number;
+  readonly unique: readonly UniqueProperty[];
+  readonly profiles: { readonly entity: Entity; readonly key: string; readonly properties: string }[];
+}
+
+/** As `requireOwn`, for records of several environments. */
+export async function requireClaims(db: Database, claims: readonly Claims[]): Promise<void> {
+  const taken: TakenValue[] = [];
+  for (const { environmentId, unique, profiles } of claims.toSorted(
+    (a, b) => a.environmentId - b.environmentId,
+  )) {
+    const found = await claim(db, environmentId, unique, (entity) => {
+      const own = profiles.filter((each) => each.entity === entity);
+      const [keys, properties] = [own.map(({ key }) => key), own.map((each) => each.properties)];
+      return sql`
+        select w.key, w.properties, w.place
+        from unnest(${keys}::text[], ${properties}::text[]::jsonb[]) with ordinality w (key, properties, place)`;
+    });
+    taken.push(...found);
+  }
+  if (taken.length > 0) throw new ValuesTaken(taken);
+}
+
+/** Selects what is stored of the profiles `keys`, a text[], in this order. */
+export const storedProfiles = (
+  environmentId: number,
+  entity: Entity,
+  keys: RawBuilder<unknown> | Buffer | readonly string[],
+): RawBuilder<unknown> => sql`
+  select k.key, k.place, p.metadata as properties
+  from unnest(${keys}::text[]) with ordinality k (key, place)
+  cross join lateral (
+    select metadata
+    from ${sql.table(entity)} p
+    where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = k.key
+    limit 1
+  ) p`;
+
+/** Claims for up to `limit` profiles what they have; returns the last of them, or `null` if there are no more. */
+export async function claimStored(
+  db: Database,
+  environmentId: number,
+  unique: readonly UniqueProperty[],
+  entity: Entity,
+  after: string | null,
+  limit: number,
+): Promise<string | null> {
+  const id = sql.ref(idColumn[entity]);
+  const { rows } = await sql<{ key: string }>`
+    select ${id} as key
+    from ${sql.table(entity)}
+    where environment_id = ${environmentId} ${after === null ? sql`` : sql`and ${id} > ${after}`}
+    order by ${id}
+    limit ${limit}`.execute(db);
+  const keys = rows.map(({ key }) => key);
+  await claim(db, environmentId, unique, (of) =>
+    of === entity ? storedProfiles(environmentId, entity, keys) : null,
+  );
+  return keys.length < limit ? null : (keys.at(-1) ?? null);
+}
+
+/** Notes that all values that were stored before these rules are claimed. */
+export async function noteClaimed(db: Database, environmentId: number, { version }: Rules): Promise<void> {
+  await db
+    .updateTable('rules')
+    .set({ claimed: true })
+    .where((eb) => eb.and({ environment_id: environmentId, version }))
+    .execute();
+}
+
+/** Deletes the claims of these ids. */
+export async function deleteClaims(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  ids: readonly string[],
+): Promise<void> {
+  await sql`
+    delete from unique_values v
+    using unnest(${[...ids]}::text[]) given (id)
+    where v.environment_id = ${environmentId} and v.entity = ${entity}
+      and hashtext(v.owner) = hashtext(given.id) and v.owner = given.id`.execute(db);
+}
