@@ -1,5 +1,5 @@
 /**
- * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--aliases N] [--rules 20]
+ * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--aliases N] [--rules 20|unique]
  * npm run bench:load -- --events N [--turns N] [--aliases N]
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
@@ -16,7 +16,7 @@
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
  * --plans: a plan of each file, and then its load. --mirror: a file that lacks 1 % of the users, loaded and as a mirror. --sealed: new users, whose file is stored encrypted.
- * --rules: the rules of `benchRules` count, which are twenty; every record keeps to them. --aliases: so many ids of other users are
+ * --rules: the rules of `benchRules` count: twenty, or that emails are unique; every record keeps to them. --aliases: so many ids of other users are
  * aliases.
  */
 import { rm } from 'node:fs/promises';
@@ -97,7 +97,7 @@ async function measure(): Promise<void> {
       [flags.aliases],
     );
     if (flags.rules !== '0') {
-      const document = JSON.stringify(benchRules);
+      const document = JSON.stringify(benchRules[flags.rules]);
       await client.query(
         'insert into sluice.rules (environment_id, version, document) select environment_id, 1, $1 from sluice.environments',
         [document],

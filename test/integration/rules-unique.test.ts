@@ -1,0 +1,386 @@
+import fc from 'fast-check';
+import { uuidv7 } from 'uuidv7';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RulesDocument } from '../../src/domain/rules.ts';
+import type { BatchItem, UserRecord } from '../../src/ingest/records.ts';
+import { addAlias } from '../../src/load/undo/add-alias.ts';
+import { storeRules } from '../../src/postgres/stores/rules.ts';
+import { applyRules } from '../../src/rules/apply-rules.ts';
+import { amendManually } from '../support/amend-file.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  readRejects,
+  runAtOnce,
+  runManually,
+  shuffled,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { loadFile, runJob, undo } from '../support/undo.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+type Otherwise = 'strip' | 'refuse';
+const unique = (otherwise: Otherwise): RulesDocument => ({
+  users: { properties: { email: { unique: true, otherwise } } },
+  companies: { properties: { domain: { unique: true, otherwise } } },
+});
+
+/** An environment without profiles, where emails of users and domains of companies are to be unique. */
+async function ruled(otherwise: Otherwise): Promise<number> {
+  const environmentId = await newEnvironment(t.system);
+  await storeRules(t.system.db, environmentId, unique(otherwise), null);
+  return environmentId;
+}
+
+const user = (
+  environmentId: number,
+  userId: string,
+  properties: object,
+  more: Partial<UserRecord> = {},
+): UserRecord => ({
+  environmentId,
+  userId,
+  companyId: null,
+  properties: properties as Record<string, unknown>,
+  company: {},
+  marked: false,
+  bytes: 10,
+  ...more,
+});
+
+const send = (record: UserRecord): Promise<boolean> =>
+  t.system.ingest.identifyUser(record, null).then(
+    () => true,
+    (error) => {
+      expect(error.problems?.[0]).toMatchObject({ code: 'breaks_rule', details: expect.any(String) });
+      return false;
+    },
+  );
+
+async function emails(environmentId: number): Promise<Record<string, unknown>> {
+  const { users } = await readProfiles(t.system, environmentId);
+  const held = Object.entries(users).map(([id, { metadata }]) => [
+    id,
+    (metadata as { email?: unknown }).email,
+  ]);
+  return Object.fromEntries(held.filter(([, email]) => email !== undefined));
+}
+
+function expectDistinct(held: Readonly<Record<string, unknown>>): void {
+  const values = Object.values(held).map((value) => JSON.stringify(value));
+  expect(values.toSorted()).toEqual([...new Set(values)].toSorted());
+}
+
+const csvOf = (users: readonly (readonly [id: string, email: string])[]): string =>
+  `user_id,email\n${users.map((each) => `${each.join()}\n`).join('')}`;
+
+const given = fc.record({ id: fc.constantFrom(...'abcdefgh'), email: fc.constantFrom('v', 'w', 'x', 'y') });
+const step = fc.record({
+  does: fc.constantFrom('load', 'load', 'batch', 'single', 'single', 'alias', 'delete', 'remove'),
+  items: fc.array(given, { minLength: 1, maxLength: 6 }),
+  dated: fc.boolean(),
+  ranks: fc.array(fc.nat(), { minLength: 6, maxLength: 6 }),
+});
+const when = { text: '2026-01-01T00:00:00.000000Z', ms: Date.parse('2026-01-01T00:00:00Z') };
+
+// proves: rules-unique
+test.each(['refuse', 'strip'] as const)(
+  'no two users ever have one value that rules %s, whatever is loaded, sent, linked, deleted and removed at once',
+  { timeout: 300_000 },
+  async (otherwise) => {
+    const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
+      const quiet = withoutQueue(t.system);
+      const environmentId = await ruled(otherwise);
+      const loads: Promise<unknown>[] = [];
+      const run = async ({ does, items, dated, ranks }: (typeof steps)[number]): Promise<void> => {
+        const [{ id, email }] = items as [(typeof items)[number]];
+        const more = dated ? { at: when } : {};
+        const records = items.map((each) => user(environmentId, each.id, { email: each.email }, more));
+        if (does === 'load') {
+          const lines = items.map((each) =>
+            JSON.stringify({
+              event_type: 'identify_user',
+              user_id: each.id,
+              email: each.email,
+              inserted_at: dated ? when.text : null,
+            }),
+          );
+          const load = await startManually(quiet, environmentId, `${lines.join('\n')}\n`, {
+            chunkBytes: 150,
+            entity: 'auto',
+          });
+          const { tally } = await runAtOnce(load, shuffled(load, ranks), 2);
+          if (otherwise === 'strip') expect(tally.rejected).toBe(0);
+        } else if (does === 'batch') {
+          const batch = records.map((record, index): BatchItem => ({ index, entity: 'users', record }));
+          await t.system.ingest.batch(environmentId, async () => ({ items: batch, rejected: [] }), 10, null);
+        } else if (does === 'single') {
+          const stored = await Promise.all(records.map(send));
+          if (otherwise === 'strip') expect(stored).not.toContain(false);
+        } else if (does === 'alias') {
+          const asked = {
+            jobId: uuidv7(),
+            requestId: null,
+            origin: { kind: 'command_line', name: null } as const,
+          };
+          const link = { alias: id, userId: items.at(-1)?.id ?? id };
+          await addAlias(quiet, environmentId, link, false, asked).catch(() => null);
+        } else if (does === 'delete') await (await acceptDeletion(quiet, environmentId, 'users', [id])).run();
+        else await send(user(environmentId, id, { email: null, [email]: 1 }));
+      };
+      // Loads take turns, as in a lane; everything else is at the same time.
+      let lane: Promise<unknown> = Promise.resolve();
+      for (const each of steps) {
+        const own = each.does === 'load' || each.does === 'delete' ? lane.then(() => run(each)) : run(each);
+        if (each.does === 'load' || each.does === 'delete') lane = own;
+        loads.push(own);
+      }
+      await Promise.all(loads);
+      expectDistinct(await emails(environmentId));
+    });
+    await fc.assert(property, { numRuns: runs(20) });
+  },
+);
+
+// proves: rules-unique
+test('each value goes to one of those who bring it at once, and all others are refused', async () => {
+  const environmentId = await ruled('refuse');
+  const values = ['a', 'b', 'c'];
+  const singles = Array.from({ length: 30 }, (_, at) =>
+    send(user(environmentId, `s${at}`, { email: values[at % 3] })),
+  );
+  const load = await startManually(
+    t.system,
+    environmentId,
+    csvOf(Array.from({ length: 30 }, (_, at) => [`l${at}`, values[at % 3] ?? ''])),
+    { chunkBytes: 60 },
+  );
+  const order = Array.from({ length: load.chunkCount }, (_, at) => at);
+  const [{ tally }, stored] = await Promise.all([runAtOnce(load, order, 2), Promise.all(singles)]);
+  const held = await emails(environmentId);
+  expect(Object.values(held).toSorted()).toEqual(values);
+  expect(stored.filter((each) => !each).length + tally.rejected).toBe(60 - 3);
+});
+
+describe('a claim', () => {
+  // proves: rules-unique
+  test('is undone with the chunk that made it, and the chunk comes to the same when it is done again', async () => {
+    const environmentId = await ruled('refuse');
+    await send(user(environmentId, 'u1', { email: 'a' }));
+    const load = await startManually(
+      t.system,
+      environmentId,
+      csvOf([
+        ['u2', 'a'],
+        ['u3', 'b'],
+        ['u4', 'b'],
+      ]),
+    );
+    await t.system.pool.query(`
+      create function fail_rejects() returns trigger language plpgsql as $$
+      begin raise exception 'for the test' using errcode = '57014'; end $$;
+      create trigger fail_rejects before insert on sluice.load_rejects for each statement execute function fail_rejects()`);
+    await load.begin();
+    await load.chunk(0).catch(() => undefined);
+    await t.system.pool.query('drop function fail_rejects cascade');
+    const { rows } = await t.system.pool.query('select owner from unique_values where environment_id = $1', [
+      environmentId,
+    ]);
+    expect(rows).toEqual([{ owner: 'u1' }]);
+    expect((await runManually(load)).tally).toMatchObject({ inserted: 1, rejected: 2 });
+    expect(await emails(environmentId)).toEqual({ u1: 'a', u3: 'b' });
+  });
+
+  // proves: rules-unique
+  test('that was lost before a replay is not taken back by it', async () => {
+    const environmentId = await ruled('refuse');
+    const csv = 'user_id,email,plan\nu1,a,x\nu1,b,y\n';
+    const load = await startManually(t.system, environmentId, csv, { chunkBytes: 1 });
+    await load.begin();
+    await load.chunk(1);
+    await load.chunk(0);
+    expect(await send(user(environmentId, 'u2', { email: 'b' }))).toBe(true);
+    expect((await load.finish()).tally.rejected).toBe(0);
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(users['u1']?.metadata).toEqual({ email: 'a', plan: 'y' });
+    expect(await emails(environmentId)).toEqual({ u1: 'a', u2: 'b' });
+  });
+
+  // proves: rules-unique
+  test('is made of records of the same chunk that exchange their values', async () => {
+    const environmentId = await ruled('refuse');
+    for (const each of [
+      ['u1', 'a'],
+      ['u2', 'b'],
+    ])
+      await send(user(environmentId, each[0] ?? '', { email: each[1] }));
+    expect(
+      (
+        await loadFile(
+          t.system,
+          environmentId,
+          csvOf([
+            ['u1', 'b'],
+            ['u2', 'a'],
+          ]),
+        )
+      ).tally.rejected,
+    ).toBe(0);
+    expect(await emails(environmentId)).toEqual({ u1: 'b', u2: 'a' });
+  });
+
+  // proves: rules-unique
+  test('is that of the person once its owner is an alias, and its own again when that is undone', async () => {
+    const environmentId = await ruled('refuse');
+    const quiet = withoutQueue(t.system);
+    await send(user(environmentId, 'alias', { email: 'a' }));
+    const asked = { jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } as const };
+    const made = await addAlias(quiet, environmentId, { alias: 'alias', userId: 'u1' }, false, asked);
+    await runJob(quiet, environmentId, made.job_id ?? '');
+    expect(await send(user(environmentId, 'u2', { email: 'a' }))).toBe(false);
+    expect(await send(user(environmentId, 'alias', { email: 'a', plan: 'x' }))).toBe(true);
+    const load = await loadFile(
+      t.system,
+      environmentId,
+      csvOf([
+        ['u2', 'c'],
+        ['alias', 'c'],
+      ]),
+    );
+    expect(load.tally.rejected).toBe(1);
+    await undo(quiet, environmentId, [made.job_id ?? '']);
+    expect(await send(user(environmentId, 'u3', { email: 'a' }))).toBe(false);
+    expectDistinct(await emails(environmentId));
+  });
+
+  // proves: rules-unique
+  test('goes with a deleted person, whose value is free then', async () => {
+    const environmentId = await ruled('refuse');
+    await send(user(environmentId, 'u1', { email: 'a' }));
+    await (await acceptDeletion(withoutQueue(t.system), environmentId, 'users', ['u1'])).run();
+    const { rows } = await t.system.pool.query('select 1 from unique_values where environment_id = $1', [
+      environmentId,
+    ]);
+    expect(rows).toEqual([]);
+    expect(await send(user(environmentId, 'u2', { email: 'a' }))).toBe(true);
+  });
+
+  // proves: rules-unique
+  test('is renewed by an undo that brings the value back', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await send(user(environmentId, 'u1', { email: 'a' }));
+    const load = await loadFile(t.system, environmentId, csvOf([['u1', 'b']]));
+    await applyRules(t.system.db, environmentId, unique('refuse'), null);
+    t.system.ingest.rules.forget(environmentId);
+    await undo(withoutQueue(t.system), environmentId, [load.jobId]);
+    expect(await send(user(environmentId, 'u2', { email: 'a' }))).toBe(false);
+    expect(await send(user(environmentId, 'u2', { email: 'b' }))).toBe(true);
+  });
+
+  // proves: rules-unique
+  test('is made for what was stored before the rule, and by a load that was accepted before it', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await send(user(environmentId, 'u1', { email: 1 }));
+    await send(user(environmentId, 'u2', {}, { companyId: 'c1', company: { domain: 'a' } }));
+    const load = await startManually(
+      t.system,
+      environmentId,
+      csvOf([
+        ['u3', 'b'],
+        ['u4', 'b'],
+      ]),
+    );
+    await applyRules(t.system.db, environmentId, unique('refuse'), null);
+    t.system.ingest.rules.forget(environmentId);
+    expect((await runManually(load)).tally.rejected).toBe(1);
+    expect(await send(user(environmentId, 'u5', { email: 'b' }))).toBe(false);
+    expect(await send(user(environmentId, 'u6', {}, { companyId: 'c2', company: { domain: 'a' } }))).toBe(
+      false,
+    );
+    const numbers = ['{"user_id":"u7","email":1.0}', '{"user_id":"u8","email":"1"}', '{"user_id":"c3"}'].join(
+      '\n',
+    );
+    expect((await loadFile(t.system, environmentId, `${numbers}\n`)).tally.rejected).toBe(1);
+  });
+});
+
+// proves: rules-unique
+test('a record that is refused for its value is mended with another', async () => {
+  const environmentId = await ruled('refuse');
+  await send(user(environmentId, 'u1', { email: 'a' }));
+  const load = await loadFile(
+    t.system,
+    environmentId,
+    csvOf([
+      ['u2', 'a'],
+      ['u3', 'b'],
+    ]),
+  );
+  const [reject] = await readRejects(t.system, load.jobId);
+  expect(reject).toMatchObject({
+    code: 'breaks_rule',
+    column: 'email',
+    message: 'email is not unique: another user has the value',
+    row: 1,
+  });
+  const mend = async (email: string) =>
+    runManually(
+      await amendManually(
+        t.system,
+        environmentId,
+        load.jobId,
+        `sluice_row,user_id,email
+1,u2,${email}
+`,
+      ),
+    );
+  expect((await mend('b')).tally.rejected).toBe(1);
+  expect((await mend('c')).tally).toMatchObject({ inserted: 1, rejected: 0 });
+  expect(await emails(environmentId)).toEqual({ u1: 'a', u2: 'c', u3: 'b' });
+});
+
+// proves: rules-unique
+test('a value that is older than what is stored is neither claimed nor refused', async () => {
+  const environmentId = await ruled('refuse');
+  await send(user(environmentId, 'u1', { email: 'a' }));
+  await send(user(environmentId, 'u2', { email: 'b' }));
+  expect(await send(user(environmentId, 'u2', { email: 'a' }, { at: when }))).toBe(true);
+  expect(await send(user(environmentId, 'u3', { email: 'a' }, { at: when }))).toBe(false);
+  expect(await emails(environmentId)).toEqual({ u1: 'a', u2: 'b' });
+});
+
+// proves: rules-unique
+test('what is stripped is counted in the job', async () => {
+  const environmentId = await ruled('strip');
+  await send(user(environmentId, 'u1', { email: 'a' }));
+  const csv = 'user_id,email,plan\nu2,a,x\nu3,b,y\n';
+  const load = await loadFile(t.system, environmentId, csv);
+  expect(load).toMatchObject({
+    tally: { inserted: 2, rejected: 0 },
+    findings: [{ entity: 'users', property: 'email', rule: 'unique', otherwise: 'strip', records: 1 }],
+  });
+  await send(user(environmentId, 'u1', { email: null }));
+  expect((await loadFile(t.system, environmentId, csv)).tally).toMatchObject({ updated: 1, unchanged: 1 });
+});
+
+// proves: rules-unique
+test('a load of one chunk that refuses more than max_errors for their values writes nothing', async () => {
+  const environmentId = await ruled('refuse');
+  const csv = csvOf([
+    ['u1', 'a'],
+    ['u2', 'a'],
+    ['u3', 'a'],
+  ]);
+  const load = await startManually(t.system, environmentId, csv, { maxErrors: { count: 1 } });
+  expect(await runManually(load)).toMatchObject({ status: 'failed' });
+  expect(await emails(environmentId)).toEqual({});
+});
