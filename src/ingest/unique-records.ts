@@ -15,8 +15,8 @@ export async function claimsOf(
   const known = new Map<number, readonly UniqueProperty[]>();
   for (const record of records) {
     const { environmentId, marked } = record;
-    let unique = known.get(environmentId);
-    if (unique === undefined) known.set(environmentId, (unique = await rules.uniqueOf(environmentId)));
+    const unique = known.get(environmentId) ?? (await rules.uniqueOf(environmentId));
+    known.set(environmentId, unique);
     for (const rule of unique) {
       const profile = profileOf(record, rule);
       const value = profile?.properties[rule.property] ?? null;

@@ -67,9 +67,7 @@ export async function insertRows(
   };
   await insertNewUsers(transaction, scope, newUsers, keepsKeys && source.entity === 'auto');
   const { environmentId } = source;
-  await requireOwn(transaction.db, environmentId, (entity) =>
-    entity === 'users' ? storedProfiles(environmentId, entity, rows.userIds()) : null,
-  );
+  await requireOwn(transaction.db, environmentId, storedProfiles(environmentId, 'users', rows.userIds()));
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

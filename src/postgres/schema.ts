@@ -717,8 +717,7 @@ export interface DB {
     entity: Entity;
     environment_id: number;
     owner: string;
-    property: string;
-    value_hash: Buffer;
+    value_hash: string;
   };
   upload_parts: {
     byte_end: number;

@@ -48,10 +48,8 @@ export async function applyPatch(
         refused.push(...applied.refused);
       }
       // What was stored comes back, whoever has the value now.
-      if (!source.dryRun)
-        await claimWritten(db, environmentId, (entity) =>
-          storedProfiles(environmentId, entity, patched(entity)),
-        );
+      for (const entity of source.dryRun ? [] : entities)
+        await claimWritten(db, environmentId, storedProfiles(environmentId, entity, patched(entity)));
       Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
       const causes = new RejectCauses(source);
       await insertRejects(

@@ -16,8 +16,12 @@ export class ValuesTaken extends Error {
   }
 }
 
-/** Selects profiles with `properties` that they may have got, in the order in which their records came: `key, place, properties`. */
-type Written = (entity: Entity, names: readonly string[]) => RawBuilder<unknown> | null;
+export interface Written {
+  /** Profiles may have something newer than what the records brought. */
+  readonly dated: boolean;
+  /** Selects profiles with properties that they got, in the order of their records: `key, properties, place`. */
+  readonly profiles: (entity: Entity, names: readonly string[]) => RawBuilder<unknown> | null;
+}
 
 /**
  * Claims the values of unique properties that the transaction has given to profiles. What counts is the latest version of the rules:
@@ -50,7 +54,7 @@ export async function claim(
   db: Database,
   environmentId: number,
   unique: readonly UniqueProperty[],
-  written: Written,
+  { profiles: written, dated }: Written,
 ): Promise<TakenValue[]> {
   const taken: TakenValue[] = [];
   for (const entity of entities) {
@@ -69,7 +73,7 @@ export async function claim(
         cross join unnest(${names}::text[]) n (name)
         where w.properties -> n.name <> 'null'
       ) given
-      cross join lateral claim_values(${environmentId}, ${entity}, given.keys, given.names, given.values) c`.execute(
+      cross join lateral claim_values(${environmentId}, ${entity}, given.keys, given.names, given.values, ${dated}) c`.execute(
       db,
     );
     for (const { property, value, ids } of rows) {
@@ -93,32 +97,38 @@ export async function requireClaims(db: Database, claims: readonly Claims[]): Pr
   for (const { environmentId, unique, profiles } of claims.toSorted(
     (a, b) => a.environmentId - b.environmentId,
   )) {
-    const found = await claim(db, environmentId, unique, (entity) => {
+    const written = (entity: Entity) => {
       const own = profiles.filter((each) => each.entity === entity);
       const [keys, properties] = [own.map(({ key }) => key), own.map((each) => each.properties)];
       return sql`
         select w.key, w.properties, w.place
         from unnest(${keys}::text[], ${properties}::text[]::jsonb[]) with ordinality w (key, properties, place)`;
-    });
-    taken.push(...found);
+    };
+    taken.push(...(await claim(db, environmentId, unique, { dated: true, profiles: written })));
   }
   if (taken.length > 0) throw new ValuesTaken(taken);
 }
 
-/** Selects what is stored of the profiles `keys`, a text[], in this order. */
+/** What is stored of profiles of an entity: the `keys`, a text[], in this order. */
 export const storedProfiles = (
   environmentId: number,
   entity: Entity,
   keys: RawBuilder<unknown> | Buffer | readonly string[],
-): RawBuilder<unknown> => sql`
-  select k.key, k.place, p.metadata as properties
-  from unnest(${keys}::text[]) with ordinality k (key, place)
-  cross join lateral (
-    select metadata
-    from ${sql.table(entity)} p
-    where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = k.key
-    limit 1
-  ) p`;
+): Written => ({
+  dated: false,
+  profiles: (of) =>
+    of === entity
+      ? sql`
+          select k.key, p.metadata as properties, k.place
+          from unnest(${keys}::text[]) with ordinality k (key, place)
+          cross join lateral (
+            select metadata
+            from ${sql.table(entity)} p
+            where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = k.key
+            limit 1
+          ) p`
+      : null,
+});
 
 /** Claims for up to `limit` profiles what they have; returns the last of them, or `null` if there are no more. */
 export async function claimStored(
@@ -137,9 +147,7 @@ export async function claimStored(
     order by ${id}
     limit ${limit}`.execute(db);
   const keys = rows.map(({ key }) => key);
-  await claim(db, environmentId, unique, (of) =>
-    of === entity ? storedProfiles(environmentId, entity, keys) : null,
-  );
+  await claim(db, environmentId, unique, storedProfiles(environmentId, entity, keys));
   return keys.length < limit ? null : (keys.at(-1) ?? null);
 }
 
@@ -162,6 +170,5 @@ export async function deleteClaims(
   await sql`
     delete from unique_values v
     using unnest(${[...ids]}::text[]) given (id)
-    where v.environment_id = ${environmentId} and v.entity = ${entity}
-      and hashtext(v.owner) = hashtext(given.id) and v.owner = given.id`.execute(db);
+    where v.environment_id = ${environmentId} and v.entity = ${entity} and v.owner = given.id`.execute(db);
 }
