@@ -240,9 +240,7 @@ export async function earlierWritersEnded(db: Database, timeoutMs: number): Prom
   const mark =
     (await findValue<string>(db)`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`) ?? '0';
   const deadline = performance.now() + timeoutMs;
-  while (
-    !(await isTrue(db)`select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`)
-  ) {
+  while (!(await isTrue(db)`select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`)) {
     if (performance.now() > deadline) return false;
     await delay(WRITERS_POLL_MS);
   }
