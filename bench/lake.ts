@@ -13,19 +13,12 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
-import {
-  type ExportFormat,
-  type ExportRequest,
-  exportFormatFacts,
-  exportFormats,
-} from '../src/domain/export.ts';
-import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
-import { writeExport } from '../src/export/write/write-export.ts';
+import { type ExportFormat, type ExportRequest, exportFormats } from '../src/domain/export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
-import { everything } from '../src/retention/archive-events.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
+import { exportEvents, measure } from './lake-export.ts';
 
 const { values: flags } = parseArgs({
   options: { events: { type: 'string', default: '500000' }, chdb: { type: 'string' } },
@@ -149,19 +142,7 @@ async function exportOnce(
   let [fastest, most, content, rows] = [Number.POSITIVE_INFINITY, 0, '', 0];
   for (let time = 0; time < times; time++) {
     const { seconds, peak, done } = await measure(() =>
-      writeExport(system, {
-        environmentId,
-        manifest: { jobId: 'bench', environmentName: 'bench', appToken: 'NX-00000000' },
-        sessionName: 'sluice bench',
-        ...{ segment: null, excludedSegments: [], splitBytes: EXPORT_PART_BYTES },
-        signal: new AbortController().signal,
-        onProgress: () => undefined,
-        onSnapshot: () => undefined,
-        request: {
-          ...{ ...everything, format, escapeFormulas: true, ...filter },
-          compression: exportFormatFacts[format].isPackedInside ? 'none' : 'gzip',
-        },
-      }),
+      exportEvents(system, environmentId, { format, ...filter }),
     );
     [fastest, most] = [Math.min(fastest, seconds), Math.max(most, peak)];
     const manifest = done.files.find(({ dataset }) => dataset === 'manifest');
@@ -177,21 +158,4 @@ async function contentOf(ref: FileRef): Promise<string> {
   let text = '';
   for await (const bytes of system.files.open(ref)) text += String(bytes);
   return /"content_sha256": "(\w+)"/.exec(text)?.[1] ?? '';
-}
-
-/** The peak of the resident memory, in megabytes, and how long it took. */
-async function measure<T>(work: () => Promise<T>): Promise<{ seconds: number; peak: number; done: T }> {
-  let peak = 0;
-  const look = (): void => {
-    peak = Math.max(peak, process.memoryUsage.rss());
-  };
-  const timer = setInterval(look, 20);
-  const began = performance.now();
-  try {
-    const done = await work();
-    look();
-    return { seconds: (performance.now() - began) / 1000, peak: Math.round(peak / 1e6), done };
-  } finally {
-    clearInterval(timer);
-  }
 }

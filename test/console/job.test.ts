@@ -38,7 +38,9 @@ const csv = (rows: number, plan: string): string =>
 
 /** The counts that the page shows, by their words. */
 async function shownCounts(page: Page): Promise<Record<string, number>> {
-  const terms = await page.locator('.balance dl > div').all();
+  const shown = page.locator('.balance dl > div');
+  await shown.first().waitFor();
+  const terms = await shown.all();
   const pairs = await Promise.all(
     terms.map(async (term) => [
       await term.locator('dt').innerText(),

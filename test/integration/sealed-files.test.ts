@@ -56,35 +56,6 @@ describe.each(['folder', 's3'] as const)(
     };
     const keys = async () => (await t.system.db.selectFrom('file_keys').select('file_ref').execute()).length;
 
-    // proves: wrapped-file-keys
-    test('whoever has the database and the files reads none without the keys of the installation, which can be exchanged', async () => {
-      const load = await startManually(t.system, environmentId, file('w'), { chunkBytes: 1 });
-      const { ref } = await look(load.jobId);
-      const raw = openFileStore(t.config.storage, 1e9);
-      const { db } = t.system;
-      const kept = db.selectFrom('file_keys').selectAll().where('file_ref', '=', ref);
-      const { secret, key_id } = await kept.executeTakeFirstOrThrow();
-      const [newest] = t.config.personalKeys.keys();
-      expect(key_id).toBe(newest);
-      const read = (keys: PersonalKeys) =>
-        sealingStore(raw, fileKeys({ db, personal: { keys } })).readRange(ref, 0, file('w').length);
-      for (const at of [0, 12, 28]) {
-        const key = secret.subarray(at, at + 32);
-        const guessing = { ...fileKeys({ db, personal: { keys: new Map() } }), find: async () => key };
-        const bytes = await sealingStore(raw, guessing).readRange(ref, 0, file('w').length);
-        expect(bytes.toString()).not.toContain('user_id');
-      }
-      const other = ['other', Buffer.alloc(32, 7)] as const;
-      await expect(read(new Map())).rejects.toThrow(TransientError);
-      await expect(read(new Map([other]))).rejects.toThrow(TransientError);
-      expect(String(await read(new Map([other, ...t.config.personalKeys])))).toBe(file('w'));
-      // The key of a file opens no other.
-      const second = await startManually(t.system, environmentId, file('v'));
-      const moved = { file_ref: (await look(second.jobId)).ref, secret, key_id };
-      await db.updateTable('file_keys').set(moved).where('file_ref', '=', moved.file_ref).execute();
-      await expect(t.system.files.readRange(moved.file_ref, 0, 9)).rejects.toThrow(/authenticate/);
-    });
-
     test('a received file is stored sealed, and its load reads it chunk by chunk', async () => {
       const load = await startManually(t.system, environmentId, file('a'), { chunkBytes: 1 });
       const { ref, hasKey } = await look(load.jobId);
@@ -213,6 +184,35 @@ describe.each(['folder', 's3'] as const)(
       const jobId = await acceptFile(t.system, other.environment.environmentId, file('f'));
       const { ref, hasKey } = await look(jobId);
       expect([isSealed(ref), hasKey]).toEqual([false, false]);
+    });
+
+    // proves: wrapped-file-keys
+    test('whoever has the database and the files reads none without the keys of the installation, which can be exchanged', async () => {
+      const load = await startManually(t.system, environmentId, file('w'), { chunkBytes: 1 });
+      const { ref } = await look(load.jobId);
+      const raw = openFileStore(t.config.storage, 1e9);
+      const { db } = t.system;
+      const kept = db.selectFrom('file_keys').selectAll().where('file_ref', '=', ref);
+      const { secret, key_id } = await kept.executeTakeFirstOrThrow();
+      const [newest] = t.config.personalKeys.keys();
+      expect(key_id).toBe(newest);
+      const read = (keys: PersonalKeys) =>
+        sealingStore(raw, fileKeys({ db, personal: { keys } })).readRange(ref, 0, file('w').length);
+      for (const at of [0, 12, 28]) {
+        const key = secret.subarray(at, at + 32);
+        const guessing = { ...fileKeys({ db, personal: { keys: new Map() } }), find: async () => key };
+        const bytes = await sealingStore(raw, guessing).readRange(ref, 0, file('w').length);
+        expect(bytes.toString()).not.toContain('user_id');
+      }
+      const other = ['other', Buffer.alloc(32, 7)] as const;
+      await expect(read(new Map())).rejects.toThrow(TransientError);
+      await expect(read(new Map([other]))).rejects.toThrow(TransientError);
+      expect(String(await read(new Map([other, ...t.config.personalKeys])))).toBe(file('w'));
+      // The key of a file opens no other.
+      const second = await startManually(t.system, environmentId, file('v'));
+      const moved = { file_ref: (await look(second.jobId)).ref, secret, key_id };
+      await db.updateTable('file_keys').set(moved).where('file_ref', '=', moved.file_ref).execute();
+      await expect(t.system.files.readRange(moved.file_ref, 0, 9)).rejects.toThrow(/authenticate/);
     });
   },
 );

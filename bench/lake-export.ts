@@ -1,0 +1,43 @@
+import type { openSystem } from '../src/context.ts';
+import { type ExportRequest, exportFormatFacts } from '../src/domain/export.ts';
+import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
+import { writeExport } from '../src/export/write/write-export.ts';
+import { everything } from '../src/retention/archive-events.ts';
+
+/** Exports events in this process, as a worker does; packed by gzip unless the format packs itself. */
+export function exportEvents(
+  system: ReturnType<typeof openSystem>,
+  environmentId: number,
+  request: Pick<ExportRequest, 'format'> & Partial<ExportRequest>,
+) {
+  return writeExport(system, {
+    environmentId,
+    manifest: { jobId: 'bench', environmentName: 'bench', appToken: 'NX-00000000' },
+    sessionName: 'sluice bench',
+    ...{ segment: null, excludedSegments: [], splitBytes: EXPORT_PART_BYTES },
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
+    onSnapshot: () => undefined,
+    request: {
+      ...{ ...everything, escapeFormulas: true, ...request },
+      compression: exportFormatFacts[request.format].isPackedInside ? 'none' : 'gzip',
+    },
+  });
+}
+
+/** The peak of the resident memory, in megabytes, and how long it took. */
+export async function measure<T>(work: () => Promise<T>): Promise<{ seconds: number; peak: number; done: T }> {
+  let peak = 0;
+  const look = (): void => {
+    peak = Math.max(peak, process.memoryUsage.rss());
+  };
+  const timer = setInterval(look, 20);
+  const began = performance.now();
+  try {
+    const done = await work();
+    look();
+    return { seconds: (performance.now() - began) / 1000, peak: Math.round(peak / 1e6), done };
+  } finally {
+    clearInterval(timer);
+  }
+}
