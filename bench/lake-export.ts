@@ -26,7 +26,9 @@ export function exportEvents(
 }
 
 /** The peak of the resident memory, in megabytes, and how long it took. */
-export async function measure<T>(work: () => Promise<T>): Promise<{ seconds: number; peak: number; done: T }> {
+export async function measure<T>(
+  work: () => Promise<T>,
+): Promise<{ seconds: number; peak: number; done: T }> {
   let peak = 0;
   const look = (): void => {
     peak = Math.max(peak, process.memoryUsage.rss());

@@ -123,7 +123,7 @@ async function readLake() {
       count(*) filter (where kind = 'data') as files,
       sum(byte_count) filter (where kind <> 'data') as metadata
     from lake_files
-    where name = 'events' and state = 'stored'`.execute(db);
+    where table_name = 'events' and state = 'stored'`.execute(db);
   const figures = Object.entries(rows[0] ?? {}).map(([name, value]) => [name, Number(value)]);
   return Object.fromEntries(figures) as (typeof rows)[number];
 }
@@ -131,7 +131,9 @@ async function readLake() {
 /** Returns the end of a month, and the days of retention with which it has just passed. */
 async function readMonth(index: number): Promise<{ readonly days: number; readonly end: string }> {
   const { rows } = await sql<{ days: number; end: string }>`
-    select floor(extract(epoch from now() - ends) / 86400)::integer as days, ends::text as end
-    from (select date_trunc('month', now()) - ${months - 1 - index} * interval '1 month' as ends) m`.execute(db);
+    select floor(extract(epoch from now() - ends) / 86400)::integer as days, to_char(ends at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as end
+    from (select date_trunc('month', now()) - ${months - 1 - index} * interval '1 month' as ends) m`.execute(
+    db,
+  );
   return rows[0] ?? { days: Number.NaN, end: '' };
 }

@@ -276,7 +276,7 @@ describe('files', () => {
     expect(await doNow(few)).toMatchObject({ status: 'completed_with_rejects' });
     expect(await userIds()).toHaveLength(all);
     const enough = files('mirror-2.csv', { mirror: 'remove', max_removed: 1_000, if_duplicate: 'load' });
-    expect(await doNow(enough)).toMatchObject({ status: 'completed' });
+    expect(await doNow(enough)).toMatchObject({ status: 'completed', reason: null });
     expect(await userIds()).toEqual(['u1']);
   });
 
