@@ -327,11 +327,11 @@ const table = {
   ),
   lake: oneOf(
     'off',
-    'What happens to events whose retention is over. archive: they move into an Iceberg table in the file store, and exports still read them; mirror: the table has all other events too; off: they go.',
+    'What happens to events whose retention is over. off: they are removed; archive: they move to an Iceberg table in the file store, which exports read; mirror: the same, and the lake also gets newer events, users and companies.',
     ['off', 'archive', 'mirror'],
   ),
   lakeEveryMs: {
-    ...duration('1h', 'With LAKE=mirror: how often new events are added to the table.'),
+    ...duration('1h', 'With LAKE=mirror: how often the lake is updated.'),
     name: 'LAKE_EVERY',
   },
   linkTtlHours: integer(

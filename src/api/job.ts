@@ -106,7 +106,7 @@ export const jobListItem = component(
         examples: [{ read: 4, inserted: 3, rejected: 1 }],
       }),
       origin: origin('What started the job. Null if it is not known.'),
-      mends: count('Loads that mend refused records of this one.'),
+      mends: count('Number of loads that mend refused records of this one.'),
     },
     'A background job, as lists show it.',
   ),
@@ -116,7 +116,7 @@ export type JobListItem = Static<typeof jobListItem.schema>;
 export const jobCounts = component(
   'JobCounts',
   object(
-    Object.fromEntries(loadStatuses.map((status) => [status, count(`Jobs that are ${status}.`)])) as Record<
+    Object.fromEntries(loadStatuses.map((status) => [status, count(`Number of jobs that are ${status}.`)])) as Record<
       (typeof loadStatuses)[number],
       ReturnType<typeof count>
     >,

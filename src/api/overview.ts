@@ -19,15 +19,15 @@ const finding = object({
 
 const rate = object({
   begins_at: time('Start of the step.'),
-  accepted: count('Records that were stored, from files and one by one.'),
-  unchanged: count('Records of files that changed nothing.'),
-  rejected: count('Records that were refused. A batch refused as a whole counts once.'),
+  accepted: count('Number of records that were stored, from files and one by one.'),
+  unchanged: count('Number of records of files that changed nothing.'),
+  rejected: count('Number of records that were refused. A batch refused as a whole counts once.'),
 });
 
 const jobDay = object({
   day: text('The day, in UTC.', '2026-11-20'),
-  jobs: count('Jobs that were accepted on that day.'),
-  failed: count('Those of them that failed.'),
+  jobs: count('Number of jobs accepted on that day.'),
+  failed: count('Number of these jobs that failed.'),
 });
 
 const laneItem = object({
@@ -129,9 +129,9 @@ export const overview = component(
           'Problems that need attention, failures first, as in `sluice status`. Empty if there are none.',
       }),
       rates: Type.Array(rate, {
-        description: `Records of the period by their outcome, in ${RATE_STEPS} steps, oldest first.`,
+        description: `Records of the period by outcome, in ${RATE_STEPS} steps, oldest first.`,
       }),
-      rate_minutes: count('Minutes in a step of `rates`.', 1),
+      rate_minutes: count('Length of a step of `rates`, in minutes.', 1),
       job_days: Type.Array(jobDay, {
         description: `Jobs of the last ${SHOWN_JOB_DAYS} days, oldest first.`,
       }),

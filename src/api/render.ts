@@ -29,7 +29,7 @@ export interface ShownJob extends Pick<JobRecord, 'type' | 'status' | 'filename'
   readonly endedAt: Date | null;
 }
 
-/** What lists say besides. */
+/** A job as lists show it. */
 export interface ListedJob extends ShownJob {
   readonly counts: Readonly<Record<string, number>> | null;
   readonly origin: Origin['kind'] | null;

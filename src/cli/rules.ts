@@ -88,8 +88,8 @@ const check = defineCommand({
   name: 'check',
   summary: 'count what is stored and breaks the rules',
   description:
-    'Counts the stored users, companies and events that break rules, and changes nothing. Only this command finds shared\n' +
-    'values that were stored before they were to be unique, and what refers to companies that are gone.',
+    'Counts the stored users, companies and events that break rules, and changes nothing. Only this command finds\n' +
+    'values that profiles already shared when a rule made them unique, and references to companies that are gone.',
   options: {
     rules: text('--rules <file>', 'a rules file that is not applied yet'),
     limit: parsed('--limit <n>', 'records of each kind to look at', parseUpTo(1e12), MAX_CHECKED_RECORDS),

@@ -160,7 +160,7 @@ const lakeColumn = objectOf('a column of the lake', 'A property with a column of
     maxChars: MAX_PROPERTY_NAME_CHARS,
     description: 'The name of the property, and of the column.',
     problem: (name) =>
-      ownLakeColumns.includes(name.toLowerCase()) ? 'is a column that the tables have anyway' : null,
+      ownLakeColumns.includes(name.toLowerCase()) ? 'is a column that the tables already have' : null,
   }),
   type: choice(dataTypes, 'The type of the column. Values of another type stay in `metadata` alone.'),
 });

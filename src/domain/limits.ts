@@ -342,17 +342,17 @@ export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
 export const ARCHIVE_PART_BYTES = 64 * MiB;
 /** Properties with columns of their own in the lake: each costs a footer of a file some 100 bytes for each row group. */
 export const MAX_LAKE_COLUMNS = 100;
-/** Of the filter of the ids in a file of the lake, a power of two: 200 000 ids at 10 bits each. With more it lets more files through. */
+/** The longest filter of the ids in a file of the lake, a power of two: 200 000 ids at 10 bits each. With more ids it rules out fewer files. */
 export const MAX_LAKE_FILTER_BYTES = 256 * KiB;
-/** The same of a file of profiles, which is written anew when one of them has changed. */
+/** The length of a file of profiles, which is written anew when one of them has changed. */
 export const PROFILE_PART_BYTES = MiB;
 /** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
 export const MAX_ARCHIVE_TRIES = 5;
 /** Files that are added to a month of the lake before the whole month is written. */
 export const LAKE_APPENDS = 48;
-/** Of a month that leaves the database, so many of them are left as they are. */
+/** The most such files that a month may keep when it leaves the database. */
 export const LAKE_KEPT_APPENDS = 8;
-/** A month is written again so long after it was, if events were removed, and so long after its end. */
+/** Hours that a month stays as it was written after events were removed from it, and after its end. */
 export const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
 /** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */

@@ -152,7 +152,7 @@ function idempotencyKey(what: string) {
 
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 
-/** What routes that act on a job have in common. */
+/** The common part of routes that act on a job. */
 export const jobAction = { access: 'import', params: jobParameters, headers: actionHeaders } as const;
 
 export const conditionHeaders = {

@@ -25,7 +25,7 @@ export interface ManifestEntry extends Manifest {
 
 const partitionName = 'inserted_at_month';
 
-/** What engines are told of a table, whatever it holds. */
+/** The part of a table's metadata that does not depend on its rows. */
 interface Layout {
   /** The columns of its Parquet files; the id of a field is its place, from 1. */
   readonly columns: readonly Column[];

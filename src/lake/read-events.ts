@@ -15,7 +15,7 @@ const parsers = {
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
 };
 
-/** What a reader looks for. What cannot hold it is passed over unread. */
+/** The events that a reader looks for. Files and row groups that cannot hold any are not read. */
 export interface Wanted {
   /** Microseconds since 1970, `to` excluded. */
   readonly from: number;

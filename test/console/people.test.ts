@@ -156,7 +156,7 @@ test('a person is deleted after the number of its events was said, which the ser
 test('a person of whom nothing is stored is kept out by a deletion that says so, and let in again', async () => {
   const page = await stage.open('/people/u9');
   await page.getByRole('button', { name: 'Delete …' }).click();
-  await page.getByText('Nothing of it is stored any more.').waitFor();
+  await page.getByText('Nothing is stored under this id.').waitFor();
   expect(await page.getByRole('button', { name: 'Delete this user' }).isDisabled()).toBe(true);
   await page.getByLabel(/Keep this person out/).check();
   await expectAccessible(page);

@@ -106,7 +106,7 @@ const query = lenientQuery({
   ...jobFilterFields,
   fold_mends: flagParameter(
     'fold_mends',
-    'If true, loads that mend others are left out; `mends` of those counts them.',
+    'If true, leaves out loads that mend another load; `mends` of that load counts them.',
     { default: false },
   ),
 });
@@ -162,10 +162,10 @@ const countByState = route({
   at: 'GET /v1/background_jobs/counts',
   operationId: 'countJobs',
   summary: 'Count background jobs by state',
-  description: 'Returns how many jobs of the environment match the filter, by state.',
+  description: 'Returns the number of jobs in each state that match the filter.',
   access: 'read',
   query: countQuery,
-  answer: { description: 'The numbers.', schema: jobCounts.ref },
+  answer: { description: 'The number of jobs in each state.', schema: jobCounts.ref },
   refuses: ['invalid_date'],
   handle: ({ system: { reader }, environment, query }) =>
     countJobs(reader.db, environment, readJobFilter(query)),

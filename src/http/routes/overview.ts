@@ -31,7 +31,7 @@ const show = route({
   operationId: 'showOverview',
   summary: 'Show an overview of the environment',
   description:
-    'Returns problems that need attention, the health of the service, how many records came in a period, the jobs of each day, the jobs in the lane, failed jobs, and the number of unaccounted records.',
+    'Returns problems that need attention, the health of the service, the records of a period by outcome, the jobs of each day, the jobs in the lane, failed jobs, and the number of unaccounted records.',
   access: 'read',
   query: lenientQuery({
     period: optionalChoice(

@@ -366,7 +366,7 @@ const listUserEvents = route({
   operationId: 'listUserEvents',
   summary: 'List the events of a user',
   description:
-    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Events in the lake are listed too; a page that searches it may be short or empty: follow the cursor until it is null.',
+    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Events in the lake are listed too; a page that searches the lake may be short or empty: follow the cursor until it is null.',
   access: 'read',
   hasProperties: true,
   config: { ...pageBytes, trustsKnownKeys: true },

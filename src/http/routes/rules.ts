@@ -37,7 +37,7 @@ const apply = route({
   operationId: 'applyRules',
   summary: 'Apply rules',
   description:
-    'Replaces the rules of the environment. They apply to loads accepted from then on, and to single records within a second. Where values become unique, it first reads what is stored.',
+    'Replaces the rules of the environment. They apply to loads accepted from then on, and to single records within a second. If a property becomes unique, all stored profiles are read first.',
   access: 'import',
   json: {
     schema: body,

@@ -54,7 +54,7 @@ const originNames: Readonly<Record<string, string>> = {
 /** Returns who or what started a job. */
 export function originText(origin: JobListItem['origin']): string {
   return origin === null
-    ? 'not known'
+    ? 'unknown'
     : `${originNames[origin.kind] ?? origin.kind} ${visibleText(origin.name ?? '')}`;
 }
 

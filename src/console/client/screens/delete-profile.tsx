@@ -45,7 +45,7 @@ export function Deletion({ entity, id }: Who): VNode {
   const ids = { [entity]: [id] };
   const keepOut = (
     <Check
-      label="Keep this person out: refuse their records from then on"
+      label="Keep this person out: refuse their later records"
       isOn={suppress}
       onChange={() => setSuppress(!suppress)}
     />
@@ -76,13 +76,13 @@ export function Deletion({ entity, id }: Who): VNode {
 
 /** Returns what would be removed, in a sentence. */
 function consequence(entity: Entity, of: DeletionPreview): string {
-  if (of.requested === of.not_found) return 'Nothing of it is stored any more.';
+  if (of.requested === of.not_found) return 'Nothing is stored under this id.';
   const atLeast = of.is_complete ? '' : 'at least ';
   const archived =
     of.archived_until === null ? '' : ' Events in the lake are removed too; they are not in this number.';
   const what =
     entity === 'users'
       ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`
-      : `The profile will be removed. ${atLeast}${plural(of.users, 'user')} and ${plural(of.events, 'event')} will no longer belong to it.`;
+      : `The profile will be removed, and ${atLeast}${plural(of.users, 'user')} and ${plural(of.events, 'event')} will no longer belong to it.`;
   return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
 }

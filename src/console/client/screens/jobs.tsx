@@ -134,7 +134,7 @@ interface StatesProps {
   readonly counts: JobCounts | undefined;
 }
 
-/** How many jobs there are in each state; each number is the filter of its list. */
+/** Shows the number of jobs in each state, each a link to their list. */
 function States({ query, counts }: StatesProps): VNode {
   const chosen = query.get('status');
   const isRejects = query.get('has_rejects') !== '';

@@ -261,7 +261,7 @@ function Lane({ items, running }: LaneProps): VNode | null {
   });
   return (
     <TableSection
-      title="In this order"
+      title="One after another"
       aside={
         items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs has all</span> : null
       }

@@ -69,7 +69,7 @@ interface BarsProps {
   /** Goes on, for those who do not see it, behind the sums of the parts: `in 30 days`. */
   readonly label: string;
   readonly bars: readonly Bar[];
-  /** What bars are made of; a colour is one of tokens.css, such as `--inserted`. */
+  /** The parts of a bar; a colour is one of tokens.css, such as `--inserted`. */
   readonly parts: readonly (readonly [name: string, ink: string])[];
   /** The height of the drawing, in words. */
   readonly top?: string;

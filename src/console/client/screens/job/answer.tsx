@@ -7,7 +7,7 @@ import { isLoad, isUnfinished, type JobDetail, jobPath, refusedHref, workMs } fr
 import { JobLink, Notice, Section, VisibleText } from '../../ui/page.tsx';
 import { Progress } from './parts.tsx';
 
-/* What a job has come to: the first thing that its page says. */
+/* The outcome of a job: the first thing that its page says. */
 
 type Written = 'users' | 'companies' | 'auto';
 
@@ -67,7 +67,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
 
 function waitingText({ queue_position: ahead }: JobDetail): string {
   return ahead
-    ? `Waits for its turn: ${plural(ahead, 'job is', 'jobs are')} before it.`
+    ? `Waits for its turn: ${plural(ahead, 'job is', 'jobs are')} ahead.`
     : 'Waits for a worker.';
 }
 
