@@ -23,7 +23,7 @@ export interface DatasetSink {
   end(): Promise<void>;
 }
 
-/** One file after another: `users.ndjson.gz`, then `users-0002.ndjson.gz`. There is always one, rows or not. */
+/** Files, one after another: `users.ndjson.gz`, then `users-0002.ndjson.gz`. There is always one, rows or not. */
 abstract class FileSeries {
   protected stored: StoredFileWriter | null = null;
   protected rowsInFile = 0;

@@ -24,7 +24,7 @@ export interface LoggedChange extends Omit<State, 'properties'> {
   readonly firstSeen: string | null;
 }
 
-/** What the profile is now; the changes come before. `others`: users whom the loads did not touch belong to the company. */
+/** The profile as it is now; the changes come before. `others`: users whom the loads did not touch belong to the company. */
 export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;

@@ -5,7 +5,7 @@ import { type Database, hasRows, selectWhere, updateWhere } from '../database.ts
 
 const keptHours = 24;
 
-/** What an earlier request with the same key was answered. */
+/** The answer to an earlier request with the same key. */
 export interface EarlierAnswer<JobId> {
   readonly jobId: JobId;
   readonly answer: unknown;

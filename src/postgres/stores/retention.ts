@@ -149,7 +149,7 @@ export interface EventRetention {
   readonly prunedAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
-  /** Of LAKE=mirror: when the lake last held all events, and why the latest append failed; `null`: it did not. */
+  /** With LAKE=mirror, when the lake last held all events, and why the latest append failed; `null`: it did not. */
   readonly mirroredAt: Date | null;
   readonly mirrorError: string | null;
   /** The seconds since; 0 without LAKE=mirror. */

@@ -18,7 +18,7 @@ export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
   /** The id of the API key; null: the command line. */
   readonly appliedBy: string | null;
-  /** What was stored before is claimed, where values are to be unique. */
+  /** The values of unique properties that were stored before are claimed. */
   readonly claimed: boolean;
 }
 

@@ -39,7 +39,7 @@ export async function requireOwn(
     throw new ValuesTaken(otherwise === undefined ? taken : taken.map((each) => ({ ...each, otherwise })));
 }
 
-/** As `requireOwn`; returns the values that others have. */
+/** Claims as `requireOwn` does, and returns the values that others have. */
 export async function claimWritten(
   db: Database,
   environmentId: number,
@@ -49,7 +49,7 @@ export async function claimWritten(
   return rules === null ? [] : claim(db, environmentId, uniqueProperties(rules.document), written);
 }
 
-/** As `claimWritten`, for `unique` properties. Users come before companies, so that two writers never wait for each other crosswise. */
+/** Claims values of these properties. Users come before companies, so that two writers never wait for each other crosswise. */
 export async function claim(
   db: Database,
   environmentId: number,
@@ -91,7 +91,7 @@ export interface Claims {
   readonly profiles: { readonly entity: Entity; readonly key: string; readonly properties: string }[];
 }
 
-/** As `requireOwn`, for records of several environments. */
+/** Claims as `requireOwn` does, for records of several environments. */
 export async function requireClaims(db: Database, claims: readonly Claims[]): Promise<void> {
   const taken: TakenValue[] = [];
   for (const { environmentId, unique, profiles } of claims.toSorted(
@@ -109,7 +109,7 @@ export async function requireClaims(db: Database, claims: readonly Claims[]): Pr
   if (taken.length > 0) throw new ValuesTaken(taken);
 }
 
-/** What is stored of profiles of an entity: the `keys`, a text[], in this order. */
+/** Selects stored profiles of an entity: the `keys`, a text[], in this order. */
 export const storedProfiles = (
   environmentId: number,
   entity: Entity,

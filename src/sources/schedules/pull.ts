@@ -187,7 +187,7 @@ async function openAmplitudeDay(_: unknown, day: string, ask: AskProject): Promi
 
 const unsent = { version: null, close: async () => undefined };
 
-/** One query for all pages: each goes on behind the last row of the one before. */
+/** The query of all pages: each goes on behind the last row of the one before. */
 const eventsQuery = `select toString(uuid), event, distinct_id, toString(toTimeZone(timestamp, 'UTC')), properties
 from events
 where timestamp >= toDateTime64({since}, 6, 'UTC') and timestamp < toDateTime64({until}, 6, 'UTC')

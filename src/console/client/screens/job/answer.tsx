@@ -19,7 +19,7 @@ const nouns: Readonly<Record<Written, readonly [one: string, many: string]>> = {
 
 interface AnswerProps {
   readonly job: JobDetail;
-  /** What a load writes. */
+  /** The kind of record that a load writes. */
   readonly entity: Written;
 }
 
