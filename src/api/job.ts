@@ -116,10 +116,9 @@ export type JobListItem = Static<typeof jobListItem.schema>;
 export const jobCounts = component(
   'JobCounts',
   object(
-    Object.fromEntries(loadStatuses.map((status) => [status, count(`Number of jobs that are ${status}.`)])) as Record<
-      (typeof loadStatuses)[number],
-      ReturnType<typeof count>
-    >,
+    Object.fromEntries(
+      loadStatuses.map((status) => [status, count(`Number of jobs that are ${status}.`)]),
+    ) as Record<(typeof loadStatuses)[number], ReturnType<typeof count>>,
     'The number of jobs in each state.',
   ),
 );

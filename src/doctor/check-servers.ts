@@ -226,7 +226,11 @@ function aboutMirror(check: string, found: EventRetention, now: () => number): F
   if (mirroredAt === null || (mirrorError === null && now() - mirroredAt.getTime() <= lateMs)) return [];
   const [since, why] = [mirroredAt.toISOString(), mirrorError === null ? '' : `: ${mirrorError}`];
   return [
-    warning(check, `the lake lacks events since ${since}${why}`, 'See whether a worker runs; its log says more.'),
+    warning(
+      check,
+      `the lake lacks events since ${since}${why}`,
+      'See whether a worker runs; its log says more.',
+    ),
   ];
 }
 

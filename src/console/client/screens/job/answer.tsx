@@ -66,9 +66,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
 }
 
 function waitingText({ queue_position: ahead }: JobDetail): string {
-  return ahead
-    ? `Waits for its turn: ${plural(ahead, 'job is', 'jobs are')} ahead.`
-    : 'Waits for a worker.';
+  return ahead ? `Waits for its turn: ${plural(ahead, 'job is', 'jobs are')} ahead.` : 'Waits for a worker.';
 }
 
 function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
