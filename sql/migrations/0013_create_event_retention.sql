@@ -99,6 +99,7 @@ create table sluice.lake_files (
   first_key text collate "C",
   statistics jsonb,
   filter bytea,
+  sums bytea,
   created_at timestamptz not null default now(),
   constraint lake_files_pkey primary key (file_id),
   constraint lake_files_ref_key unique (file_ref),
@@ -126,6 +127,8 @@ comment on column sluice.lake_files.first_key is
   'The first id in a file of profiles, which holds all from it up to the first of the next file.';
 comment on column sluice.lake_files.filter is
   'A Bloom filter of the ids of users and companies in the file; null: it may hold anybody.';
+comment on column sluice.lake_files.sums is
+  'Of events: 32 bytes for each row group, its part in the content hash of an export (ContentHash); zeros: it must be read.';
 create index lake_files_stored_idx on sluice.lake_files (environment_id, table_name, kind, first_at) where state = 'stored';
 create index lake_files_leftover_idx on sluice.lake_files (file_id) where state <> 'stored';
 

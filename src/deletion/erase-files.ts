@@ -1,10 +1,11 @@
-import type { Entity } from '../domain/entity.ts';
+import { type Entity, idColumn } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
+import { allHits } from '../export/write/lake-hits.ts';
 import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
 import { createFilterTest } from '../lake/id-filter.ts';
-import { readEvents } from '../lake/read-events.ts';
-import type { LakeEvent } from '../lake/row-group.ts';
+import { readGroups } from '../lake/read-events.ts';
+import type { Texts } from '../lake/row-group.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeParts } from '../load/uploads.ts';
 import type { Database } from '../postgres/database.ts';
@@ -134,16 +135,12 @@ export async function eraseArchived(
   const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
   const ids = new Set(data.length === 0 ? [] : await readIds(context.db, deletionId));
   const mayHold = createFilterTest(entity, ids);
-  const idIn = ({ user_id, company_id }: LakeEvent): string | null => {
-    const id = entity === 'users' ? user_id : company_id;
-    return id !== null && ids.has(id) ? id : null;
-  };
   const erased: { readonly file: DataFile; readonly by: WrittenData | null }[] = [];
   const found = new Map<string, number>();
   for (const file of data) {
     if (!mayHold(await readFilter(context.db, file))) continue;
-    if (await addMatches(attempt, file, idIn, file.isHot ? new Map() : found))
-      erased.push({ file, by: await rewrite(attempt, file, idIn) });
+    if (await addMatches(attempt, file, ids, file.isHot ? new Map() : found))
+      erased.push({ file, by: await rewrite(attempt, file, ids) });
   }
   if (erased.length > 0) {
     await step(async (db) => {
@@ -160,22 +157,34 @@ export async function eraseArchived(
   return new Set(all.map(({ fileId }) => fileId));
 }
 
+/** Finds which texts of a column are among the ids, by their places. */
+function findIds({ memory, starts, ends }: Texts, ids: ReadonlySet<string>): ReadonlyMap<number, string> {
+  const found = new Map<number, string>();
+  for (const [place, start] of starts.entries()) {
+    const id = memory.toString('utf8', start, ends[place]);
+    if (ids.has(id)) found.set(place, id);
+  }
+  return found;
+}
+
 /** Counts the events of a file by id. Returns true if there are any. */
 async function addMatches(
-  { context, goOn }: Attempt,
+  { context, deletion, goOn }: Attempt,
   file: DataFile,
-  idIn: (event: LakeEvent) => string | null,
-  found: Map<string, number>,
+  ids: ReadonlySet<string>,
+  counts: Map<string, number>,
 ): Promise<boolean> {
   let holds = false;
-  for await (const events of readEvents(context.files, file)) {
+  for await (const group of readGroups(context.files, file)) {
     goOn();
-    for (const event of events) {
-      const id = idIn(event);
-      if (id === null) continue;
-      found.set(id, (found.get(id) ?? 0) + 1);
-      holds = true;
+    const texts = group.texts(idColumn[deletion.entity]);
+    const found = findIds(texts, ids);
+    for (const place of found.size === 0 ? [] : texts.places) {
+      const id = found.get(place);
+      if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
     }
+    holds ||= found.size > 0;
+    group.release();
   }
   return holds;
 }
@@ -184,16 +193,23 @@ async function addMatches(
 async function rewrite(
   { context, deletion, goOn }: Attempt,
   file: DataFile,
-  idIn: (event: LakeEvent) => string | null,
+  ids: ReadonlySet<string>,
 ): Promise<WrittenData | null> {
   const { environmentId, entity } = deletion;
   const place = { environmentId, name: 'events', month: file.month, retirementId: null } as const;
   const fields = await openFields(context.db, place);
   const create = () => createDataFile(context, place);
-  const written = await rewriteArchive(context.files, file, { create, fields }, (event) => {
+  const written = await rewriteArchive(context.files, file, { create, fields }, (group) => {
     goOn();
-    if (idIn(event) === null) return event;
-    return entity === 'users' ? null : { ...event, company_id: null };
+    const all = allHits(group);
+    const column = idColumn[entity];
+    const texts = group.texts(column);
+    const found = findIds(texts, ids);
+    if (found.size === 0) return all;
+    if (entity === 'users')
+      return { ...all, rows: all.rows.filter((row) => !found.has(texts.places[row] as number)) };
+    const places = texts.places.map((place) => (found.has(place) ? -1 : place));
+    return { ...all, changed: new Map([[column, { ...texts, places }]]) };
   });
   return written === null ? null : checkArchive(context.files, written);
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_LAKE_FILTER_BYTES } from '../domain/limits.ts';
+import type { Texts } from './row-group.ts';
 
 /*
  * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes. Its length is a power of two,
@@ -31,6 +32,11 @@ export class IdFilter {
       const bit = bitOf(hashes, n, this.#bits.length);
       this.#bits[bit >> 3] = (this.#bits[bit >> 3] as number) | (1 << (bit & 7));
     }
+  }
+
+  addTexts(entity: Entity, { memory, starts, ends }: Texts): void {
+    for (let at = 0; at < starts.length; at++)
+      this.add(entity, memory.toString('utf8', starts[at], ends[at]));
   }
 
   bytes(): Buffer {

@@ -1,8 +1,9 @@
 import { type AsyncBuffer, parquetMetadataAsync, type Statistics } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
+import { sumIn } from '../export/write/content-hash.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { ColumnStatistics, DataFile } from '../postgres/stores/lake.ts';
-import { type LakeEvent, LakeGroup, startOf } from './row-group.ts';
+import { LakeGroup, PageMemory, startOf } from './row-group.ts';
 
 /*
  * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a
@@ -56,13 +57,16 @@ export function mayHoldAny({ statistics }: Pick<DataFile, 'statistics'>, wanted:
 /** Reads the row groups of a file that may hold what is wanted. Each is read at once: its columns lie together, and on S3 each read is a request. */
 export async function* readGroups(
   files: FileStore,
-  file: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
+  file: Pick<DataFile, 'ref' | 'bytes' | 'rows'> & { readonly sums?: Buffer | null },
   wanted: Wanted = allEvents,
 ): AsyncGenerator<LakeGroup> {
-  const { num_rows, row_groups: groups } = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
+  const memory = new PageMemory();
+  const footer = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
+  const { num_rows, row_groups: groups, schema } = footer;
+  const fieldIds = schema.slice(1).map(({ field_id }) => field_id);
   if (Number(num_rows) !== file.rows)
     throw new Fault(`a file of the lake holds ${num_rows} rows, not ${file.rows}`);
-  for (const group of groups) {
+  for (const [place, group] of groups.entries()) {
     const chunks = group.columns.map(({ meta_data: about }) => about).filter((about) => about !== undefined);
     const of = (column: string) => chunks.find(({ path_in_schema: [name] }) => name === column)?.statistics;
     const { min_value: first, max_value: last } = of('inserted_at') ?? {};
@@ -74,20 +78,14 @@ export async function* readGroups(
       continue;
     const start = Math.min(...chunks.map(startOf));
     const end = Math.max(...chunks.map((about) => startOf(about) + Number(about.total_compressed_size)));
-    yield new LakeGroup(group, await files.readRange(file.ref, start, end), start);
+    const bytes = await files.readRange(file.ref, start, end);
+    yield new LakeGroup(group, { bytes, start, memory, fieldIds, sum: sumIn(file.sums ?? null, place) });
   }
 }
 
 function boundsIn({ min_value, max_value }: Statistics = {}): Bounds {
   const [least, greatest] = [min_value, max_value].map(boundOf);
   return least ? { least, greatest: greatest ?? null } : null;
-}
-
-/** Reads all events of a file, a row group at a time. */
-export async function* readEvents(
-  ...[files, file]: Parameters<typeof readGroups>
-): AsyncGenerator<LakeEvent[]> {
-  for await (const group of readGroups(files, file)) yield group.events();
 }
 
 /** The longest text that is a bound as it is; of a longer one only the beginning is given, as the lower bound. */

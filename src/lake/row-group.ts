@@ -25,25 +25,63 @@ export interface Texts {
   readonly places: Int32Array;
 }
 
+/** Memory for what is unpacked. What a row group gives back is used again: to leave it to the collector costs a hundred megabytes. */
+export class PageMemory {
+  readonly #free = new Map<number, Buffer[]>();
+
+  /** What is in it is not cleared. */
+  take(length: number): Buffer {
+    const size = 2 ** Math.ceil(Math.log2(Math.max(length, leastBytes)));
+    return (this.#free.get(size)?.pop() ?? Buffer.allocUnsafeSlow(size)).subarray(0, length);
+  }
+
+  give(taken: Buffer): void {
+    const whole = Buffer.from(taken.buffer);
+    const free = this.#free.get(whole.length);
+    if (free === undefined) this.#free.set(whole.length, [whole]);
+    else free.push(whole);
+  }
+}
+
+const leastBytes = 1024;
+
+interface StoredGroup {
+  /** The bytes of the file from `start` on. */
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly memory: PageMemory;
+  /** Of its rows (`ContentHash`); null: it is not known. */
+  readonly sum: Buffer | null;
+  /** By column. */
+  readonly fieldIds: readonly (number | undefined)[];
+}
+
+/** The columns that all events have; those of properties come after them. */
+const ownColumns = 8;
+
 /** A row group, unpacked column by column as they are asked for. Pages are as `ParquetColumn` writes them: one of values to a column. */
 export class LakeGroup {
   readonly rows: number;
-  readonly #columns: ReadonlyMap<string, ColumnMetaData>;
-  readonly #bytes: Buffer;
-  readonly #start: number;
+  readonly #columns: readonly ColumnMetaData[];
+  readonly #stored: StoredGroup;
   readonly #texts = new Map<string, Texts>();
+  readonly #taken: Buffer[] = [];
   #micros: Float64Array | null = null;
 
-  /** `bytes` are those of the file from `start` on. */
-  constructor({ num_rows, columns }: RowGroup, bytes: Buffer, start: number) {
+  constructor({ num_rows, columns }: RowGroup, stored: StoredGroup) {
     this.rows = Number(num_rows);
-    // A property may have a column of the same name, after ours.
-    const found = columns.flatMap(({ meta_data: of }) =>
-      of ? [[of.path_in_schema[0] ?? '', of] as const] : [],
-    );
-    this.#columns = new Map(found.reverse());
-    this.#bytes = bytes;
-    this.#start = start;
+    this.#columns = columns.flatMap(({ meta_data }) => meta_data ?? []);
+    this.#stored = stored;
+  }
+
+  get sum(): Buffer | null {
+    return this.#stored.sum;
+  }
+
+  /** Tells whether its columns are ours and those of the fields, maybe with others after them. */
+  hasFields(fields: readonly { readonly id: number }[]): boolean {
+    const ids = this.#stored.fieldIds.slice(ownColumns);
+    return fields.every(({ id }, at) => id === ids[at]);
   }
 
   texts(name: string): Texts {
@@ -58,11 +96,27 @@ export class LakeGroup {
   get micros(): Float64Array {
     if (this.#micros !== null) return this.#micros;
     const { values } = this.#page(Number(this.#chunk('inserted_at').data_page_offset), this.rows);
-    this.#micros = new Float64Array(this.rows);
+    const micros = new Float64Array(this.#take(8 * this.rows).buffer, 0, this.rows);
     for (let row = 0; row < this.rows; row++) {
-      this.#micros[row] = values.readUInt32LE(8 * row) + values.readInt32LE(8 * row + 4) * 2 ** 32;
+      micros[row] = values.readUInt32LE(8 * row) + values.readInt32LE(8 * row + 4) * 2 ** 32;
     }
-    return this.#micros;
+    this.#micros = micros;
+    return micros;
+  }
+
+  /** Gives its memory to the groups after it. Nothing of it may be asked for any more. */
+  release(): void {
+    for (const taken of this.#taken.splice(0)) this.#stored.memory.give(taken);
+  }
+
+  #take(length: number): Buffer {
+    const taken = this.#stored.memory.take(length);
+    this.#taken.push(taken);
+    return taken;
+  }
+
+  #integers(count: number): Int32Array {
+    return new Int32Array(this.#take(4 * count).buffer, 0, count);
   }
 
   text(name: string, row: number): string | null {
@@ -71,11 +125,11 @@ export class LakeGroup {
     return place === -1 ? null : memory.toString('utf8', starts[place], ends[place]);
   }
 
-  /** A column as it is stored. */
-  packed(name: string): { readonly about: ColumnMetaData; readonly bytes: Buffer } {
-    const about = this.#chunk(name);
-    const at = startOf(about) - this.#start;
-    return { about, bytes: this.#bytes.subarray(at, at + Number(about.total_compressed_size)) };
+  /** Returns a column, by its place, as it is stored. */
+  packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer } {
+    const about = this.#columns[place] as ColumnMetaData;
+    const at = startOf(about) - this.#stored.start;
+    return { about, bytes: this.#stored.bytes.subarray(at, at + Number(about.total_compressed_size)) };
   }
 
   event(row: number): LakeEvent {
@@ -87,33 +141,55 @@ export class LakeGroup {
     };
   }
 
-  events(): LakeEvent[] {
-    return Array.from({ length: this.rows }, (_, row) => this.event(row));
-  }
-
   #chunk(name: string): ColumnMetaData {
-    const chunk = this.#columns.get(name);
+    // A property may have a column of the same name, after ours.
+    const chunk = this.#columns.find(({ path_in_schema: [found] }) => found === name);
     if (chunk === undefined) throw new Fault(`a file of the lake has no column ${name}`);
     return chunk;
   }
 
   #unpackTexts({ dictionary_page_offset: dictionary, data_page_offset: data }: ColumnMetaData): Texts {
     const { values, nulls, levels } = this.#page(Number(data), this.rows);
-    const places = new Int32Array(this.rows - nulls);
+    const places = this.#integers(this.rows - nulls);
     if (dictionary === undefined) {
       for (let row = 0; row < places.length; row++) places[row] = row;
-      return { ...findTexts(values, places.length), places: spread(places, levels, this.rows) };
+      return { ...this.#findTexts(values, places.length), places: this.#spread(places, levels) };
     }
     const width = values[0] as number;
     if (width > 0) readRleBitPackedHybrid(readerOf(values, 1), width, places, values.length - 1);
+    else places.fill(0);
     const { values: texts, count } = this.#page(Number(dictionary), null);
-    return { ...findTexts(texts, count), places: spread(places, levels, this.rows) };
+    return { ...this.#findTexts(texts, count), places: this.#spread(places, levels) };
+  }
+
+  /** Finds texts that lie one after another, each behind its length. */
+  #findTexts(memory: Buffer, count: number): Omit<Texts, 'places'> {
+    const [starts, ends] = [this.#integers(count), this.#integers(count)];
+    let at = 0;
+    for (let text = 0; text < count; text++) {
+      const start = at + 4;
+      at = start + memory.readInt32LE(at);
+      starts[text] = start;
+      ends[text] = at;
+    }
+    if (at > memory.length) throw new Fault('a page of the lake is shorter than its values');
+    return { memory, starts, ends };
+  }
+
+  /** Spreads what rows with a value have over all rows. `levels`: 1 for each row that has one; null: all do. */
+  #spread(places: Int32Array, levels: Buffer | null): Int32Array {
+    if (places.length === this.rows || levels === null) return places;
+    const all = this.#integers(this.rows);
+    readRleBitPackedHybrid(readerOf(levels, 0), 1, all, levels.length);
+    let next = 0;
+    for (let row = 0; row < this.rows; row++) all[row] = all[row] === 0 ? -1 : (places[next++] as number);
+    return all;
   }
 
   /** Unpacks a page: of so many rows, or, where that is null, of a dictionary. */
   #page(offset: number, rows: number | null) {
-    const at = offset - this.#start;
-    const reader = readerOf(this.#bytes, at);
+    const { bytes } = this.#stored;
+    const reader = readerOf(bytes, offset - this.#stored.start);
     const header = parquetHeader(reader);
     const page = header.data_page_header_v2;
     const count = page?.num_values ?? header.dictionary_page_header?.num_values;
@@ -121,12 +197,12 @@ export class LakeGroup {
       throw new Fault('a file of the lake has other pages than sluice writes');
     const levels = page?.definition_levels_byte_length ?? 0;
     const start = reader.offset + levels;
-    const values = Buffer.allocUnsafeSlow(header.uncompressed_page_size - levels);
+    const values = this.#take(header.uncompressed_page_size - levels);
     if (values.length > 0)
-      snappyUncompress(this.#bytes.subarray(start, reader.offset + header.compressed_page_size), values);
+      snappyUncompress(bytes.subarray(start, reader.offset + header.compressed_page_size), values);
     return {
       ...{ values, count, nulls: page?.num_nulls ?? 0 },
-      levels: levels === 0 ? null : this.#bytes.subarray(reader.offset, start),
+      levels: levels === 0 ? null : bytes.subarray(reader.offset, start),
     };
   }
 }
@@ -137,28 +213,4 @@ export function startOf({ dictionary_page_offset, data_page_offset }: ColumnMeta
 
 function readerOf(bytes: Buffer, offset: number) {
   return { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset };
-}
-
-/** Finds texts that lie one after another, each behind its length. */
-function findTexts(memory: Buffer, count: number): Omit<Texts, 'places'> {
-  const [starts, ends] = [new Int32Array(count), new Int32Array(count)];
-  let at = 0;
-  for (let text = 0; text < count; text++) {
-    const start = at + 4;
-    at = start + memory.readInt32LE(at);
-    starts[text] = start;
-    ends[text] = at;
-  }
-  if (at > memory.length) throw new Fault('a page of the lake is shorter than its values');
-  return { memory, starts, ends };
-}
-
-/** Spreads what rows with a value have over all rows. `levels`: 1 for each row that has one; null: all do. */
-function spread(places: Int32Array, levels: Buffer | null, rows: number): Int32Array {
-  if (places.length === rows || levels === null) return places;
-  const all = new Int32Array(rows);
-  readRleBitPackedHybrid(readerOf(levels, 0), 1, all, levels.length);
-  let next = 0;
-  for (let row = 0; row < rows; row++) all[row] = all[row] === 0 ? -1 : (places[next++] as number);
-  return all;
 }

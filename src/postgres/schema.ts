@@ -315,6 +315,7 @@ export interface DB {
     sha256: Buffer | null;
     state: Generated<string>;
     statistics: Json | null;
+    sums: Buffer | null;
     table_name: string;
     version: number | null;
   };

@@ -1,5 +1,5 @@
 /*
- * The events of a user, newest first: those of the database, and those that have moved to the lake, merged page by page.
+ * The events of a user, newest first: those of the database, those on their way to the lake, and those in it, merged page by page.
  */
 import { instantOfMicros } from '../domain/instant.ts';
 import { MAX_PAGE_LAKE_FILES } from '../domain/limits.ts';
@@ -14,11 +14,13 @@ import type { Reader } from '../postgres/pool.ts';
 import { findAllIds } from '../postgres/stores/aliases.ts';
 import {
   type EventPosition,
+  findArchivedUntil,
   type ReadEvent,
   readUserEvents,
   type UserEventsQuery,
 } from '../postgres/stores/events.ts';
 import { findData, keepFiles, readFilter } from '../postgres/stores/lake.ts';
+import { findRetiredTables } from '../postgres/stores/retirements.ts';
 
 interface Sources {
   readonly reader: Reader;
@@ -37,22 +39,34 @@ export async function readUserHistory(
   environmentId: number,
   query: UserEventsQuery,
 ): Promise<Page> {
-  // The database first: what moves meanwhile is found twice, and not missed.
-  const { events, more } = await readUserEvents(reader, environmentId, query);
-  const last = more ? (events.at(-1) ?? null) : null;
-  const range = { from: last?.at ?? query.from, to: query.to };
-  if ((await findData(reader.db, environmentId, range)).length === 0) return { events, next: last };
-  const { found, stop } = await inTransaction(reader.pool, async ({ db }) => {
+  // Each place before the one that its events move to: what moves meanwhile is found twice, and not missed.
+  const pages = [await readUserEvents(reader.pool, environmentId, query)];
+  const { events, last: first } = merged(pages);
+  const until = await findArchivedUntil(reader.db, environmentId);
+  const from = first?.at ?? query.from;
+  if (until === null || (from !== null && microsOf(until) < microsOf(from))) return { events, next: first };
+  return inTransaction(reader.pool, async ({ client, db }) => {
     await keepFiles(db);
-    return readLake({ db, files }, environmentId, query, last);
+    for (const table of await findRetiredTables(db))
+      pages.push(await readUserEvents(client, environmentId, query, table));
+    const { last } = merged(pages);
+    const { found, stop } = await readLake({ db, files }, environmentId, query, last);
+    const all = merged([...pages, { events: found, more: false }]).events.filter(
+      ({ at }) => stop === null || at > stop,
+    );
+    const page = fitting(all, query);
+    if (page.length < all.length) return { events: page, next: page.at(-1) ?? null };
+    return { events: page, next: stop === null ? last : { at: instantOfMicros(microsOf(stop) + 1), id: '' } };
   });
-  const held = new Set(events.map(keyOf));
-  const all = [...events, ...found.filter((event) => !held.has(keyOf(event)))]
-    .filter(({ at }) => stop === null || at > stop)
-    .sort(newestFirst);
-  const page = fitting(all, query);
-  if (page.length < all.length) return { events: page, next: page.at(-1) ?? null };
-  return { events: page, next: stop === null ? last : { at: instantOfMicros(microsOf(stop) + 1), id: '' } };
+}
+
+/** Merges pages, each event once, up to where the first of them ends that is not the last of its source: `last`. */
+function merged(pages: readonly Awaited<ReturnType<typeof readUserEvents>>[]) {
+  const ends = pages.flatMap(({ events, more }) => (more ? (events.at(-1) ?? []) : [])).sort(newestFirst);
+  const last = ends[0] ?? null;
+  const all = new Map(pages.flatMap(({ events }) => events).map((event) => [keyOf(event), event]));
+  const isBefore = (event: EventPosition) => last === null || newestFirst(event, last) <= 0;
+  return { last, events: [...all.values()].filter(isBefore).sort(newestFirst) };
 }
 
 const keyOf = ({ at, id }: EventPosition): string => `${at} ${id}`;
@@ -103,6 +117,7 @@ async function readLake(
     for await (const group of readGroups(files, file, lake.wanted)) {
       const events = Array.from(findHits(group, lake).rows, (row) => toRead(group.event(row), userId));
       found = [...found, ...events.filter(isAsked)].sort(newestFirst).slice(0, limit + 1);
+      group.release();
     }
   }
   return { found, stop: null };

@@ -4,23 +4,26 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { LakeField } from '../domain/definitions.ts';
+import { entities, idColumn } from '../domain/entity.ts';
 import { ConflictError, Fault } from '../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { instantOfMicros } from '../domain/instant.ts';
 import { ARCHIVE_PART_BYTES, LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import type { Filter } from '../export/filter.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
-import { readText } from '../export/write/lake-rows.ts';
-import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
+import { ContentHash, packSums } from '../export/write/content-hash.ts';
+import { allHits, type Hits, isWhole } from '../export/write/lake-hits.ts';
+import { eventText, lakeWriters, readText } from '../export/write/lake-rows.ts';
+import { columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
-import { ContentHash, ndjsonText, ndjsonWriter, type RowBlock, separator } from '../export/write/rows.ts';
+import { ndjsonText, ndjsonWriter, type RowBlock } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
 import { IdFilter } from '../lake/id-filter.ts';
-import { readEvents, readStatistics } from '../lake/read-events.ts';
-import type { LakeEvent } from '../lake/row-group.ts';
+import { readGroups, readStatistics } from '../lake/read-events.ts';
+import type { LakeGroup } from '../lake/row-group.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
@@ -69,7 +72,6 @@ export const everything: ExportRequest = {
   compression: 'none',
   escapeFormulas: false,
 };
-const columns = columnsOf('events', everything);
 
 /** What becomes of a month of one environment in the lake, of one snapshot. */
 export interface LakeChange extends LakeMonth {
@@ -185,7 +187,7 @@ async function isMirrored(
 
 async function contentOf(blocks: AsyncIterable<RowBlock>): Promise<{ rows: number; hash: string }> {
   const hash = new ContentHash('events', ndjsonText);
-  const toText = ndjsonWriter(columns);
+  const toText = ndjsonWriter(columnsOf('events', everything));
   let rows = 0;
   for await (const block of blocks) {
     hash.add(block.isText === true ? block : toText(block));
@@ -258,17 +260,21 @@ export async function checkArchive(files: FileStore, written: ExportFile): Promi
   let first: number | null = null;
   let last = 0;
   const ids = new IdFilter();
-  for await (const events of readEvents(files, file)) {
-    first ??= events[0]?.micros ?? null;
-    last = events.at(-1)?.micros ?? last;
-    for (const { user_id, company_id } of events) {
-      ids.add('users', user_id);
-      if (company_id !== null) ids.add('companies', company_id);
-    }
+  const sums: (Buffer | null)[] = [];
+  const toText = eventText();
+  for await (const group of readGroups(files, file)) {
+    first ??= group.micros[0] ?? null;
+    last = group.micros.at(-1) ?? last;
+    for (const entity of entities) ids.addTexts(entity, group.texts(idColumn[entity]));
+    const content = new ContentHash('events', ndjsonText);
+    content.add(toText(allHits(group)));
+    sums.push(content.sum());
+    group.release();
   }
   if (first === null) throw new Fault('a file of the lake without events');
   const statistics = await readStatistics(files, file);
-  return { ...file, firstMicros: first, lastMicros: last, statistics, filter: ids.bytes() };
+  const found = { statistics, filter: ids.bytes(), sums: packSums(sums) };
+  return { ...file, firstMicros: first, lastMicros: last, ...found };
 }
 
 export async function checkStored(files: FileStore, { ref, rows, bytes, sha256 }: ExportFile) {
@@ -279,32 +285,27 @@ export async function checkStored(files: FileStore, { ref, rows, bytes, sha256 }
   return file;
 }
 
-/** Changes an event; null leaves it out. */
-export type ChangeEvent = (event: LakeEvent) => LakeEvent | null;
-
 /**
- * Writes a file again with its events changed, a row group at a time; null if none is left. If it fails, nothing is left of
- * the new file.
+ * Writes a file again with what `change` leaves of its row groups; null if that is nothing. Those that it leaves as they are, are
+ * copied if they have the columns of the properties. If it fails, nothing is left of the new file.
  */
 export async function rewriteArchive(
   files: FileStore,
   archive: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
   { create, fields }: { create(): Promise<FileWriter>; readonly fields: readonly LakeField[] },
-  change: ChangeEvent,
+  change: (group: LakeGroup) => Hits,
 ): Promise<ExportFile | null> {
   const stored = new StoredFileWriter(await create(), 'none');
   try {
     const parquet = new ParquetFile({ dataset: 'events', request: everything, fields }, stored, groupRows);
+    const { toValues } = lakeWriters('events', { request: everything });
     let rows = 0;
-    for await (const group of readEvents(files, archive)) {
-      const kept = group.map(change).filter((event) => event !== null);
-      if (kept.length === 0) continue;
-      for (const event of kept) {
-        const row = rowOf(event, columns);
-        parquet.addRow(row, 0, row.length);
-      }
-      await parquet.endGroup();
-      rows += kept.length;
+    for await (const group of readGroups(files, archive)) {
+      const hits = change(group);
+      rows += hits.rows.length;
+      if (isWhole(hits) && group.hasFields(fields)) await parquet.addPacked(group);
+      else if (hits.rows.length > 0) await writeGroup(parquet, toValues(hits));
+      group.release();
     }
     if (rows === 0) {
       await stored.discard();
@@ -318,12 +319,8 @@ export async function rewriteArchive(
   }
 }
 
-function rowOf(event: LakeEvent, columns: readonly Column[]): Buffer {
-  const values = columns.map(({ name, kind }) => {
-    if (kind === 'instant') return String(event.micros);
-    const value = event[name as keyof LakeEvent];
-    if (value === null) return '';
-    return kind === 'json' ? value : JSON.stringify(value);
-  });
-  return Buffer.from(`${values.join(separator)}\n`);
+async function writeGroup(parquet: ParquetFile, { bytes, ends }: RowBlock): Promise<void> {
+  for (const [row, end] of ends.entries())
+    parquet.addRow(bytes, row === 0 ? 0 : (ends[row - 1] as number), end);
+  await parquet.endGroup();
 }

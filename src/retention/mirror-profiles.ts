@@ -1,4 +1,4 @@
-import { type Entity, entities } from '../domain/entity.ts';
+import { type Entity, entities, idColumn } from '../domain/entity.ts';
 import type { ExportFile } from '../domain/export.ts';
 import { MAX_ARCHIVE_TRIES, PROFILE_PART_BYTES } from '../domain/limits.ts';
 import { selectValues } from '../export/write/page.ts';
@@ -153,13 +153,10 @@ async function checkProfiles(
   const ids = new IdFilter();
   let firstKey: string | null = null;
   for await (const group of readGroups(files, file)) {
-    for (let row = 0; row < group.rows; row++) {
-      const user = name === 'users' ? group.text('user_id', row) : null;
-      const company = group.text('company_id', row);
-      firstKey ??= user ?? company;
-      if (user !== null) ids.add('users', user);
-      if (company !== null) ids.add('companies', company);
-    }
+    for (const entity of entities)
+      if (entity === name || name === 'users') ids.addTexts(entity, group.texts(idColumn[entity]));
+    firstKey ??= group.text(idColumn[name], 0);
+    group.release();
   }
   const statistics = await readStatistics(files, file);
   return { ...file, firstMicros: null, lastMicros: null, firstKey, statistics, filter: ids.bytes() };

@@ -3,33 +3,28 @@ import type pg from 'pg';
 import { entities } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
-import {
-  ARCHIVE_BATCH_BYTES,
-  ARCHIVE_BATCH_ROWS,
-  ARCHIVE_SEGMENT_BATCH_GROUPS,
-  MAX_KNOWN_PERSONS,
-} from '../../domain/limits.ts';
+import { ARCHIVE_BATCH_BYTES, ARCHIVE_BATCH_ROWS } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { createFilterTest } from '../../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../../lake/read-events.ts';
-import { columnOf, type Database, databaseOn, findValue } from '../../postgres/database.ts';
-import { findAllIds, findPersons, hasAliases } from '../../postgres/stores/aliases.ts';
-import { type DataFile, findData, readFilter } from '../../postgres/stores/lake.ts';
+import { type Database, databaseOn, findValue } from '../../postgres/database.ts';
+import { findAllIds } from '../../postgres/stores/aliases.ts';
+import { type DataFile, findData, readFilter, readSums } from '../../postgres/stores/lake.ts';
 import { eventTable } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
-import { type Filter, inSegments, instant, integer, leftOut, nameTest, text } from '../filter.ts';
+import { type Filter, instant, integer, text } from '../filter.ts';
 import {
   comparePlaces,
+  copyOf,
   filterOf,
   findHits,
   type Hits,
-  inOrder,
   type LakeFilter,
-  mapTexts,
   mergeFiles,
   type Place,
   placeAt,
 } from './lake-hits.ts';
+import { openPersons, type Persons } from './lake-persons.ts';
 import type { Column } from './page.ts';
 import { findValues, Gathered, type RowBlock, readInteger, unescaped } from './rows.ts';
 
@@ -71,96 +66,6 @@ export async function findLeftEvents(client: pg.PoolClient, filter: Filter): Pro
     if (tests.every((mayHold) => mayHold(ids))) kept.push(file);
   }
   return { data: kept, tables, lake, persons: kept.length === 0 ? null : await openPersons(db, filter) };
-}
-
-async function openPersons(db: Database, filter: Filter): Promise<Persons | null> {
-  const aliased = await hasAliases(db, filter.environmentId);
-  const asks =
-    filter.segment !== null ||
-    filter.excludedSegments.length > 0 ||
-    filter.request.exclusions.some(({ kind }) => kind === 'user');
-  return aliased || asks ? new Persons(db, filter, aliased) : null;
-}
-
-/** The users of the lake's events, which keep the ids that they had, and which of them an export wants. */
-class Persons {
-  /** Groups for which persons are looked up together. */
-  readonly ahead: number;
-  readonly #db: Database;
-  readonly #filter: Filter;
-  readonly #aliased: boolean;
-  readonly #isWanted: (person: string) => boolean;
-  /** By the id of the lake; null: the export leaves the person out. */
-  readonly #known = new Map<string, string | null>();
-
-  constructor(db: Database, filter: Filter, aliased: boolean) {
-    this.#db = db;
-    this.#filter = filter;
-    this.#aliased = aliased;
-    const { userIds, exclusions } = filter.request;
-    const chosen = new Set(userIds);
-    const isLeftOut = nameTest(leftOut(exclusions, 'user'));
-    this.#isWanted = (person) => (chosen.size === 0 || chosen.has(person)) && !isLeftOut(person);
-    this.ahead = this.#asksSegments ? ARCHIVE_SEGMENT_BATCH_GROUPS : 1;
-  }
-
-  get #asksSegments(): boolean {
-    return this.#filter.segment !== null || this.#filter.excludedSegments.length > 0;
-  }
-
-  /** Returns the hits that are left, by the users whom they belong to. */
-  async of(all: readonly Hits[]): Promise<Hits[]> {
-    const ids = new Set<string>();
-    for (const { rows, users } of all) {
-      const seen = new Uint8Array(users.starts.length);
-      for (const row of rows) {
-        const place = users.places[row] as number;
-        if (seen[place] === 0) ids.add(users.memory.toString('utf8', users.starts[place], users.ends[place]));
-        seen[place] = 1;
-      }
-    }
-    await this.#lookUp([...ids]);
-    return all.map((hits) => this.#apply(hits)).filter(({ rows }) => rows.length > 0);
-  }
-
-  async #lookUp(ids: readonly string[]): Promise<void> {
-    if (this.#known.size > MAX_KNOWN_PERSONS) this.#known.clear();
-    const unknown = ids.filter((id) => !this.#known.has(id));
-    if (unknown.length === 0) return;
-    const { environmentId } = this.#filter;
-    const aliases = this.#aliased ? await findPersons(this.#db, environmentId, unknown) : new Map();
-    const personOf = (id: string): string => aliases.get(id) ?? id;
-    const wanted = [...new Set(unknown.map(personOf).filter(this.#isWanted))];
-    const kept = new Set(this.#asksSegments ? await this.#findMembers(wanted) : wanted);
-    for (const id of unknown) this.#known.set(id, kept.has(personOf(id)) ? personOf(id) : null);
-  }
-
-  #findMembers(persons: readonly string[]): Promise<string[]> {
-    return columnOf<string>(this.#db)`
-      select given.id
-      from unnest(${[...persons]}::text[]) as given (id)
-      where ${sql.join(inSegments(this.#filter, 'given.id'), sql` and `)}`;
-  }
-
-  #apply(hits: Hits): Hits {
-    const { memory, starts, ends, places } = hits.users;
-    const persons = new Map<number, string | null>();
-    let isSame = true;
-    const rows = hits.rows.filter((row) => {
-      const place = places[row] as number;
-      let person = persons.get(place);
-      if (person === undefined) {
-        const id = memory.toString('utf8', starts[place], ends[place]);
-        person = this.#known.get(id) ?? null;
-        persons.set(place, person);
-        if (person !== null && person !== id) isSame = false;
-      }
-      return person !== null;
-    });
-    if (isSame) return { ...hits, rows };
-    const users = mapTexts(hits.users, (id, place) => persons.get(place) ?? id);
-    return inOrder({ ...hits, rows, users });
-  }
 }
 
 /** Returns the source of events in the database between two places, the second included. */
@@ -247,6 +152,8 @@ export async function* allEvents(
     rows.signal.throwIfAborted();
     const last = placeAt(hits, hits.rows.length - 1);
     if (held.places.length > 0 || next <= last.micros) {
+      // Its group is released while events are held.
+      if (held.places.length === 0 && after !== null) after = copyOf(after);
       held.add(hits, rows.toValues(hits));
       if (held.places.length >= ARCHIVE_BATCH_ROWS || held.bytes >= ARCHIVE_BATCH_BYTES) yield* merge();
       continue;
@@ -265,13 +172,13 @@ async function* readHits(
   file: DataFile,
   { lake, persons }: LeftEvents,
 ): AsyncGenerator<Hits> {
-  // Says that the session is not idle.
-  await client.query('');
+  // Says that the session is not idle, too.
+  const sums = await readSums(databaseOn(client), file);
   let ahead: Hits[] = [];
-  for await (const group of readGroups(files, file, lake.wanted)) {
+  for await (const group of readGroups(files, { ...file, sums }, lake.wanted)) {
     const hits = findHits(group, lake);
-    if (hits.rows.length === 0) continue;
-    if (persons === null) yield hits;
+    if (hits.rows.length === 0) group.release();
+    else if (persons === null) yield hits;
     else if (ahead.push(hits) === persons.ahead) {
       yield* await persons.of(ahead);
       ahead = [];
@@ -288,10 +195,7 @@ class HeldEvents {
 
   /** The places are copied: they would hold the group. */
   add(hits: Hits, block: RowBlock): void {
-    for (let at = 0; at < hits.rows.length; at++) {
-      const { micros, id, user } = placeAt(hits, at);
-      this.places.push({ micros, id: Buffer.from(id), user: Buffer.from(user) });
-    }
+    for (let at = 0; at < hits.rows.length; at++) this.places.push(copyOf(placeAt(hits, at)));
     this.blocks.push(block);
     this.bytes += block.bytes.length;
   }

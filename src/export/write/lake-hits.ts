@@ -13,8 +13,17 @@ export interface Hits {
   readonly group: LakeGroup;
   /** Their places in the group, in the order of exports. */
   readonly rows: Int32Array;
-  /** The users, by the ids that they have now. */
-  readonly users: Texts;
+  /** Columns that are not as the group has them, such as users by the ids that they have now. */
+  readonly changed: ReadonlyMap<string, Texts>;
+}
+
+export function textsOf({ group, changed }: Hits, name: string): Texts {
+  return changed.get(name) ?? group.texts(name);
+}
+
+/** Tells whether they are a row group as it is stored. */
+export function isWhole({ group, rows, changed }: Hits): boolean {
+  return rows.length === group.rows && changed.size === 0;
 }
 
 interface TextTest {
@@ -70,15 +79,12 @@ export function filterOf(
 }
 
 export function allHits(group: LakeGroup): Hits {
-  return {
-    ...{ group, users: group.texts('user_id') },
-    rows: Int32Array.from({ length: group.rows }, (_, row) => row),
-  };
+  return { group, rows: Int32Array.from({ length: group.rows }, (_, row) => row), changed: new Map() };
 }
 
 /** Finds the events of a group; columns that no event is left for are not unpacked. */
 export function findHits(group: LakeGroup, { wanted: { from, to }, tests }: LakeFilter): Hits {
-  let rows = Int32Array.from({ length: group.rows }, (_, row) => row);
+  let { rows } = allHits(group);
   if (from !== Number.NEGATIVE_INFINITY || to !== Number.POSITIVE_INFINITY) {
     const { micros } = group;
     rows = rows.filter((row) => (micros[row] as number) >= from && (micros[row] as number) < to);
@@ -88,12 +94,8 @@ export function findHits(group: LakeGroup, { wanted: { from, to }, tests }: Lake
     const passing = either.map((test) => rowTest(group.texts(test.column), test));
     rows = rows.filter((row) => passing.some((passes) => passes(row)));
   }
-  return { group, rows, users: rows.length === 0 ? noTexts : group.texts('user_id') };
+  return { group, rows, changed: new Map() };
 }
-
-const noTexts: Texts = {
-  ...{ memory: Buffer.alloc(0), starts: new Int32Array(), ends: new Int32Array(), places: new Int32Array() },
-};
 
 /** Looks at each text once. */
 function rowTest({ memory, starts, ends, places }: Texts, { passes }: TextTest): (row: number) => boolean {
@@ -133,14 +135,28 @@ export interface Place {
   readonly user: Buffer;
 }
 
-export function placeAt({ group, rows, users }: Hits, at: number): Place {
-  const row = rows[at] as number;
-  const bytesOf = ({ memory, starts, ends, places }: Texts) => {
+/** Returns the place of a hit, until its group is released. What is not asked for is not unpacked. */
+export function placeAt(hits: Hits, at: number): Place {
+  const row = hits.rows[at] as number;
+  const bytesOf = (name: string) => {
+    const { memory, starts, ends, places } = textsOf(hits, name);
     const place = places[row] as number;
     return memory.subarray(starts[place], ends[place]);
   };
-  return { micros: group.micros[row] as number, id: bytesOf(group.texts('event_id')), user: bytesOf(users) };
+  return {
+    micros: hits.group.micros[row] as number,
+    get id() {
+      return bytesOf('event_id');
+    },
+    get user() {
+      return bytesOf('user_id');
+    },
+  };
 }
+
+export const copyOf = ({ micros, id, user }: Place): Place => ({
+  ...{ micros, id: Buffer.from(id), user: Buffer.from(user) },
+});
 
 export function comparePlaces(a: Place, b: Place): number {
   return a.micros - b.micros || Buffer.compare(a.id, b.id) || Buffer.compare(a.user, b.user);
@@ -167,7 +183,7 @@ interface Cursor {
 /**
  * Merges the events of several files in the order of exports; of one that is in two of them (it came again after the first had
  * left) the first. A file is opened when its first event is due: those of different months are read one after another,
- * whatever their number. `data` is in the order of their first events.
+ * whatever their number. `data` is in the order of their first events. A group is released when the events after it have been taken.
  */
 export async function* mergeFiles(
   data: readonly DataFile[],
@@ -176,6 +192,7 @@ export async function* mergeFiles(
   const waiting = [...data];
   let cursors: Cursor[] = [];
   let last: Place | null = null;
+  let read: LakeGroup | null = null;
   const advance = async (cursor: Cursor): Promise<void> => {
     const { value, done } = await cursor.source.next();
     if (done === true) cursors = cursors.filter((each) => each !== cursor);
@@ -203,10 +220,16 @@ export async function* mergeFiles(
       const next = firstOf(cursors.filter((each) => each !== first));
       const end = endOfRun(first, next && headOf(next), waiting[0]?.firstMicros ?? Number.POSITIVE_INFINITY);
       const begin = last !== null && comparePlaces(last, headOf(first)) === 0 ? at + 1 : at;
-      if (begin < end) yield { ...hits, rows: hits.rows.subarray(begin, end) };
+      if (begin < end) {
+        yield { ...hits, rows: hits.rows.subarray(begin, end) };
+        read?.release();
+      }
+      read = null;
       last = placeAt(hits, end - 1);
       first.at = end;
-      if (end === hits.rows.length) await advance(first);
+      if (end < hits.rows.length) continue;
+      read = hits.group;
+      await advance(first);
     }
   } finally {
     for (const { source } of cursors) await source.return(undefined);

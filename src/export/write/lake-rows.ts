@@ -5,7 +5,7 @@ import type { Texts } from '../../lake/row-group.ts';
 import type { DataFile } from '../../postgres/stores/lake.ts';
 import { type Filter, leftOut, nameTest } from '../filter.ts';
 import type { LakeRows } from './archived-events.ts';
-import { allHits, type Hits, mapTexts, mergeFiles } from './lake-hits.ts';
+import { allHits, type Hits, isWhole, mapTexts, mergeFiles, textsOf } from './lake-hits.ts';
 import { type Column, columnsOf } from './page.ts';
 import { copyBytes, instantWriter, isPlain, type RowBlock, separator } from './rows.ts';
 
@@ -43,7 +43,7 @@ const ndjsonRows: RowStyle = {
 /** Returns what makes an export's rows of events of the lake. */
 export function lakeWriters(
   dataset: 'events' | 'stream',
-  { request, personal = null }: Filter,
+  { request, personal = null }: Pick<Filter, 'request' | 'personal'>,
 ): Pick<LakeRows, 'columns' | 'toValues' | 'toRows'> {
   const columns = columnsOf(dataset, request);
   const { format, exclusions } = request;
@@ -63,25 +63,25 @@ export function lakeWriters(
     avro: toValues,
     parquet: (hits: Hits): RowBlock =>
       change === null && isWhole(hits)
-        ? { ...toHash(hits), isText: true, packed: hits.group }
+        ? { bytes: Buffer.alloc(0), ends: [], packed: { group: hits.group, text: () => toHash(hits) } }
         : toValues(hits),
   } satisfies Record<ExportFormat, LakeRows['toRows']>;
   return { columns, toValues, toRows: toRows[format] };
 }
 
-/** Reads all events of some files in order, as NDJSON. */
-export async function* readText(files: FileStore, data: readonly DataFile[]): AsyncGenerator<RowBlock> {
+/** Returns what makes NDJSON of events. A block lasts until the next. */
+export function eventText(): (hits: Hits) => RowBlock {
   const columns = columnsOf('events', { includeRemoved: false, distinctIds: false });
-  const write = rowWriter(columns, ndjsonRows, null);
+  return rowWriter(columns, ndjsonRows, null, true);
+}
+
+/** Reads all events of some files in order, as NDJSON. A block lasts until the next. */
+export async function* readText(files: FileStore, data: readonly DataFile[]): AsyncGenerator<RowBlock> {
+  const write = eventText();
   async function* open(file: DataFile): AsyncGenerator<Hits> {
     for await (const group of readGroups(files, file)) yield allHits(group);
   }
   for await (const hits of mergeFiles(data, open)) yield { ...write(hits), isText: true };
-}
-
-/** Tells whether they are a row group as it is stored. */
-function isWhole({ group, rows, users }: Hits): boolean {
-  return rows.length === group.rows && users === group.texts('user_id');
 }
 
 const QUOTE = 0x22;
@@ -107,8 +107,9 @@ function rowWriter(
     const { group, rows } = hits;
     const texts = parts.map(({ name, kind }) => {
       if (kind === 'instant') return null;
-      if (kind === 'json') return change === null ? group.texts(name) : mapTexts(group.texts(name), change);
-      return escaped(name === 'user_id' ? hits.users : group.texts(name));
+      const stored = textsOf(hits, name);
+      if (kind === 'json') return change === null ? stored : mapTexts(stored, change);
+      return escaped(stored);
     });
     let room = rows.length * end.length;
     for (const [index, { before, missing }] of parts.entries()) {

@@ -5,7 +5,7 @@ import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { Fault } from '../../domain/errors.ts';
 import type { Column } from './page.ts';
-import { Bytes, readInteger, unescaped } from './rows.ts';
+import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
 /*
  * The columns of a row group, encoded while their values come: hyparquet-writer takes values, and would make an object and
@@ -29,7 +29,6 @@ interface ValueStore {
 }
 
 export class ParquetColumn {
-  readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
@@ -39,7 +38,6 @@ export class ParquetColumn {
 
   /** `maxRows`: of a row group. */
   constructor(column: Column, element: SchemaElement, maxRows: number) {
-    this.name = column.name;
     this.#column = column;
     this.#element = element;
     this.#store = storeOf(column, maxRows);
@@ -322,13 +320,6 @@ class Texts implements ValueStore {
     [this.#kept, this.#spare] = [this.#spare, this.#kept];
     this.#spare.clear();
   }
-}
-
-/** FNV-1a. */
-function hashOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5 | 0;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
-  return hash ^ (hash >>> 15);
 }
 
 /** The least and the greatest of texts with their lengths, byte by byte, as copies. */

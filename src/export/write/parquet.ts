@@ -77,10 +77,10 @@ export class ParquetFile {
     this.#rows = 0;
   }
 
-  /** Copies columns of another file, which are as this one would have them. */
+  /** Copies columns of another file, whose first are those of this one. */
   async addPacked(group: LakeGroup): Promise<void> {
-    await this.#addGroup(group.rows, ({ name }) => {
-      const { about, bytes } = group.packed(name);
+    await this.#addGroup(group.rows, (_, place) => {
+      const { about, bytes } = group.packed(place);
       const { dictionary_page_offset: dictionary, data_page_offset: data } = about;
       const shift = BigInt(this.#bytes.offset) - (dictionary ?? data);
       this.#bytes.appendBytes(bytes);
@@ -91,12 +91,15 @@ export class ParquetFile {
     });
   }
 
-  async #addGroup(rows: number, write: (column: ParquetColumn) => ColumnMetaData): Promise<void> {
+  async #addGroup(
+    rows: number,
+    write: (column: ParquetColumn, place: number) => ColumnMetaData,
+  ): Promise<void> {
     const start = this.#bytes.offset;
     const all = [...this.#columns, ...this.#properties.map(({ column }) => column)];
-    const columns = all.map((column) => {
+    const columns = all.map((column, place) => {
       const offset = this.#bytes.offset;
-      return { file_offset: BigInt(offset), meta_data: write(column) };
+      return { file_offset: BigInt(offset), meta_data: write(column, place) };
     });
     this.#groups.push({
       columns,

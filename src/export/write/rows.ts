@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { instantOfMicros } from '../../domain/instant.ts';
 import type { LakeGroup } from '../../lake/row-group.ts';
 import type { Column } from './page.ts';
@@ -22,66 +21,27 @@ export interface RowText {
   readonly profileTail: number;
   /** The header of profiles ends with as many bytes that name these times. */
   readonly profileHeaderTail: number;
+  /** The bytes of a row before its id, by dataset. */
+  readonly idStart: Readonly<Partial<Record<string, number>>>;
 }
 
 export const ndjsonText: RowText = {
   findEnds: () => lineEnds,
   profileTail: `,"first_seen_at":"${sampleTime}","last_seen_at":"${sampleTime}"}\n`.length,
   profileHeaderTail: 0,
+  idStart: {
+    users: '{"user_id":"'.length,
+    companies: '{"company_id":"'.length,
+    events: '{"event_id":"'.length,
+  },
 };
 
 export const csvText: RowText = {
   findEnds: csvEnds,
   profileTail: `,${sampleTime},${sampleTime}\n`.length,
   profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
+  idStart: {},
 };
-
-/**
- * The hash of what the files of a dataset say: all rows as text, those of profiles without their last two values, which
- * say when they were seen. The same content, loaded into an empty environment and exported again, has the same hash.
- * Rows of Parquet and Avro are hashed as NDJSON has them: the three formats have one hash.
- */
-export class ContentHash {
-  readonly #hash = createHash('sha256');
-  readonly #tail: number;
-  readonly #headerTail: number;
-  #scratch = Buffer.alloc(0);
-
-  constructor(dataset: string, text: RowText) {
-    const isOfProfiles = dataset === 'users' || dataset === 'companies';
-    this.#tail = isOfProfiles ? text.profileTail : '\n'.length;
-    this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
-  }
-
-  /** Adds the header; call once, however many files repeat it. */
-  addHeader(header: Buffer): void {
-    this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail)));
-    this.#hash.update('\n');
-  }
-
-  /** Gathered first: a call for each row would cost more than the hash. */
-  add({ bytes, ends }: RowBlock): void {
-    if (this.#tail === '\n'.length) {
-      this.#hash.update(bytes);
-      return;
-    }
-    if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafeSlow(bytes.length);
-    const scratch = this.#scratch;
-    let filled = 0;
-    let start = 0;
-    for (const end of ends) {
-      filled += bytes.copy(scratch, filled, start, Math.max(start, end - this.#tail));
-      scratch[filled++] = LF;
-      start = end;
-    }
-    this.#hash.update(scratch.subarray(0, filled));
-  }
-
-  /** Hex; call once, at the end. */
-  digest(): string {
-    return this.#hash.digest('hex');
-  }
-}
 
 /** Some whole rows, line ends and all. */
 export interface RowBlock {
@@ -90,8 +50,8 @@ export interface RowBlock {
   readonly ends: readonly number[];
   /** True if they are text already where others come as values. */
   readonly isText?: true;
-  /** The row group of a Parquet file that holds these rows and no others. */
-  readonly packed?: LakeGroup;
+  /** In place of rows: a row group of a Parquet file, to be copied as it is, and what makes text of it. */
+  readonly packed?: { readonly group: LakeGroup; readonly text: () => RowBlock };
 }
 
 /** Rows that go on together: where the two sources alternate, each brings a row at a time. */
@@ -257,6 +217,13 @@ export function copyBytes(from: Uint8Array, start: number, end: number, to: Uint
   let place = at;
   for (let next = start; next < end; next++) to[place++] = from[next] as number;
   return place;
+}
+
+/** FNV-1a. */
+export function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5 | 0;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
+  return hash ^ (hash >>> 15);
 }
 
 /** Returns true if JSON has the text as it is. */

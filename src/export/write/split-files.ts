@@ -2,6 +2,7 @@ import type { LakeField } from '../../domain/definitions.ts';
 import type { Compression, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
 import type { LakeGroup } from '../../lake/row-group.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
+import { endsBlock } from './content-hash.ts';
 import type { RowBlock } from './rows.ts';
 
 interface FileOptions {
@@ -106,6 +107,8 @@ export class SplitFiles extends FileSeries implements DatasetSink {
 /** Held in memory until it is complete, and encoding it holds up everything else in the process. */
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
+/** From so much of these on a group ends with a block of the content hash, whose sum then stands for it. */
+const goodShare = 0.8;
 
 export interface FileRows {
   readonly dataset: FileDataset;
@@ -149,16 +152,21 @@ export class GroupFiles extends FileSeries implements DatasetSink {
   }
 
   async add({ bytes, ends, packed }: RowBlock): Promise<void> {
-    if (packed !== undefined) return this.#addPacked(packed);
+    if (packed !== undefined) return this.#addPacked(packed.group);
     let start = 0;
     for (const end of ends) {
       if (this.#file === null) await this.current();
       this.#file?.addRow(bytes, start, end);
       this.#rows++;
       this.#bytes += end - start;
+      const idStart = start + 1;
       start = end;
-      if (this.#rows === groupRows || this.#bytes >= this.#groupBytes) await this.#endGroup();
+      if (this.#isFull(1) || (this.#isFull(goodShare) && endsBlock(bytes, idStart))) await this.#endGroup();
     }
+  }
+
+  #isFull(share: number): boolean {
+    return this.#rows >= share * groupRows || this.#bytes >= share * this.#groupBytes;
   }
 
   override async end(): Promise<void> {

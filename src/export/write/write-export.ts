@@ -29,11 +29,12 @@ import {
 } from '../manifest.ts';
 import { allEvents, findLeftEvents, type LeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
+import { ContentHash } from './content-hash.ts';
 import { decryptBlocks } from './decrypt.ts';
 import { formatWriters } from './formats.ts';
 import { lakeWriters } from './lake-rows.ts';
 import { selectValues } from './page.ts';
-import { ContentHash, ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
+import { ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 export interface WriteExportContext {
@@ -166,6 +167,14 @@ export async function writeFiles(
   try {
     for (; next.done !== true; next = await blocks.next()) {
       const block = next.value;
+      if (block.packed !== undefined) {
+        const { group, text } = block.packed;
+        content?.addGroup(group, text);
+        await sink.add(block);
+        rows += group.rows;
+        options.onProgress(rows, sink.bytes);
+        continue;
+      }
       const isText = toText === null || block.isText === true || (content === null && sink.takesValues);
       const text = isText ? block : toText(block);
       content?.add(text);

@@ -5,7 +5,6 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
 import { type Database, findValue, isTrue, queryRows, readQuery, rowsOf, runQuery } from '../database.ts';
-import type { Reader } from '../pool.ts';
 import { isUnknownName } from '../sqlstate.ts';
 
 export interface EventRow {
@@ -135,15 +134,20 @@ export interface UserEventsQuery {
 
 const userEvents = readQuery('read-user-events');
 
+/** `table`: `events`, or a retired one. */
 export async function readUserEvents(
-  { pool }: Pick<Reader, 'pool'>,
+  connection: pg.Pool | pg.PoolClient,
   environmentId: number,
   query: UserEventsQuery,
+  table = 'events',
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
   // No id is lower than an empty one: what is before it lies before its instant.
   const before = query.before ?? { at: to ?? 'infinity', id: '' };
-  const rows = await queryRows<ReadEvent & { found: number }>(pool, userEvents, [
+  const { name, text } = userEvents;
+  // We gave the tables their names.
+  const ofTable = { name: `${name} ${table}`, text: text.replace('sluice.events', `sluice.${table}`) };
+  const rows = await queryRows<ReadEvent & { found: number }>(connection, ofTable, [
     ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
     ...[limit + 1, bytes],
   ]);
@@ -160,8 +164,8 @@ export function isUserKnown(db: Database, environmentId: number, userId: string)
 }
 
 /**
- * Returns the time up to which events of the environment may be in archives, which only exports read; `null` if none are. A month on its way there
- * counts, whoever's events it holds.
+ * Returns the time up to which events of the environment may have left `sluice.events` for the lake; `null` if none have. A month on its way
+ * there counts, whoever's events it holds.
  */
 export function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`

@@ -5,7 +5,15 @@ import type { LakeField } from '../../domain/definitions.ts';
 import { TransientError } from '../../domain/errors.ts';
 import type { Dataset } from '../../domain/export.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
-import { type Database, inTransaction } from '../database.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  findValue,
+  firstRow,
+  inTransaction,
+  rowsOf,
+} from '../database.ts';
 import { lockEventStore } from './retention.ts';
 
 /** Names a table of the lake. */
@@ -42,7 +50,7 @@ const isOfTable = ({ environmentId, name }: TableKey) =>
 
 /** Makes it if it is missing. */
 export async function openTable(db: Database, key: TableKey): Promise<LakeTable> {
-  const { rows } = await sql<LakeTable>`
+  const table = await firstRow<LakeTable>(db)`
     with made as (
       insert into lake_tables (environment_id, name, folder)
       values (${key.environmentId}, ${key.name}, ${uuidv7()})
@@ -51,8 +59,8 @@ export async function openTable(db: Database, key: TableKey): Promise<LakeTable>
     )
     select * from made
     union all
-    select ${tableColumns} from lake_tables where ${isTable(key)}`.execute(db);
-  return rows[0] ?? openTable(db, key);
+    select ${tableColumns} from lake_tables where ${isTable(key)}`;
+  return table ?? openTable(db, key);
 }
 
 /** Returns false if others have changed the fields meanwhile. */
@@ -61,19 +69,19 @@ export async function setFields(
   { fields, ...key }: LakeTable,
   next: TableFields,
 ): Promise<boolean> {
-  const { numAffectedRows } = await sql`
+  const changed = await changedBy(db)`
     update lake_tables
     set fields = ${JSON.stringify(next)}::jsonb
-    where ${isTable(key)} and fields = ${JSON.stringify(fields)}::jsonb`.execute(db);
-  return numAffectedRows === 1n;
+    where ${isTable(key)} and fields = ${JSON.stringify(fields)}::jsonb`;
+  return changed === 1;
 }
 
 /** Keeps others from committing to the table until the transaction ends. */
 export async function lockTable(db: Database, key: TableKey): Promise<LakeTable> {
   await openTable(db, key);
-  const { rows } = await sql<LakeTable>`
-    select ${tableColumns} from lake_tables where ${isTable(key)} for update`.execute(db);
-  return rows[0] as LakeTable;
+  const table = await firstRow<LakeTable>(db)`
+    select ${tableColumns} from lake_tables where ${isTable(key)} for update`;
+  return table as LakeTable;
 }
 
 export async function setSnapshot(
@@ -88,12 +96,11 @@ export async function setSnapshot(
 }
 
 /** Tables whose metadata names another place than that of the file store. */
-export async function findMovedTables(db: Database, location: string): Promise<TableKey[]> {
-  const { rows } = await sql<TableKey>`
+export function findMovedTables(db: Database, location: string): Promise<TableKey[]> {
+  return rowsOf<TableKey>(db)`
     select environment_id as "environmentId", name
     from lake_tables
-    where version > 0 and location <> ${location}`.execute(db);
-  return rows;
+    where version > 0 and location <> ${location}`;
 }
 
 interface NewFile extends TableKey {
@@ -147,11 +154,13 @@ export interface WrittenData
   readonly sha256: string;
   /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
   readonly filter: Buffer;
+  /** Of events: those of its row groups (`packSums`). */
+  readonly sums?: Buffer;
 }
 
 /** Makes exports read the file, and the next commit name it. Throws if another process has removed it as abandoned. */
 export async function storeData(db: Database, file: WrittenData, isHot = false): Promise<void> {
-  const { numAffectedRows } = await sql`
+  const changed = await changedBy(db)`
     update lake_files
     set
       state = 'stored',
@@ -163,9 +172,10 @@ export async function storeData(db: Database, file: WrittenData, isHot = false):
       last_at = ${instantOf(file.lastMicros)},
       first_key = ${file.firstKey ?? null}::text,
       statistics = ${JSON.stringify(file.statistics)}::jsonb,
-      filter = ${file.filter}
-    where file_ref = ${file.ref} and state = 'writing'`.execute(db);
-  if (numAffectedRows !== 1n) throwAbandoned();
+      filter = ${file.filter},
+      sums = ${file.sums ?? null}
+    where file_ref = ${file.ref} and state = 'writing'`;
+  if (changed !== 1) throwAbandoned();
 }
 
 /** Lets nobody take a file that is being written: it may hold what was deleted meanwhile. Retirements have a revision. */
@@ -192,13 +202,12 @@ const dataColumns = sql`
   statistics`;
 
 /** Reads the filter of the ids in a file; null: it may hold anybody. */
-export async function readFilter(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
-  const { filter } = await db
-    .selectFrom('lake_files')
-    .select('filter')
-    .where('file_id', '=', fileId)
-    .executeTakeFirstOrThrow();
-  return filter;
+export function readFilter(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
+  return findValue<Buffer>(db)`select filter from lake_files where file_id = ${fileId}`;
+}
+
+export function readSums(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
+  return findValue<Buffer>(db)`select sums from lake_files where file_id = ${fileId}`;
 }
 
 /** Files with events in a range (`from` included, `to` not) that have left `sluice.events`, in the order of their first. */
@@ -222,23 +231,19 @@ export function listData(db: Database, key: TableKey, month?: string | null): Pr
   return listDataWhere(db, sql`${isOfTable(key)} and ${isOfMonth}`);
 }
 
-async function listDataWhere(db: Database, condition: RawBuilder<unknown>): Promise<DataFile[]> {
-  const { rows } = await sql<DataFile>`
+function listDataWhere(db: Database, condition: RawBuilder<unknown>): Promise<DataFile[]> {
+  return rowsOf<DataFile>(db)`
     select ${dataColumns}
     from lake_files
     where kind = 'data' and state = 'stored' and ${condition}
-    order by first_at, first_key, file_id`.execute(db);
-  return rows;
+    order by first_at, first_key, file_id`;
 }
 
 /** Makes later exports, and the next commit, leave the file out. */
 export async function replaceData(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<void> {
-  const { numUpdatedRows } = await db
-    .updateTable('lake_files')
-    .set({ state: 'replaced' })
-    .where((eb) => eb.and({ file_id: fileId, state: 'stored' }))
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throw new TransientError('a file of the lake was replaced by somebody else');
+  const changed = await changedBy(db)`
+    update lake_files set state = 'replaced' where file_id = ${fileId} and state = 'stored'`;
+  if (changed !== 1) throw new TransientError('a file of the lake was replaced by somebody else');
 }
 
 type MetadataKind = Exclude<LakeFileKind, 'data'>;
@@ -254,12 +259,11 @@ export async function storeMetadata(
   },
 ): Promise<void> {
   const { ref, bytes, version, files, rows } = file;
-  const { numUpdatedRows } = await db
-    .updateTable('lake_files')
-    .set({ state: 'stored', byte_count: bytes, version, file_count: files, row_count: rows })
-    .where((eb) => eb.and({ file_ref: ref, state: 'writing' }))
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) throwAbandoned();
+  const changed = await changedBy(db)`
+    update lake_files
+    set state = 'stored', byte_count = ${bytes}, version = ${version}, file_count = ${files}, row_count = ${rows}
+    where file_ref = ${ref} and state = 'writing'`;
+  if (changed !== 1) throwAbandoned();
 }
 
 /** `month`: of manifests. */
@@ -276,12 +280,11 @@ export async function replaceMetadata(
       and month is not distinct from ${month}::date`.execute(db);
 }
 
-export async function listMonths(db: Database, key: TableKey): Promise<(string | null)[]> {
-  const { rows } = await sql<{ month: string | null }>`
+export function listMonths(db: Database, key: TableKey): Promise<(string | null)[]> {
+  return columnOf<string | null>(db)`
     select distinct month::text
     from lake_files
-    where ${isOfTable(key)} and kind in ('data', 'manifest') and state = 'stored'`.execute(db);
-  return rows.map(({ month }) => month);
+    where ${isOfTable(key)} and kind in ('data', 'manifest') and state = 'stored'`;
 }
 
 export interface Manifest {
@@ -294,16 +297,15 @@ export interface Manifest {
   readonly rows: number;
 }
 
-export async function listManifests(
+export function listManifests(
   db: Database,
   key: TableKey,
 ): Promise<(Manifest & { readonly ref: FileRef })[]> {
-  const { rows } = await sql<Manifest & { readonly ref: FileRef }>`
+  return rowsOf<Manifest & { readonly ref: FileRef }>(db)`
     select file_ref as ref, byte_count as bytes, version, month::text, file_count as files, row_count as rows
     from lake_files
     where ${isOfTable(key)} and kind = 'manifest' and state = 'stored'
-    order by month`.execute(db);
-  return rows;
+    order by month`;
 }
 
 export function findReplaced(db: Database): Promise<FileRef[]> {
@@ -316,22 +318,19 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
  */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
-    const { rows } = await sql<{ folder: string }>`
-      select folder from lake_tables for update skip locked`.execute(db);
+    const folders = await columnOf<string>(db)`select folder from lake_tables for update skip locked`;
     return refsWhere(
       db,
       sql`state = 'writing' and case
-        when kind <> 'data' then split_part(file_ref, '/', 2) = any(${rows.map(({ folder }) => folder)}::text[])
+        when kind <> 'data' then split_part(file_ref, '/', 2) = any(${folders}::text[])
         else retirement_id is not null or created_at < now() - interval '1 day'
       end`,
     );
   });
 }
 
-async function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRef[]> {
-  const { rows } = await sql<{ ref: FileRef }>`
-    select file_ref as ref from lake_files where ${condition} order by file_id`.execute(db);
-  return rows.map(({ ref }) => ref);
+function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRef[]> {
+  return columnOf<FileRef>(db)`select file_ref from lake_files where ${condition} order by file_id`;
 }
 
 /** Keeps files that are replaced from being removed until the transaction ends. */
