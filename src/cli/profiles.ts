@@ -131,6 +131,7 @@ const listOptions = {
     [],
   ),
   prefix: text('--prefix <text>', 'only those whose ids begin with it'),
+  search: text('--search <text>', 'only those whose id, name or e-mail contains it'),
   limit: limitOption(20),
 };
 
@@ -151,15 +152,14 @@ const listUsers = defineCommand({
     segment: text('--segment <id>', 'only those who are in it now; its id or its key'),
   },
   examples: [
-    'sluice users list --company acme',
+    'sluice users list --search ada@',
     'sluice users list --property plan:pro --limit 999 --json | jq .[].user_id',
     'sluice users list --segment power-users',
   ],
   inEnvironment: async (call) => {
-    const { property: properties, prefix, company, segment, limit } = call.flags;
+    const { company, segment } = call.flags;
     const found = segment === undefined ? null : readDefinition(await requireSegment(call, segment));
-    const filter = { properties, idPrefix: prefix ?? null, companyId: company ?? null, segment: found };
-    await printProfiles(call, 'users', filter, limit);
+    await printProfiles(call, 'users', { companyId: company ?? null, segment: found }, call.flags);
   },
 });
 
@@ -170,9 +170,7 @@ const listCompanies = defineCommand({
   options: listOptions,
   examples: ['sluice companies list', 'sluice companies list --property industry:tools --limit 100'],
   inEnvironment: async (call) => {
-    const { property: properties, prefix, limit } = call.flags;
-    const filter = { properties, idPrefix: prefix ?? null, companyId: null, segment: null };
-    await printProfiles(call, 'companies', filter, limit);
+    await printProfiles(call, 'companies', { companyId: null, segment: null }, call.flags);
   },
 });
 
@@ -182,12 +180,20 @@ function parseProperty(text: string): PropertyFilter {
   return readPropertyFilter(text);
 }
 
+interface ListFlags {
+  readonly property: readonly PropertyFilter[];
+  readonly prefix?: string | undefined;
+  readonly search?: string | undefined;
+  readonly limit: number;
+}
+
 async function printProfiles(
   { terminal, json, system, environmentId }: Invocation & EnvironmentSession,
   entity: Entity,
-  filter: ProfileFilter,
-  limit: number,
+  own: Pick<ProfileFilter, 'companyId' | 'segment'>,
+  { property: properties, prefix, search, limit }: ListFlags,
 ): Promise<void> {
+  const filter = { ...own, properties, idPrefix: prefix ?? null, search: search ?? null };
   const found: string[] = [];
   let after: string | null = null;
   do {

@@ -18,6 +18,9 @@ export const idColumn = { users: 'user_id', companies: 'company_id' } as const s
 /** The keys of which one must be there for a JSON object to be a record. */
 export const recordKeys: readonly string[] = [...Object.values(idColumn), 'event_type'];
 
+/** Properties that say who a profile is: a search looks into them beside the id. */
+export const namingProperties = 'name first_name last_name firstName lastName username email'.split(' ');
+
 /** Properties that are kept for every profile and that nobody can set: an export has them, a load takes no notice of them. */
 export const automaticProperties = ['first_seen_at', 'last_seen_at'] as const;
 

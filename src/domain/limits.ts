@@ -444,6 +444,8 @@ export const MAX_CURSOR_CHARS = 64 * 1024;
 
 /** A page of profiles whose search without an index takes longer ends with what it has. */
 export const SEARCH_BUDGET_MS = 1_000;
+/** Aliases that begin with a text whose persons a search finds. */
+export const MAX_SEARCHED_ALIASES = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
 /** Latest changes of a profile in which the origin of its values is looked for, chunks of files that are read for it, and how long. */
 export const MAX_PROVENANCE_CHANGES = 1_000;

@@ -4,7 +4,7 @@ import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.t
 import { createGlob } from '../domain/glob.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { PersonalValues } from '../personal/values.ts';
-import type { Database } from '../postgres/database.ts';
+import { type Database, literally } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
@@ -219,7 +219,7 @@ export function leftOut(exclusions: readonly Exclusion[], kind: Exclusion['kind'
 }
 
 function likePattern(pattern: string): string {
-  return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
+  return literally(pattern).replaceAll('*', '%');
 }
 
 /** The same in JavaScript, for names of columns. */

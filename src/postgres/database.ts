@@ -31,6 +31,11 @@ export function createDatabase(pool: pg.Pool): Database {
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 
+/** Returns the text as a pattern of LIKE that matches only itself. */
+export function literally(text: string): string {
+  return text.replace(/[\\%_]/g, '\\$&');
+}
+
 const bound = new WeakMap<pg.PoolClient, Database>();
 
 /** Kysely on one checked-out connection, for work that shares its transaction and temporary tables. */

@@ -18,6 +18,7 @@ import type { Reader } from '../postgres/pool.ts';
 import {
   findRangeEnd,
   holdsOneOf,
+  isCalled,
   isOfCompany,
   isWrittenBy,
   type KeyRange,
@@ -44,6 +45,8 @@ const searchStatementMs = 100;
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
   readonly idPrefix?: string | null;
+  /** A part of the id, of a name or an e-mail address. */
+  readonly search?: string | null;
   readonly companyId: string | null;
   /** Only those that this load wrote last. */
   readonly jobId?: string | null;
@@ -70,16 +73,18 @@ export function listProfiles(
   filter: ProfileFilter,
   page: PageRequest,
 ): Promise<ProfilePage> {
-  const { properties, companyId, jobId = null, segment, idPrefix: prefix = null } = filter;
+  const { properties, companyId, jobId = null, search = null, segment, idPrefix: prefix = null } = filter;
   const scope = { environmentId, now: new Date(), user: profileAlias };
   const conditions = (ids: KeyRange) => [
     ...(companyId === null ? [] : [isOfCompany(companyId)]),
+    ...(search === null ? [] : [isCalled(entity, environmentId, search)]),
     ...(jobId === null ? [] : [isWrittenBy(environmentId, jobId)]),
     ...properties.map(({ objects }) => holdsOneOf(objects)),
     ...(segment === null ? [] : [compileSegment(segment, { ...scope, ids })]),
   ];
   const source = { reader, entity, environmentId, prefix, conditions };
-  const byIndex = companyId !== null || (properties.length === 0 && segment === null && jobId === null);
+  const isSearch = properties.length > 0 || [segment, jobId, search].some((each) => each !== null);
+  const byIndex = companyId !== null || !isSearch;
   return byIndex ? readPage(source, page) : searchPage(source, page);
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../api/profile.ts';
 import { readWithProvenance } from '../../changes/provenance.ts';
 import type { System } from '../../context.ts';
-import { type Entity, entities, idColumn } from '../../domain/entity.ts';
+import { type Entity, entities, idColumn, namingProperties } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
@@ -71,6 +71,12 @@ const filters = {
     MAX_ID_BYTES,
     'Only return profiles whose ID begins with this text.',
     'u1',
+  ),
+  search: textParameter(
+    'search',
+    MAX_ID_BYTES,
+    `Only return profiles whose ID contains this text, or one of ${namingProperties.map((name) => `\`${name}\``).join(', ')}, in capitals or not; and users who have an alias that begins with it.`,
+    'ada',
   ),
   job_id: Type.Optional(
     checked(
@@ -179,11 +185,13 @@ const list = (entity: Entity): Route =>
         company_id: companyId = null,
         segment_id,
         id_prefix: idPrefix = null,
+        search = null,
         job_id: jobId = null,
       } = call.query;
       const segment =
         segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
-      const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, jobId, segment };
+      const properties = property.map(readPropertyFilter);
+      const filter = { properties, companyId, idPrefix, search, jobId, segment };
       const asked = askedPage(call.query, keyCursor);
       const page = await listProfiles(reader, entity, call.environment, filter, asked);
       const next = page.next === null ? null : keyCursor.write(page.next);

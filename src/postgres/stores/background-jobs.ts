@@ -10,7 +10,7 @@ import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
 import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
 import { camel, daysAgo } from '../columns.ts';
-import { countOf, type Database, selectWhere } from '../database.ts';
+import { countOf, type Database, literally, selectWhere } from '../database.ts';
 import { chunkColumns, type LiveChunk } from './live.ts';
 import { loadOf } from './loads.ts';
 
@@ -49,9 +49,7 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
   if (until !== undefined) jobs = jobs.where('accepted_at', '<', until);
   if (filename !== undefined)
-    jobs = jobs
-      .where('kind', '=', 'load')
-      .where('filename', 'ilike', `%${filename.replace(/[\\%_]/g, '\\$&')}%`);
+    jobs = jobs.where('kind', '=', 'load').where('filename', 'ilike', `%${literally(filename)}%`);
   if (sha256 !== undefined) jobs = jobs.where('sha256', '=', Buffer.from(sha256, 'hex'));
   if (key !== undefined) jobs = jobs.where('origin', '=', 'api_key').where('origin_name', '=', key);
   if (requestId !== undefined) jobs = jobs.where('request_id', '=', requestId);

@@ -1,9 +1,18 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type pg from 'pg';
-import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
+import { type Entity, idColumn, kindOfEntity, namingProperties } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
+import { MAX_SEARCHED_ALIASES } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
-import { type Database, findValue, inTransaction, isTrue, readQuery, runQuery } from '../database.ts';
+import {
+  type Database,
+  findValue,
+  inTransaction,
+  isTrue,
+  literally,
+  readQuery,
+  runQuery,
+} from '../database.ts';
 import type { Reader } from '../pool.ts';
 
 export interface ProfileRow {
@@ -294,9 +303,26 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   const conditions = [
     ...(after === null ? [] : [sql`and ${key} > ${after}`]),
     ...(upTo === null ? [] : [sql`and ${key} <= ${upTo}`]),
-    ...(prefix === null ? [] : [sql`and ${key} like ${`${prefix.replace(/[\\%_]/g, '\\$&')}%`}`]),
+    ...(prefix === null ? [] : [sql`and ${key} like ${`${literally(prefix)}%`}`]),
   ];
   return sql.join(conditions, sql` `);
+}
+
+/**
+ * Holds for profiles whose id, or a property that says who they are, contains the text, in capitals or not, and for the persons of
+ * aliases that begin with it: these an index finds.
+ */
+export function isCalled(entity: Entity, environmentId: number, text: string): RawBuilder<SqlBool> {
+  const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
+  const metadata = sql.ref(`${profileAlias}.metadata`);
+  const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
+  const called = sql<SqlBool>`concat_ws(E'\\n', ${names}) collate "default" ilike ${`%${literally(text)}%`}`;
+  if (entity === 'companies') return called;
+  return sql<SqlBool>`(${called} or ${id} = any (array(
+    select user_id from aliases
+    where environment_id = ${environmentId} and alias like ${`${literally(text)}%`}
+    limit ${MAX_SEARCHED_ALIASES}
+  )))`;
 }
 
 export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {

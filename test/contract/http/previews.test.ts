@@ -129,6 +129,44 @@ describe('segments', () => {
   });
 });
 
+// proves: people-search
+test('a search finds all whose id, name or e-mail contains the text, or an alias begins with it', async () => {
+  const named = await t.addEnvironment('named');
+  const people = {
+    'p-1': { name: 'Ada Lovelace', email: 'ada@example.com' },
+    'p-2': { first_name: 'Ärzte', lastName: 'O%B', motto: 'ada' },
+    'P-3': { email: 'x@ADA.example', username: 7 },
+    'ada-4': {},
+    other: { plan: 'Ada' },
+  };
+  for (const [user_id, metadata] of Object.entries(people)) {
+    await send('/v1/identify', { user_id, metadata, company: { company_id: 'Adamant' } }, named);
+  }
+  await send('/v1/identify', { user_id: 'ada-of-another', metadata: { name: 'Ada' } }, neighbour);
+  await send('/v1/users/p-2/aliases', { alias: 'device-adapter' }, named);
+  const find = async (path: string, text: string) => {
+    const asked = `${path}?search=${encodeURIComponent(text)}`;
+    const { body } = await server.json<{ data: { user_id?: string; company_id: string }[] }>(asked, named);
+    return body.data.map(({ user_id, company_id }) => user_id ?? company_id);
+  };
+  for (const [text, ids] of [
+    ['ada', ['P-3', 'ada-4', 'p-1']],
+    ['P-', ['P-3', 'p-1', 'p-2']],
+    ['ärz', ['p-2']],
+    ['%', ['p-2']],
+    ['_', []],
+    ['device-ad', ['p-2']],
+    ['evice', []],
+    ['7', ['P-3']],
+    ['lovelaceada', []],
+  ] as const) {
+    expect([text, await find('/v1/users', text)]).toEqual([text, ids]);
+  }
+  expect(await find('/v1/companies', 'DAM')).toEqual(['Adamant']);
+  expect(await find('/v1/companies', 'device')).toEqual([]);
+  expect(await refusalOf(server, '/v1/users?search=%00')).toEqual([400, ['invalid_field']]);
+});
+
 describe('profiles by the beginning of their ids', () => {
   test.each([
     ['a', ['a1', 'a2']],
