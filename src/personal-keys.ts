@@ -66,16 +66,27 @@ export function wrapKey(keys: PersonalKeys, file: string, secret: Buffer): Wrapp
   return { secret: wrapped, key_id: newest[0] };
 }
 
-/** @throws TransientError if the installation lacks the key that it was encrypted under. */
+/** Thrown when the installation lacks the key that the key of a file is encrypted under. */
+export class KeyAwayError extends TransientError {
+  constructor(id: string) {
+    super(
+      `The file is encrypted under the key ${id}, and PERSONAL_KEYS has none or another of that id: add it and start again`,
+    );
+  }
+}
+
+/** @throws KeyAwayError */
 export function unwrapKey(keys: PersonalKeys, file: string, { secret, key_id: id }: WrappedKey): Buffer {
   if (id === null) return secret;
   const key = keys.get(id);
-  if (key === undefined)
-    throw new TransientError(
-      `The file is encrypted under the key ${id}: add it to PERSONAL_KEYS and start again`,
-    );
+  if (key === undefined) throw new KeyAwayError(id);
   const end = NONCE_BYTES + KEY_BYTES;
   const decipher = createDecipheriv(wrapping, wrappingKey(key), secret.subarray(0, NONCE_BYTES));
   decipher.setAAD(Buffer.from(file)).setAuthTag(secret.subarray(end));
-  return Buffer.concat([decipher.update(secret.subarray(NONCE_BYTES, end)), decipher.final()]);
+  const clear = decipher.update(secret.subarray(NONCE_BYTES, end));
+  try {
+    return Buffer.concat([clear, decipher.final()]);
+  } catch {
+    throw new KeyAwayError(id);
+  }
 }

@@ -6,12 +6,14 @@ create table sluice.unique_values (
   entity sluice.entity not null,
   value_hash uuid not null,
   owner text collate "C" not null,
+  is_shared boolean not null default false,
   constraint unique_values_pkey primary key (environment_id, value_hash)
 );
 comment on table sluice.unique_values is
   'Who claims which value of a unique property. Deleting a person or a company deletes its claims; that reads them all, since an index of owners would double what a claim costs.';
 comment on column sluice.unique_values.value_hash is 'sluice.value_hash(entity, property, value).';
-comment on column sluice.unique_values.owner is 'The id of the user or company. Of a user who became an alias, the person counts too.';
+comment on column sluice.unique_values.owner is 'The id of the user or company. Of a user who became an alias, the person counts too. Empty: a deleted one.';
+comment on column sluice.unique_values.is_shared is 'Other profiles had the value too, and may have it still.';
 
 -- Equal values have equal hashes: 1.0 is 1. Not strict, so that statements take it in.
 create function sluice.value_hash(entity sluice.entity, property text, value jsonb) returns uuid
@@ -52,6 +54,7 @@ declare
   met_values jsonb[];
   hashes uuid[];
   locked integer;
+  some_shared boolean;
 begin
   loop
     execute format(
@@ -87,10 +90,10 @@ begin
     if met_keys is null then
       return;
     end if;
-    select count(*) into locked
+    select count(*), bool_or(is_shared) into locked, some_shared
     from unnest(hashes) as m (hash)
     cross join lateral (
-      select 1
+      select v.is_shared
       from sluice.unique_values v
       where v.environment_id = environment and v.value_hash = m.hash
       for no key update
@@ -98,6 +101,35 @@ begin
     -- A deletion took a claim away in between.
     exit when locked = cardinality(met_keys);
   end loop;
+  -- Where the owner gave up a value that several had, another of them owns it. Seldom, so that reading all profiles will do.
+  if some_shared then
+    execute format(
+      $sql$
+        update sluice.unique_values v
+        set owner = h.id
+        from (
+          select distinct on (m.hash) m.hash, p.%2$I as id
+          from (
+            select array_agg(m.key) as keys, m.property, m.value, m.hash
+            from unnest($3, $4, $5, $6) as m (key, property, value, hash)
+            join sluice.unique_values s on s.environment_id = $1 and s.value_hash = m.hash and s.is_shared
+            where not exists (
+              select 1
+              from sluice.%1$I o
+              where o.environment_id = $1 and o.metadata -> m.property = m.value
+                and o.%2$I in (s.owner, case $2 when 'users' then sluice.person_of($1, s.owner) else s.owner end)
+            )
+            group by m.property, m.value, m.hash
+          ) m
+          join sluice.%1$I p on p.environment_id = $1 and p.metadata -> m.property = m.value
+          where p.%2$I <> all (m.keys)
+          order by m.hash, p.%2$I
+        ) h
+        where v.environment_id = $1 and v.value_hash = h.hash
+      $sql$,
+      of, id
+    ) using environment, of, met_keys, met_properties, met_values, hashes;
+  end if;
   return query execute format(
     $sql$
       with met as materialized (
@@ -124,7 +156,7 @@ begin
       ),
       moved as (
         update sluice.unique_values v
-        set owner = g.key
+        set owner = g.key, is_shared = false
         from given g
         where v.environment_id = $1 and v.value_hash = g.hash
       )

@@ -26,6 +26,8 @@ export const MAX_CHECKED_RECORDS = 1_000_000;
 /** Until rules that change count for the records of requests. */
 export const RULES_KNOWN_MS = 1_000;
 export const WRITERS_POLL_MS = 20;
+/** So often records are written again without values that others have turned out to have; then without all that others have now. */
+export const UNIQUE_ROUNDS = 4;
 /** The longest wait for writers that may not know that a property is to be unique. */
 export const UNIQUE_WRITERS_MS = 120_000;
 /** Properties that the rules of one entity list. */

@@ -85,6 +85,11 @@ export interface TakenValue extends UniqueProperty {
   readonly value: string;
 }
 
+/** Lists the properties whose values are taken, each once. */
+export function takenProperties(values: readonly TakenValue[]): UniqueProperty[] {
+  return [...new Map(values.map((each) => [`${each.entity} ${each.property}`, each])).values()];
+}
+
 /** Words why a record with a taken value is refused. */
 export function explainTaken({ entity, property }: UniqueProperty): string {
   return `${property} is not unique: another ${entity === 'users' ? 'user' : 'company'} has the value`;

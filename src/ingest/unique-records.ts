@@ -4,18 +4,17 @@ import { writeJson } from '../mapping/json-text.ts';
 import { hasValue } from '../mapping/taken-values.ts';
 import type { Claims } from '../postgres/stores/unique-values.ts';
 import type { CompanyRecord, Properties, UserRecord } from './records.ts';
-import type { RecordRules } from './ruled-records.ts';
 
 /** Lists the values of unique properties that records bring, in their order. */
 export async function claimsOf(
   records: readonly (UserRecord | CompanyRecord)[],
-  rules: RecordRules,
+  uniqueOf: (environmentId: number) => readonly UniqueProperty[] | Promise<readonly UniqueProperty[]>,
 ): Promise<readonly Claims[]> {
   const found = new Map<number, Claims>();
   const known = new Map<number, readonly UniqueProperty[]>();
   for (const record of records) {
     const { environmentId, marked } = record;
-    const unique = known.get(environmentId) ?? (await rules.uniqueOf(environmentId));
+    const unique = known.get(environmentId) ?? (await uniqueOf(environmentId));
     known.set(environmentId, unique);
     for (const rule of unique) {
       const profile = profileOf(record, rule);
@@ -42,7 +41,7 @@ export function withoutTaken<T extends object>(
       if (!isProfile(left) || left.environmentId !== value.environmentId) continue;
       const profile = profileOf(left, value);
       if (profile === null || !value.ids.includes(profile.key)) continue;
-      if (!hasValue(JSON.parse(writeJson(profile.properties, left.marked)), value)) continue;
+      if (!hasValue(writeJson(profile.properties, left.marked), value)) continue;
       if (value.otherwise === 'refuse') {
         refused.set(at, inputError('breaks_rule', explainTaken(value), value.property));
         continue;
@@ -55,7 +54,7 @@ export function withoutTaken<T extends object>(
   return { records: kept, refused };
 }
 
-function isProfile(record: object): record is UserRecord | CompanyRecord {
+export function isProfile(record: object): record is UserRecord | CompanyRecord {
   return 'properties' in record;
 }
 

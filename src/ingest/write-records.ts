@@ -48,7 +48,7 @@ export function profileWriter(
       const isDated = records.some(({ at }) => at !== undefined);
       const rows = isDated ? datedRows(records, found) : profileRows(records, found);
       await found.note(db);
-      return { ...rows, claims: await claimsOf(records, rules) };
+      return { ...rows, claims: await claimsOf(records, (of) => rules.uniqueOf(of)) };
     },
     async write(connection, rows) {
       if (rows.claims.length === 0) return write(connection, rows);

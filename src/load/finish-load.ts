@@ -209,8 +209,8 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
     const isAccepted = (record: number) => !refused.has(range.firstRow + record);
     const replay = async (scope: ReadScope): Promise<void> => {
       const rows = await reader.read(range, scope);
-      await replayChunk(context, claim, source, chunkNo, rows, isAccepted).catch((error) =>
-        replay(readOtherwise(error, rows, scope)),
+      await replayChunk(context, claim, source, chunkNo, rows, isAccepted).catch(async (error) =>
+        replay(await readOtherwise(context, source, error, rows, scope)),
       );
     };
     await replay({});

@@ -1,4 +1,6 @@
 import { noOutcomes } from '../domain/load.ts';
+import { textArray } from '../mapping/binary-array.ts';
+import { unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { AliasesMet } from '../postgres/merge/incoming.ts';
@@ -67,7 +69,9 @@ export async function insertRows(
   };
   await insertNewUsers(transaction, scope, newUsers, keepsKeys && source.entity === 'auto');
   const { environmentId } = source;
-  await requireOwn(transaction.db, environmentId, storedProfiles(environmentId, 'users', rows.userIds()));
+  const ids = textArray(Array.from(users.keys(), unescapeCopy));
+  const stored = storedProfiles(environmentId, (of) => (of === 'users' ? ids : null));
+  await requireOwn(transaction.db, environmentId, stored);
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

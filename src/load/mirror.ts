@@ -38,7 +38,7 @@ export async function requireMirrorFits(
   if (entity === 'auto')
     throw refuse('mirror needs entity=users or entity=companies, whichever the file holds completely');
   if (mirror.flag !== null && !(await mayBeTrue(db, environmentId, entity, mirror.flag)))
-    throw refuse(`by the rules, ${mirror.flag} cannot be true: flag another property`);
+    throw refuse(`by the rules, ${mirror.flag} cannot be true for all: flag another property`);
   if (!(await keepsChanges(db)))
     throw refuse('mirror needs the log of changes, to bring back what it removes: set CHANGES_DAYS above 0');
   if (mirror.segment === null) return;
@@ -48,7 +48,7 @@ export async function requireMirrorFits(
   throw refuse(`there is no segment with the key ${mirror.segment}`, 'mirror_segment');
 }
 
-/** Tells whether the rules let a property be `true`. */
+/** Tells whether the rules let a property be `true`, for any number of profiles. */
 async function mayBeTrue(
   db: Database,
   environmentId: number,
@@ -56,7 +56,8 @@ async function mayBeTrue(
   name: string,
 ): Promise<boolean> {
   const rules = await readRules(db, environmentId);
-  const stage = rules && compileRules(rules.document)[entity];
+  const { unique, [entity]: stage } = compileRules(rules?.document ?? {});
+  if (unique.some((each) => each.entity === entity && each.property === name)) return false;
   return stage === null || (stage.judgeAll({ [name]: true })[name] === true && stage.problems.length === 0);
 }
 

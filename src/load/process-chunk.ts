@@ -114,7 +114,8 @@ async function readAndMerge(
     await prepareChunk(context, source, rows);
     return await mergeRead(context, source, claimed, rows);
   } catch (error) {
-    return readAndMerge(context, source, claimed, reader, readOtherwise(error, rows, scope));
+    const otherwise = await readOtherwise(context, source, error, rows, scope);
+    return readAndMerge(context, source, claimed, reader, otherwise);
   }
 }
 

@@ -4,9 +4,9 @@
  */
 import { entities } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
-import { MAX_NAMED_COMPANIES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import { MAX_NAMED_COMPANIES, MAX_REJECT_RAW_BYTES, UNIQUE_ROUNDS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
-import { asksForCompanies } from '../domain/rules.ts';
+import { asksForCompanies, takenProperties } from '../domain/rules.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planFile } from '../mapping/column-plan.ts';
 import { CsvPresetRows } from '../mapping/csv-preset-rows.ts';
@@ -14,7 +14,7 @@ import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
-import { TakenValues } from '../mapping/taken-values.ts';
+import { profilesIn, TakenValues } from '../mapping/taken-values.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
@@ -23,7 +23,7 @@ import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { findCompanies } from '../postgres/stores/rules.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
-import { ValuesTaken } from '../postgres/stores/unique-values.ts';
+import { findTaken, ValuesTaken } from '../postgres/stores/unique-values.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
@@ -254,11 +254,22 @@ async function findUnchanged(db: Database, source: LoadSource, offered: Unchange
 }
 
 /** Returns how to read the chunk again whose merge ended with `error`. @throws `error`, if that does not help. */
-export function readOtherwise(error: unknown, rows: Rows, scope: ReadScope): ReadScope {
+export async function readOtherwise(
+  { pool }: Pick<LoadContext, 'pool'>,
+  { environmentId }: LoadSource,
+  error: unknown,
+  rows: Rows,
+  scope: ReadScope,
+): Promise<ReadScope> {
   if (error instanceof AliasesMet) return { ...scope, isDated: true, hasDigests: false };
   if (!(error instanceof ValuesTaken)) throw error;
   const taken = scope.taken ?? new TakenValues();
   taken.add(rows, error.values);
+  if (++taken.rounds % UNIQUE_ROUNDS === 0) {
+    const unique = takenProperties(error.values);
+    const profiles = [...profilesIn(rows, unique)];
+    taken.add(rows, await findTaken(pool, [{ environmentId, unique, profiles }]));
+  }
   return { ...scope, taken };
 }
 

@@ -20,6 +20,9 @@ export class TakenValues {
     companies: new Map<number, UniqueProperty[]>(),
   };
 
+  /** So often values turned out to be taken. */
+  rounds = 0;
+
   /** Returns the properties of the record whose values are taken. */
   of(entity: Entity, record: number): readonly UniqueProperty[] {
     return this.#records[entity].get(record) ?? [];
@@ -36,7 +39,7 @@ export class TakenValues {
       if (byId.size === 0) continue;
       for (const [record, key, properties] of contentsOf(rows, entity)) {
         for (const value of byId.get(fromByteString(unescapeCopy(key))) ?? []) {
-          if (!hasValue(JSON.parse(fromByteString(unescapeCopy(properties))), value)) continue;
+          if (!hasValue(fromByteString(unescapeCopy(properties)), value)) continue;
           this.#records[entity].set(record, [...this.of(entity, record), value]);
           left.delete(value);
         }
@@ -46,12 +49,23 @@ export class TakenValues {
   }
 }
 
-/** Tells whether the properties have the value, as PostgreSQL compares them. */
-export function hasValue(
-  properties: Readonly<Record<string, unknown>>,
-  { property, value }: TakenValue,
-): boolean {
-  return Object.hasOwn(properties, property) && isDeepStrictEqual(properties[property], JSON.parse(value));
+/** Tells whether properties in JSON have the value, as PostgreSQL compares them: there is no -0. */
+export function hasValue(json: string, { property, value }: TakenValue): boolean {
+  const [properties, taken] = [json, value].map((text) =>
+    JSON.parse(text, (_name, each) => (each === 0 ? 0 : each)),
+  );
+  return Object.hasOwn(properties, property) && isDeepStrictEqual(properties[property], taken);
+}
+
+/** Lists what rows say of profiles that may have the properties. */
+export function* profilesIn(rows: Rows, unique: readonly UniqueProperty[]) {
+  for (const entity of entities) {
+    if (!unique.some((each) => each.entity === entity)) continue;
+    for (const [, ...content] of contentsOf(rows, entity)) {
+      const [key, properties] = content.map((text) => fromByteString(unescapeCopy(text)));
+      if (key !== undefined && properties !== undefined) yield { entity, key, properties };
+    }
+  }
 }
 
 /** The record, the key and the properties of each row, as they stand in the COPY text. */

@@ -719,6 +719,7 @@ export interface DB {
   unique_values: {
     entity: Entity;
     environment_id: number;
+    is_shared: Generated<boolean>;
     owner: string;
     value_hash: string;
   };

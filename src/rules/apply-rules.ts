@@ -28,7 +28,7 @@ export async function applyRules(
   for (const entity of entities) {
     if (!unique.some((each) => each.entity === entity)) continue;
     let after: string | null = null;
-    do after = await claimStored(db, environmentId, unique, entity, after, CHECKED_AT_A_TIME);
+    do after = await claimStored(db, environmentId, entity, after, CHECKED_AT_A_TIME);
     while (after !== null);
   }
   await noteClaimed(db, environmentId, rules);

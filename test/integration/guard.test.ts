@@ -228,6 +228,17 @@ describe('a schedule with guard=usual', () => {
     expect(await night(11)).toMatchObject({ status: 'completed' });
   });
 
+  // proves: guard-usual, environments-apart
+  test('takes loads of another environment for no past', async () => {
+    const [one, other] = [await tenant(), await tenant()];
+    const night = async ({ environmentId }: typeof one, rows: number) =>
+      runManually(
+        await startManually(t.system, environmentId, users(rows), { filename: 'apart.csv', guard: 'usual' }),
+      );
+    for (const rows of [100, 101, 102]) await night(one, rows);
+    expect(await night(other, 11)).toMatchObject({ status: 'completed' });
+  });
+
   // proves: guard-usual
   test('takes mends for no past, which hold a few records only', async () => {
     const { environmentId } = await tenant();

@@ -9,6 +9,7 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import { storeRules } from '../../src/postgres/stores/rules.ts';
 import { applyRules } from '../../src/rules/apply-rules.ts';
 import { amendManually } from '../support/amend-file.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
@@ -409,4 +410,22 @@ test('a cancelled mirror removes no more once a file that came later was loaded'
   await retryLoad(withoutQueue(t.system), environmentId, jobId);
   expect((await runJob(t.system, environmentId, jobId)).status).toBe('completed');
   expect(await ids()).toEqual(left);
+});
+
+// proves: mirror, environments-apart
+test('files of another environment that came later keep no mirror from removing', async () => {
+  await load(csv(['u0', 'u1']));
+  const mirrored = await startManually(t.system, environmentId, csv(['u0']), mirror);
+  const other = await newEnvironment(t.system);
+  for (let time = 0; time < 2; time++) await loadFile(t.system, other, csv(['u0', 'u1']));
+  expect(outcome(await runManually(mirrored))).toMatchObject({ done: 1, kept_because: null });
+});
+
+test('a mirror whose flag only one user may have by the rules is refused', async () => {
+  const document = { users: { properties: { gone: { unique: true, otherwise: 'refuse' } } } } as const;
+  await storeRules(t.system.db, environmentId, document, null);
+  const flagging = { entity: 'users', source: { mirror: 'flag:gone' } } as const;
+  await expect(acceptFile(t.system, environmentId, csv(['u1']), flagging)).rejects.toMatchObject({
+    problems: [{ code: 'invalid_field', message: expect.stringContaining('flag another property') }],
+  });
 });

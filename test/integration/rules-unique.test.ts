@@ -1,9 +1,14 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RULES_KNOWN_MS } from '../../src/domain/limits.ts';
 import type { RulesDocument } from '../../src/domain/rules.ts';
 import type { BatchItem, UserRecord } from '../../src/ingest/records.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
+import { parseJsonText } from '../../src/mapping/json-text.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
 import { storeRules } from '../../src/postgres/stores/rules.ts';
 import { applyRules } from '../../src/rules/apply-rules.ts';
 import { amendManually } from '../support/amend-file.ts';
@@ -216,6 +221,18 @@ describe('a claim', () => {
   });
 
   // proves: rules-unique
+  test('keeps a record refused when its chunk is replayed', async () => {
+    const environmentId = await ruled('refuse');
+    await send(user(environmentId, 'u2', { email: 'a' }));
+    const csv = 'user_id,email,plan,city\nu1,,x,\nu1,a,,refused\nu1,,y,\n';
+    const load = await startManually(t.system, environmentId, csv, { chunkBytes: 8 });
+    expect(load.chunkCount).toBe(2);
+    expect((await runManually(load, [1, 0])).tally).toMatchObject({ read: 3, rejected: 1 });
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(users['u1']?.metadata).toEqual({ plan: 'y' });
+  });
+
+  // proves: rules-unique
   test('is made of records of the same chunk that exchange their values', async () => {
     const environmentId = await ruled('refuse');
     for (const each of [
@@ -311,6 +328,129 @@ describe('a claim', () => {
     );
     expect((await loadFile(t.system, environmentId, `${numbers}\n`)).tally.rejected).toBe(1);
   });
+});
+
+describe('a value that several had before the rule', () => {
+  const shared = async (...ids: string[]) => {
+    const environmentId = await newEnvironment(t.system);
+    for (const id of ids) await send(user(environmentId, id, { email: 'a' }));
+    await applyRules(t.system.db, environmentId, unique('refuse'), null);
+    t.system.ingest.rules.forget(environmentId);
+    return environmentId;
+  };
+
+  // proves: rules-unique
+  test('stays theirs until the last of them is deleted or gives it up', async () => {
+    const environmentId = await shared('u1', 'u2', 'u3');
+    const another = (id: string) => send(user(environmentId, id, { email: 'a' }));
+    await (await acceptDeletion(withoutQueue(t.system), environmentId, 'users', ['u1'])).run();
+    const { rows } = await t.system.pool.query('select owner from unique_values where environment_id = $1', [
+      environmentId,
+    ]);
+    expect(rows).toEqual([{ owner: '' }]);
+    expect(await another('u4')).toBe(false);
+    await send(user(environmentId, 'u2', { email: null }));
+    expect(await another('u4')).toBe(false);
+    expect(await another('u3')).toBe(true);
+    await send(user(environmentId, 'u3', { email: null }));
+    expect([await another('u4'), await another('u5')]).toEqual([true, false]);
+  });
+
+  // proves: rules-unique
+  test('is asked for only by records of its users, and not by their events', async () => {
+    const environmentId = await shared('u1', 'u2');
+    const lines = [
+      { event_type: 'identify_user', user_id: 'n1', plan: 'x'.repeat(100) },
+      { event_type: 'identify_user', user_id: 'n2' },
+      { event_type: 'track', user_id: 'u2', event_name: 'seen' },
+    ].map((line) => `${JSON.stringify(line)}\n`);
+    // The second chunk is inserted, since the users of the first were all new.
+    const load = await startManually(t.system, environmentId, lines.join(''), {
+      chunkBytes: 100,
+      entity: 'auto',
+    });
+    expect(load.chunkCount).toBe(2);
+    expect((await runManually(load)).tally).toMatchObject({ read: 3, inserted: 3, rejected: 0 });
+  });
+});
+
+// proves: rules-unique
+test('a value that an undo brought back to a user is theirs when the one who took it meanwhile gives it up', async () => {
+  const environmentId = await ruled('refuse');
+  await send(user(environmentId, 'u1', { email: 'a' }));
+  const load = await loadFile(t.system, environmentId, csvOf([['u1', 'b']]));
+  expect(await send(user(environmentId, 'u2', { email: 'a' }))).toBe(true);
+  await undo(withoutQueue(t.system), environmentId, [load.jobId]);
+  expect(await emails(environmentId)).toEqual({ u1: 'a', u2: 'a' });
+  await send(user(environmentId, 'u2', { email: null }));
+  expect(await send(user(environmentId, 'u3', { email: 'a' }))).toBe(false);
+});
+
+// proves: rules-unique
+test('rules that are applied wait for writers who do not know them, and claim what these wrote', async () => {
+  const environmentId = await newEnvironment(t.system);
+  let applied: Promise<unknown> | undefined;
+  await inTransaction(t.system.pool, async ({ db }) => {
+    await sql`
+      insert into users (environment_id, user_id, metadata) values (${environmentId}, 'u1', '{"email": "a"}')`.execute(
+      db,
+    );
+    applied = applyRules(t.system.db, environmentId, unique('refuse'), null);
+    await Promise.race([applied, delay(1.5 * RULES_KNOWN_MS)]);
+  });
+  await applied;
+  t.system.ingest.rules.forget(environmentId);
+  expect(await send(user(environmentId, 'u2', { email: 'a' }))).toBe(false);
+});
+
+describe.each(['refuse', 'strip'] as const)(
+  'records of which each takes the value of the one before it',
+  (otherwise) => {
+    // A sequence keeps count of what is rolled back.
+    beforeAll(async () => {
+      await t.system.pool.query(`
+      create sequence claims;
+      create function count_claims() returns trigger language plpgsql as $$
+      begin perform nextval('claims'); return null; end $$;
+      create trigger count_claims after insert on sluice.unique_values for each statement execute function count_claims()`);
+    });
+    afterAll(() => t.system.pool.query('drop function count_claims cascade; drop sequence claims'));
+    const claims = async () =>
+      Number((await t.system.pool.query('select last_value from claims')).rows[0].last_value);
+
+    // proves: rules-unique
+    test.each(['file', 'batch'])(`are soon found out: ${otherwise}, %s`, async (way) => {
+      const environmentId = await ruled(otherwise);
+      const before = Array.from({ length: 60 }, (_, at): [string, string] => [`u${at}`, `v${at}`]);
+      const shifted = before.map(([, email], at): [string, string] => [`u${at + 1}`, email]);
+      await loadFile(t.system, environmentId, csvOf([...before, ['u60', 'last']]));
+      const counted = await claims();
+      if (way === 'file') await loadFile(t.system, environmentId, csvOf([...shifted, ['z', 'z']]));
+      else {
+        const items = [...shifted, ['z', 'z']].map(
+          ([id = '', email], index): BatchItem => ({
+            index,
+            entity: 'users',
+            record: user(environmentId, id, { email }),
+          }),
+        );
+        await t.system.ingest.batch(environmentId, async () => ({ items, rejected: [] }), 10, null);
+      }
+      expect((await claims()) - counted).toBeLessThan(20);
+      expect(await emails(environmentId)).toEqual({ ...Object.fromEntries(before), u60: 'last', z: 'z' });
+    });
+  },
+);
+
+// proves: rules-unique
+test('a number is the same in whatever writing it comes', async () => {
+  const environmentId = await ruled('refuse');
+  await send(user(environmentId, 'u1', { email: 0 }));
+  const lines = ['0.0', '-0', '-0e5'].map((email, at) => `{"user_id":"f${at}","email":${email}}\n`);
+  expect((await loadFile(t.system, environmentId, lines.join(''))).tally).toMatchObject({ rejected: 3 });
+  const parsed = parseJsonText('{"email":-0}');
+  const properties = 'value' in parsed ? (parsed.value as object) : {};
+  expect(await send(user(environmentId, 'u2', properties, { marked: true }))).toBe(false);
 });
 
 // proves: rules-unique

@@ -9,7 +9,8 @@ import { openFileStore } from '../../src/files/storage.ts';
 import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
 import { localLimits, receive } from '../../src/load/receive/receive.ts';
 import { listRejects } from '../../src/load/rejects.ts';
-import type { PersonalKeys } from '../../src/personal-keys.ts';
+import { PersonalData } from '../../src/personal/personal-data.ts';
+import { type PersonalKeys, wrapKey } from '../../src/personal-keys.ts';
 import { readDatabase } from '../../src/postgres/database-copy/read-database.ts';
 import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
 import { fileKeys } from '../../src/postgres/stores/file-keys.ts';
@@ -21,6 +22,8 @@ import { acceptDeletion } from '../support/deletions.ts';
 import { acceptFile, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
+const rules = { users: { properties: { email: { personal: 'hash' } } } } as const;
+const page = { rows: 10, bytes: 1e6, rawBytes: 1e6 };
 const file = (name: string) => `user_id,email\n${name},${clearUser(name).email}\n${name}-2,x\n`;
 
 // proves: sealed-files
@@ -32,12 +35,7 @@ describe.each(['folder', 's3'] as const)(
     beforeAll(async () => {
       t = await openTestSystem({ storage, settings: { PERSONAL_KEYS: personalKeys } });
       environmentId = t.environment.environmentId;
-      await applyRules(
-        t.system.db,
-        environmentId,
-        { users: { properties: { email: { personal: 'hash' } } } },
-        null,
-      );
+      await applyRules(t.system.db, environmentId, rules, null);
     });
     afterAll(() => t.close());
 
@@ -96,14 +94,13 @@ describe.each(['folder', 's3'] as const)(
         rows.map(({ raw, message }) => clearIn('the row', Buffer.concat([raw, Buffer.from(message)]))),
       ).toEqual([[], []]);
       const shown = async () => {
-        const page = { limit: 10, after: 0 };
-        const { rejects } = await listRejects(t.system, environmentId, load.jobId, page, true);
+        const asked = { limit: 10, after: 0 };
+        const { rejects } = await listRejects(t.system, environmentId, load.jobId, asked, true);
         return rejects.map(({ raw }) => Buffer.from(raw).toString());
       };
       const lines = bad.split('\n').slice(2, 4);
       expect(await shown()).toEqual(lines);
-      const cut = { rows: 10, bytes: 1e6, rawBytes: 5 };
-      const { rejects } = await readRejectsPage(t.system, load.loadId, 0, cut);
+      const { rejects } = await readRejectsPage(t.system, load.loadId, 0, { ...page, rawBytes: 5 });
       expect(rejects.map(({ raw, isCut }) => [Buffer.from(raw).toString(), isCut])).toEqual(
         lines.map((line) => [line.slice(0, 5), true]),
       );
@@ -120,6 +117,27 @@ describe.each(['folder', 's3'] as const)(
       expect(all.flatMap(({ raw }) => clearIn('a row', raw))).toEqual([]);
       await pruneFiles(t.system, { fileDays: 0, jobDays: 365 });
       expect(await shown()).toEqual(['']);
+    });
+
+    // proves: wrapped-file-keys
+    test('a deletion is done though the key of refused records is lost, and nothing opens them afterwards', async () => {
+      const bad = await startManually(
+        t.system,
+        environmentId,
+        `user_id,email\n${clearUser('z').email}\nok,x\n`,
+      );
+      await bad.chunk(0);
+      await bad.finish();
+      const lost = new PersonalData(t.system.db, new Map([['other', Buffer.alloc(32, 9)]]));
+      const same = new PersonalData(t.system.db, new Map([['test', Buffer.alloc(32, 9)]]));
+      for (const personal of [lost, same])
+        await expect(readRejectsPage({ db: t.system.db, personal }, bad.loadId, 0, page)).rejects.toThrow(
+          TransientError,
+        );
+      const deletion = await acceptDeletion({ ...t.system, personal: lost }, environmentId, 'users', ['x']);
+      expect(await deletion.run()).toMatchObject({ status: 'completed' });
+      const { rejects } = await readRejectsPage(t.system, bad.loadId, 0, page);
+      expect([await keys(), rejects.map(({ raw }) => raw.length)]).toEqual([0, [0]]);
     });
 
     test('a backup has the file and the key of a load under way, and neither of one that has ended', async () => {
@@ -207,12 +225,14 @@ describe.each(['folder', 's3'] as const)(
       const other = ['other', Buffer.alloc(32, 7)] as const;
       await expect(read(new Map())).rejects.toThrow(TransientError);
       await expect(read(new Map([other]))).rejects.toThrow(TransientError);
-      expect(String(await read(new Map([other, ...t.config.personalKeys])))).toBe(file('w'));
+      const rotated = new Map([other, ...t.config.personalKeys]);
+      expect(String(await read(rotated))).toBe(file('w'));
+      expect(wrapKey(rotated, ref, secret.subarray(0, 32)).key_id).toBe('other');
       // The key of a file opens no other.
       const second = await startManually(t.system, environmentId, file('v'));
       const moved = { file_ref: (await look(second.jobId)).ref, secret, key_id };
       await db.updateTable('file_keys').set(moved).where('file_ref', '=', moved.file_ref).execute();
-      await expect(t.system.files.readRange(moved.file_ref, 0, 9)).rejects.toThrow(/authenticate/);
+      await expect(t.system.files.readRange(moved.file_ref, 0, 9)).rejects.toThrow(/another of that id/);
     });
   },
 );

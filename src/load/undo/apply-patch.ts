@@ -16,7 +16,7 @@ import { planEvents, putBackEvents } from '../../postgres/merge/put-back-events.
 import { type ChunkTally, finishChunk, type LoadProgress } from '../../postgres/stores/chunks.ts';
 import { type CountedReject, insertRejects } from '../../postgres/stores/rejects.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
-import { claimWritten, storedProfiles } from '../../postgres/stores/unique-values.ts';
+import { claimShared, storedProfiles } from '../../postgres/stores/unique-values.ts';
 import { nameTaskSession } from '../../postgres/stores/workers.ts';
 import { RejectCauses } from '../causes/reject-causes.ts';
 import type { LoadContext } from '../context.ts';
@@ -48,8 +48,7 @@ export async function applyPatch(
         refused.push(...applied.refused);
       }
       // What was stored comes back, whoever has the value now.
-      for (const entity of source.dryRun ? [] : entities)
-        await claimWritten(db, environmentId, storedProfiles(environmentId, entity, patched(entity)));
+      if (!source.dryRun) await claimShared(db, environmentId, storedProfiles(environmentId, patched));
       Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
       const causes = new RejectCauses(source);
       await insertRejects(

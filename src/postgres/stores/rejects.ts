@@ -94,7 +94,7 @@ function copied(text: string): string {
   return text.toWellFormed().replace(/[\\\t\n\r\0]/g, (found) => copyEscapes[found] ?? found);
 }
 
-/** Returns the chunk's rows that were refused though they had passed the checks of mapping. */
+/** Returns the chunk's rows that were refused for what was stored then: whoever reads them again may find nothing wrong with them. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -104,7 +104,7 @@ export async function readRefusedRows(
     .selectFrom('load_rejects')
     .select('row_number')
     .where('load_id', '=', loadId)
-    .where('error_code', 'in', ['refused_by_database', 'suppressed'])
+    .where('error_code', 'in', ['refused_by_database', 'suppressed', 'breaks_rule'])
     .where('row_number', '>=', firstRow)
     .where('row_number', '<', firstRow + rowCount)
     .execute();

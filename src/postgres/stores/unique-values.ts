@@ -1,8 +1,9 @@
 /** The SQL of `sluice.unique_values`: which profile has which value that no two may have. */
 import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
 import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type Rules, type TakenValue, type UniqueProperty, uniqueProperties } from '../../domain/rules.ts';
-import type { Database } from '../database.ts';
+import { type Database, inSavepoint, inTransaction } from '../database.ts';
 import { readRules } from './rules.ts';
 
 /** Thrown when records of a transaction bring values that other profiles have; it must be rolled back. */
@@ -40,17 +41,13 @@ export async function requireOwn(
 }
 
 /** Claims as `requireOwn` does, and returns the values that others have. */
-export async function claimWritten(
-  db: Database,
-  environmentId: number,
-  written: Written,
-): Promise<TakenValue[]> {
+async function claimWritten(db: Database, environmentId: number, written: Written): Promise<TakenValue[]> {
   const rules = await readRules(db, environmentId);
   return rules === null ? [] : claim(db, environmentId, uniqueProperties(rules.document), written);
 }
 
-/** Claims values of these properties. Users come before companies, so that two writers never wait for each other crosswise. */
-export async function claim(
+/** Claims values of `unique` properties. Users come before companies, so that two writers never wait for each other crosswise. */
+async function claim(
   db: Database,
   environmentId: number,
   unique: readonly UniqueProperty[],
@@ -93,6 +90,27 @@ export interface Claims {
 
 /** Claims as `requireOwn` does, for records of several environments. */
 export async function requireClaims(db: Database, claims: readonly Claims[]): Promise<void> {
+  const taken = await claimAll(db, claims, true);
+  if (taken.length > 0) throw new ValuesTaken(taken);
+}
+
+/**
+ * Returns the values of records that other profiles have before any record is written; leaves nothing. Where each record takes the value that
+ * the one before it gives up, taking one out would bring up the next only, as often as there are records.
+ */
+export function findTaken(pool: pg.Pool, claims: readonly Claims[]): Promise<readonly TakenValue[]> {
+  return inTransaction(pool, async ({ client, db }) => {
+    const tried = await inSavepoint(
+      client,
+      () => claimAll(db, claims, false),
+      () => false,
+      { undo: true },
+    );
+    return 'error' in tried ? [] : tried.result;
+  });
+}
+
+async function claimAll(db: Database, claims: readonly Claims[], dated: boolean): Promise<TakenValue[]> {
   const taken: TakenValue[] = [];
   for (const { environmentId, unique, profiles } of claims.toSorted(
     (a, b) => a.environmentId - b.environmentId,
@@ -101,24 +119,26 @@ export async function requireClaims(db: Database, claims: readonly Claims[]): Pr
       const own = profiles.filter((each) => each.entity === entity);
       const [keys, properties] = [own.map(({ key }) => key), own.map((each) => each.properties)];
       return sql`
-        select w.key, w.properties, w.place
+        select
+          ${entity === 'users' && !dated ? sql`person_of(${environmentId}, w.key)` : sql`w.key`} as key, w.properties, w.place
         from unnest(${keys}::text[], ${properties}::text[]::jsonb[]) with ordinality w (key, properties, place)`;
     };
-    taken.push(...(await claim(db, environmentId, unique, { dated: true, profiles: written })));
+    taken.push(...(await claim(db, environmentId, unique, { dated, profiles: written })));
   }
-  if (taken.length > 0) throw new ValuesTaken(taken);
+  return taken;
 }
 
-/** Selects stored profiles of an entity: the `keys`, a text[], in this order. */
+/** Selects stored profiles: the keys that `keysOf` gives, a text[], in this order. */
 export const storedProfiles = (
   environmentId: number,
-  entity: Entity,
-  keys: RawBuilder<unknown> | Buffer | readonly string[],
+  keysOf: (entity: Entity) => RawBuilder<unknown> | Buffer | readonly string[] | null,
 ): Written => ({
   dated: false,
-  profiles: (of) =>
-    of === entity
-      ? sql`
+  profiles: (entity) => {
+    const keys = keysOf(entity);
+    return keys === null
+      ? null
+      : sql`
           select k.key, p.metadata as properties, k.place
           from unnest(${keys}::text[]) with ordinality k (key, place)
           cross join lateral (
@@ -126,15 +146,26 @@ export const storedProfiles = (
             from ${sql.table(entity)} p
             where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = k.key
             limit 1
-          ) p`
-      : null,
+          ) p`;
+  },
 });
+
+/** Claims what is stored of profiles, whoever has it: a value that another one has is shared from then on. */
+export async function claimShared(db: Database, environmentId: number, stored: Written): Promise<void> {
+  const taken = await claimWritten(db, environmentId, stored);
+  if (taken.length === 0) return;
+  await sql`
+    update unique_values v
+    set is_shared = true
+    from json_to_recordset(${JSON.stringify(taken)}) as t (entity entity, property text, value text)
+    where v.environment_id = ${environmentId} and v.value_hash = value_hash(t.entity, t.property, t.value::jsonb)
+      and not v.is_shared`.execute(db);
+}
 
 /** Claims for up to `limit` profiles what they have; returns the last of them, or `null` if there are no more. */
 export async function claimStored(
   db: Database,
   environmentId: number,
-  unique: readonly UniqueProperty[],
   entity: Entity,
   after: string | null,
   limit: number,
@@ -147,7 +178,8 @@ export async function claimStored(
     order by ${id}
     limit ${limit}`.execute(db);
   const keys = rows.map(({ key }) => key);
-  await claim(db, environmentId, unique, storedProfiles(environmentId, entity, keys));
+  const stored = storedProfiles(environmentId, (of) => (of === entity ? keys : null));
+  await db.transaction().execute((own) => claimShared(own, environmentId, stored));
   return keys.length < limit ? null : (keys.at(-1) ?? null);
 }
 
@@ -160,7 +192,7 @@ export async function noteClaimed(db: Database, environmentId: number, { version
     .execute();
 }
 
-/** Deletes the claims of these ids. */
+/** Deletes the claims of these ids; what others share with them is nobody's. */
 export async function deleteClaims(
   db: Database,
   environmentId: number,
@@ -168,7 +200,12 @@ export async function deleteClaims(
   ids: readonly string[],
 ): Promise<void> {
   await sql`
-    delete from unique_values v
-    using unnest(${[...ids]}::text[]) given (id)
-    where v.environment_id = ${environmentId} and v.entity = ${entity} and v.owner = given.id`.execute(db);
+    with gone as (
+      delete from unique_values v
+      using unnest(${[...ids]}::text[]) given (id)
+      where v.environment_id = ${environmentId} and v.entity = ${entity} and v.owner = given.id
+      returning v.*
+    )
+    insert into unique_values (environment_id, entity, value_hash, owner, is_shared)
+    select environment_id, entity, value_hash, '', true from gone where is_shared`.execute(db);
 }
