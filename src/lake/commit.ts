@@ -4,10 +4,17 @@
  */
 import type pg from 'pg';
 import type { LakeField } from '../domain/definitions.ts';
-import { createLakeRef, type FileRef, type FileStore, type LakeFileKind } from '../files/file-store.ts';
+import {
+  createLakeRef,
+  type FileRef,
+  type FileStore,
+  type LakeFileKind,
+  MissingFileError,
+} from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
 import {
+  AbandonedFile,
   findMovedTables,
   listData,
   listManifests,
@@ -81,13 +88,15 @@ export async function commitLake(
   await setSnapshot(db, { ...table, location: files.location, version, metadataRef: metadata.ref });
 }
 
-/** Writes metadata anew where the file store has moved, since it names files by their whole address. Returns the number of tables. */
-export async function refreshLake(context: LakeContext): Promise<number> {
-  const moved = await findMovedTables(context.db, context.files.location);
-  for (const key of moved) {
+/** Tells whether somebody, such as a deletion, has given up or removed a file before it was taken. */
+export function isAbandoned(error: unknown): boolean {
+  return error instanceof AbandonedFile || error instanceof MissingFileError;
+}
+
+/** Writes metadata anew where the file store has moved, since it names files by their whole address. */
+export async function refreshLake(context: LakeContext): Promise<void> {
+  for (const key of await findMovedTables(context.db, context.files.location))
     await inTransaction(context.pool, ({ db }) => commitLake(context, db, key, []));
-  }
-  return moved.length;
 }
 
 /** Makes the columns of properties what the definitions want, and returns them: what is written from now on has them. */

@@ -47,8 +47,11 @@ export async function readUserHistory(
   if (until === null || (from !== null && microsOf(until) < microsOf(from))) return { events, next: first };
   return inTransaction(reader.pool, async ({ client, db }) => {
     await keepFiles(db);
-    for (const table of await findRetiredTables(db))
-      pages.push(await readUserEvents(client, environmentId, query, table));
+    const tables = await findRetiredTables(db);
+    for (const id of tables.length === 0 ? [] : await findAllIds(db, environmentId, [query.userId])) {
+      for (const table of tables)
+        pages.push(await readUserEvents(client, environmentId, query, { table, id }));
+    }
     const { last } = merged(pages);
     const { found, stop } = await readLake({ db, files }, environmentId, query, last);
     const all = merged([...pages, { events: found, more: false }]).events.filter(

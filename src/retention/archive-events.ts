@@ -20,7 +20,7 @@ import { ndjsonText, ndjsonWriter, type RowBlock } from '../export/write/rows.ts
 import { groupRows } from '../export/write/split-files.ts';
 import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
-import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
+import { commitLake, createDataFile, isAbandoned, openFields } from '../lake/commit.ts';
 import { IdFilter } from '../lake/id-filter.ts';
 import { readGroups, readStatistics } from '../lake/read-events.ts';
 import type { LakeGroup } from '../lake/row-group.ts';
@@ -44,6 +44,7 @@ import {
   type Retirement,
   readRevision,
 } from '../postgres/stores/retirements.ts';
+import { removeKnownEvents } from './known-events.ts';
 
 export interface RetentionContext {
   readonly pool: pg.Pool;
@@ -93,31 +94,34 @@ export interface LakeChange extends LakeMonth {
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
     const attempt = await beginArchiving(context.db, retirement);
+    await removeKnownEvents(context, retirement);
     const { revision, changes } = await writeAll(context, retirement);
     const isTaken = await commitChanges(context, changes, (db) =>
       markArchived(db, retirement, { attempt, revision }),
     );
     if (isTaken) return;
-    // The sweep removes the unfinished files.
   }
   throw new Error('the events were changed whenever they had been archived');
 }
 
-/** Takes all changes in one transaction, or none: if `begin` returns false, or a month has changed since it was read. */
+/**
+ * Takes all changes in one transaction, or none: if `begin` returns false, or a month has changed since it was read. Then the files go at
+ * once, since they may hold who was deleted meanwhile.
+ */
 export async function commitChanges(
   context: Pick<RetentionContext, 'pool' | 'db' | 'files'>,
   changes: readonly LakeChange[],
   begin: (db: Database) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
+  const written = changes.flatMap(({ hot, cold }) => [...hot, ...cold]);
   const checked = new Map<ExportFile, WrittenData>();
-  for (const file of changes.flatMap(({ hot, cold }) => [...hot, ...cold]))
-    checked.set(file, await checkArchive(context.files, file));
   const store = async (db: Database, files: readonly ExportFile[], isHot: boolean) => {
     for (const file of files) await storeData(db, checked.get(file) as WrittenData, isHot);
   };
   try {
+    for (const file of written) checked.set(file, await checkArchive(context.files, file));
     return await inTransaction(context.pool, async ({ db }) => {
-      if (!(await begin(db))) return false;
+      if (!(await begin(db))) throw new ConflictError('the events have changed');
       for (const change of changes) {
         const { state, next, before, hot, cold } = change;
         const settle = (of: MonthState) =>
@@ -131,8 +135,12 @@ export async function commitChanges(
       return true;
     });
   } catch (error) {
-    if (error instanceof ConflictError) return false;
-    throw error;
+    if (!(error instanceof ConflictError || isAbandoned(error))) throw error;
+    for (const { ref } of written) {
+      await context.files.remove(ref as FileRef);
+      await forgetFile(context.db, ref as FileRef);
+    }
+    return false;
   }
 }
 

@@ -17,7 +17,7 @@ import {
   selectEvents,
   writeData,
 } from './archive-events.ts';
-import { mirrorProfiles } from './mirror-profiles.ts';
+import { mirrorProfiles, removeProfiles } from './mirror-profiles.ts';
 
 /*
  * LAKE=mirror: the lake holds events that are in the database too, in hot files, which our own exports leave out. Of each month of an
@@ -26,7 +26,7 @@ import { mirrorProfiles } from './mirror-profiles.ts';
  * killed leaves unfinished files at most. When the month leaves the database, `archiveEvents` compares.
  */
 
-/** Brings the lake up to date with the database; without LAKE=mirror, takes the hot files out of it. What fails is written down. */
+/** Brings the lake up to date with the database; without LAKE=mirror, takes hot files and profiles out of it. What fails is written down. */
 export async function mirrorEvents(
   context: RetentionContext,
   signal: AbortSignal = new AbortController().signal,
@@ -44,6 +44,7 @@ export async function mirrorEvents(
   };
   if (config.lake !== 'mirror') {
     for (const month of await findMirrored(db)) await attempt(month.month, () => removeHot(context, month));
+    await attempt('profiles', () => removeProfiles(context));
     return;
   }
   for (const table of await listMonths(db)) {

@@ -3,7 +3,7 @@ import type { ExportFile } from '../domain/export.ts';
 import { MAX_ARCHIVE_TRIES, PROFILE_PART_BYTES } from '../domain/limits.ts';
 import { selectValues } from '../export/write/page.ts';
 import { type FilePlan, planRows } from '../export/write/write-export.ts';
-import { commitLake } from '../lake/commit.ts';
+import { commitLake, isAbandoned } from '../lake/commit.ts';
 import { createFilterTest, IdFilter } from '../lake/id-filter.ts';
 import { readGroups, readStatistics } from '../lake/read-events.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
@@ -53,6 +53,21 @@ export async function mirrorProfiles(context: MirrorContext, signal?: AbortSigna
           return [{ fileId: null, from: null, to: null }];
         },
         commit: (work) => inTransaction(context.pool, ({ db }) => work(db)),
+      });
+    }
+  }
+}
+
+/** Takes all profiles out of the lake. */
+export async function removeProfiles(context: MirrorContext): Promise<void> {
+  for (const { environmentId } of await listEnvironments(context.db)) {
+    for (const name of entities) {
+      const table = { environmentId, name };
+      await inTransaction(context.pool, async ({ db }) => {
+        const held = (await listRanges(db, table)).flatMap(({ fileId }) => fileId ?? []);
+        if (held.length === 0 || !(await raiseRevision(db, table))) return;
+        for (const fileId of held) await replaceData(db, { fileId });
+        await commitLake(context, db, table, [null]);
       });
     }
   }
@@ -119,15 +134,19 @@ async function rewriteRanges(
     const replaced = read.ranges.flatMap(({ fileId }) => fileId ?? []);
     if (replaced.length + read.written.length === 0) return;
     const checked: WrittenData[] = [];
-    for (const file of read.written) checked.push(await checkProfiles(context, table, file));
-    const isTaken = await commit(async (db) => {
-      if (!(await raiseRevision(db, table, read.state))) return false;
-      for (const fileId of replaced) await replaceData(db, { fileId });
-      for (const file of checked) await storeData(db, file);
-      await commitLake(context, db, table, [null]);
-      return true;
-    });
-    if (isTaken) return;
+    try {
+      for (const file of read.written) checked.push(await checkProfiles(context, table, file));
+      const isTaken = await commit(async (db) => {
+        if (!(await raiseRevision(db, table, read.state))) return false;
+        for (const fileId of replaced) await replaceData(db, { fileId });
+        for (const file of checked) await storeData(db, file);
+        await commitLake(context, db, table, [null]);
+        return true;
+      });
+      if (isTaken) return;
+    } catch (error) {
+      if (!isAbandoned(error)) throw error;
+    }
     // They may hold what was deleted.
     await abandonUnfinished(context.db, table);
   }

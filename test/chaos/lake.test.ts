@@ -1,8 +1,10 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.ts';
 import { LAKE_APPENDS } from '../../src/domain/limits.ts';
 import { exportAll, records, texts } from '../support/export-files.ts';
-import { comparable, expectNamedFiles, type LakeRow, readLake } from '../support/lake.ts';
+import { comparable, expectNamedFiles, type LakeRow, readLake, readTable } from '../support/lake.ts';
+import { expireLeases } from '../support/load-file.ts';
 import { type SluiceProcess, startSluice } from '../support/processes.ts';
 import { insertEvents, instantBetween, monthsAgo } from '../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -13,6 +15,7 @@ const old = { EVENT_RETENTION_DAYS: '100' };
 const hold = {
   settling: 'select from sluice.lake_months for update',
   naming: 'select from sluice.lake_tables for update',
+  refreshing: "select from sluice.lake_tables where name = 'users' for update",
   sweeping: 'lock table sluice.event_retirements in row share mode',
   forgetting: 'lock table sluice.event_ids in share mode',
 };
@@ -20,8 +23,8 @@ const hold = {
 describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   'with files in %s',
   (storage) => {
-    // proves: lake-mirror
-    test('kill -9 before, in and after the commit of an append, a compaction or a drop leaves hot and lake exact, and no file that none names', async () => {
+    // proves: lake-mirror, lake-profiles
+    test('kill -9 before, in and after the commit of an append, a compaction, a refresh or a drop leaves hot and lake exact, and no file that none names', async () => {
       const t = await openTestSystem({ storage, settings: { LAKE: 'mirror', LAKE_EVERY: '1s' } });
       try {
         let added = await add(t, 0, 40);
@@ -39,6 +42,8 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
         await step(hold.naming);
         await step(hold.sweeping);
         expect(await ofLake(t)).toEqual(added);
+        await addUser(t, 'u1');
+        await step(hold.refreshing);
         await t.system.pool.query('update sluice.lake_months set appends = $1', [LAKE_APPENDS]);
         await step(hold.settling);
         await step(hold.naming);
@@ -51,6 +56,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
         );
         expect(rows).toEqual([]);
         expect([await ofLake(t), sorted(await ofExport(t))]).toEqual([added, added]);
+        expect((await readTable(t.system, 'default', 'users')).map(({ user_id }) => user_id)).toEqual(['u1']);
         // As a day later.
         await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
         await finish(t, old);
@@ -60,6 +66,48 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
         await t.close();
       }
     });
+
+    // proves: lake-erasure
+    test.each(isLarge ? (['settling', 'naming', 'refreshing', 'sweeping'] as const) : (['naming'] as const))(
+      'kill -9 in a deletion (%s) leaves nothing of the person in the lake once it has ended, and all else',
+      async (place) => {
+        const t = await openTestSystem({ storage, settings: { LAKE: 'mirror', LAKE_EVERY: '1h', ...old } });
+        try {
+          const added = await add(t, 0, 40);
+          await addUser(t, 'u1');
+          await addUser(t, 'u2');
+          await finish(t);
+          if (place === 'sweeping') await finish(t);
+          const worker = startSluice(['work'], t.variables);
+          const { environmentId } = t.environment;
+          let jobId = '';
+          await killAt(t, worker, hold[place], async () => {
+            const request = { ids: ['u1'], purgeExports: false, suppress: false };
+            jobId = await requestDeletion(t.system, environmentId, 'users', request);
+          });
+          await expireLeases(t.system);
+          const next = startSluice(['work'], t.variables);
+          await waitFor(`the deletion to end; the worker said ${next.output}`, async () => {
+            const { status } = await requireDeletion(t.system, environmentId, jobId);
+            return status === 'completed';
+          });
+          await next.killGroup();
+          const kept = added.filter(({ user_id: id }) => id !== 'u1');
+          expect([await ofLake(t), sorted(await ofExport(t))]).toEqual([kept, kept]);
+          expect((await readTable(t.system, 'default', 'users')).map(({ user_id }) => user_id)).toEqual([
+            'u2',
+          ]);
+          await t.system.pool.query(
+            `update sluice.lake_files set created_at = created_at - interval '2 days'`,
+          );
+          await finish(t);
+          await finish(t);
+          await expectNamedFiles(t);
+        } finally {
+          await t.close();
+        }
+      },
+    );
   },
 );
 
@@ -98,6 +146,13 @@ async function finish(t: TestSystem, variables: Readonly<Record<string, string>>
   const pruning = startSluice(['prune'], { ...t.variables, ...variables });
   await waitFor('the pruning to end', async () => pruning.ending !== null);
   expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
+}
+
+async function addUser(t: TestSystem, id: string): Promise<void> {
+  await t.system.pool.query('insert into sluice.users (environment_id, user_id) values ($1, $2)', [
+    t.environment.environmentId,
+    id,
+  ]);
 }
 
 /** Adds events of this month and of an old one; returns them as the lake has them. */

@@ -8,7 +8,7 @@ import { removeReplaced } from '../../src/retention/prune-events.ts';
 import { apply } from '../support/definitions.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { exportAll, records, texts } from '../support/export-files.ts';
-import { readTable } from '../support/lake.ts';
+import { filesWith, readTable } from '../support/lake.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -62,18 +62,6 @@ async function dataFiles(table = 'users', environment = environmentId) {
     where environment_id = ${environment} and table_name = ${table} and kind = 'data' and state = 'stored'
     order by first_key`.execute(t.system.db);
   return rows.map(({ ref }) => ref);
-}
-
-/** The files below `lake/` that hold a text, whatever the ledger says of them. */
-async function filesWith(text: string): Promise<FileRef[]> {
-  const found: FileRef[] = [];
-  for (const name of await t.storedFiles()) {
-    const ref = /lake\/.*$/.exec(name)?.[0] as FileRef | undefined;
-    if (ref === undefined) continue;
-    const bytes = (await t.system.files.size(ref)) ?? 0;
-    if ((await t.system.files.readRange(ref, 0, bytes)).includes(text)) found.push(ref);
-  }
-  return found;
 }
 
 // proves: lake-profiles
@@ -143,9 +131,9 @@ test('a deleted user goes from the lake at once with one file; another environme
   await expectMirrored();
   expect(await dataFiles('users', neighbour)).toEqual(theirs);
   await removeReplaced(t.system);
-  expect((await filesWith('user 00123')).every((ref) => theirs.includes(ref) || ref.endsWith('.avro'))).toBe(
-    true,
-  );
+  expect(
+    (await filesWith(t, 'user 00123')).every((ref) => theirs.includes(ref) || ref.endsWith('.avro')),
+  ).toBe(true);
   const own = (await t.storedFiles()).filter((name) => name.endsWith('.parquet')).length;
   expect(own).toBe(
     [...after, ...theirs, ...(await dataFiles('companies')), ...(await dataFiles('companies', neighbour))]
@@ -161,7 +149,7 @@ test('a deleted company goes from its table and from those of its users', async 
   const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['company 5']);
   expect(await deletion.run()).toMatchObject({ status: 'completed' });
   await removeReplaced(t.system);
-  expect(await filesWith('company 5')).toEqual([]);
+  expect(await filesWith(t, 'company 5')).toEqual([]);
   const after = await dataFiles();
   expect(after.filter((ref) => before.includes(ref)).length).toBeGreaterThan(before.length / 2);
   await expectMirrored();
@@ -186,5 +174,5 @@ test('a refresh that has read a user before the deletion does not bring the user
   expect(isDue).toBe(false);
   await expectMirrored();
   await removeReplaced(t.system);
-  expect(await filesWith('user 00123')).toEqual([]);
+  expect(await filesWith(t, 'user 00123')).toEqual([]);
 });

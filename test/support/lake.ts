@@ -67,12 +67,27 @@ export async function readTable(
 }
 
 /** The files of the lake are those that its snapshots name. */
-export async function expectNamedFiles(t: TestSystem): Promise<void> {
+export async function expectNamedFiles(t: Pick<TestSystem, 'system' | 'storedFiles'>): Promise<void> {
   const files = (await t.storedFiles()).flatMap((name) => /lake\/.*$/.exec(name)?.[0] ?? []);
   const { rows } = await sql<{ ref: string; state: string }>`
     select file_ref as ref, state from lake_files`.execute(t.system.db);
   expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['stored']));
   expect(files.sort()).toEqual(rows.map(({ ref }) => ref).sort());
+}
+
+/** The files below `lake/` that hold a text, whatever the ledger says of them. */
+export async function filesWith(
+  t: Pick<TestSystem, 'system' | 'storedFiles'>,
+  text: string,
+): Promise<FileRef[]> {
+  const found: FileRef[] = [];
+  for (const name of await t.storedFiles()) {
+    const ref = /lake\/.*$/.exec(name)?.[0] as FileRef | undefined;
+    if (ref === undefined) continue;
+    const bytes = (await t.system.files.size(ref)) ?? 0;
+    if ((await t.system.files.readRange(ref, 0, bytes)).includes(text)) found.push(ref);
+  }
+  return found;
 }
 
 /** A process that reaches neither the database nor the files from one of its steps on. */

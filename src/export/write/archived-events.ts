@@ -79,12 +79,21 @@ export function storedEvents(
     ...(after === null ? [] : [bound(after, sql`>`, sql`>=`)]),
     ...(upTo === null ? [] : [bound(upTo, sql`<=`, sql`<=`)]),
   ];
-  const selects = [sql.table('events'), ...tables.map(eventTable)].map(
+  const selects = [sql.table('events'), ...tables.map(asPersons)].map(
     (table) =>
       sql`select environment_id, ${columns}, position from ${table} e where ${sql.join(conditions, sql` and `)}`,
   );
   return sql`(${sql.join(selects, sql` union all `)})`;
 }
+
+/** Events on their way into the lake keep the ids that they had, as those in it do. */
+const asPersons = (table: string): EventSource => sql`(
+  select
+    r.environment_id, event_id, event_type, event_name, coalesce(a.user_id, r.user_id) as user_id, company_id, source,
+    inserted_at, metadata, position
+  from ${eventTable(table)} r
+  left join aliases a on a.environment_id = r.environment_id and a.alias = r.user_id
+)`;
 
 /** The time alone as well: partitions are found by it. */
 function bound({ micros, id, user }: Place, sign: RawBuilder<unknown>, timeSign: RawBuilder<unknown>) {

@@ -139,7 +139,7 @@ export async function readUserEvents(
   connection: pg.Pool | pg.PoolClient,
   environmentId: number,
   query: UserEventsQuery,
-  table = 'events',
+  { table = 'events', id = query.userId }: { readonly table?: string; readonly id?: string } = {},
 ): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
   const { userId, from, to, eventName, limit, bytes } = query;
   // No id is lower than an empty one: what is before it lies before its instant.
@@ -148,10 +148,16 @@ export async function readUserEvents(
   // We gave the tables their names.
   const ofTable = { name: `${name} ${table}`, text: text.replace('sluice.events', `sluice.${table}`) };
   const rows = await queryRows<ReadEvent & { found: number }>(connection, ofTable, [
-    ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
+    ...[environmentId, id, from ?? '-infinity', before.at, before.id, eventName],
     ...[limit + 1, bytes],
   ]);
-  const events = rows.slice(0, limit);
+  const [own, shown] = [id, userId].map((of) => `,"user_id":${JSON.stringify(of)},"company_id":`) as [
+    string,
+    string,
+  ];
+  const events = rows
+    .slice(0, limit)
+    .map((row) => (id === userId ? row : { ...row, json: row.json.replace(own, () => shown) }));
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 

@@ -1,8 +1,10 @@
 import { sql } from 'kysely';
+import { instantOfMicros } from '../../domain/instant.ts';
 import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../domain/limits.ts';
 import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../database.ts';
 import type { TableKey } from './lake.ts';
 import { eventTable, type Month } from './retention.ts';
+import { removeDoomed } from './retirements.ts';
 
 /*
  * Months of an environment that the lake holds while they are in `sluice.events`. Whoever writes files of one reads its row in the
@@ -143,4 +145,39 @@ export async function leaveHot(
     update lake_files
     set ${become === 'kept' ? sql`is_hot = false` : sql`state = 'replaced'`}
     where environment_id = ${environmentId} and month = ${month}::date and is_hot and state = 'stored'`;
+}
+
+/** Returns the times of the first event of an environment in a table and behind the last, in microseconds since 1970. */
+export async function readSpan(
+  db: Database,
+  { table }: Pick<Month, 'table'>,
+  environmentId: number,
+): Promise<{ readonly from: number; readonly to: number }> {
+  const { from = 0, to = 0 } =
+    (await firstRow<{ from: number; to: number }>(db)`
+      select
+        (extract(epoch from min(inserted_at)) * 1000000)::bigint as "from",
+        (extract(epoch from max(inserted_at)) * 1000000)::bigint + 1 as "to"
+      from ${eventTable(table)}
+      where environment_id = ${environmentId}`) ?? {};
+  return { from, to };
+}
+
+/** Removes these events from a table that has left `sluice.events`, if they are there. */
+export async function removeRepeated(
+  db: Database,
+  { table }: Pick<Month, 'table'>,
+  environmentId: number,
+  events: readonly { readonly user_id: string; readonly event_id: string; readonly micros: number }[],
+): Promise<void> {
+  const users = events.map(({ user_id }) => user_id);
+  const ids = events.map(({ event_id }) => event_id);
+  const times = events.map(({ micros }) => instantOfMicros(micros));
+  await rowsOf(db)`
+    with doomed as materialized (
+      select *
+      from unnest(${users}::text[], ${ids}::text[], ${times}::timestamptz[]) d (user_id, event_id, inserted_at)
+    ),
+    ${removeDoomed(eventTable(table), environmentId)}
+    select from removed`;
 }

@@ -158,7 +158,7 @@ export interface WrittenData
   readonly sums?: Buffer;
 }
 
-/** Makes exports read the file, and the next commit name it. Throws if another process has removed it as abandoned. */
+/** Makes exports read the file, and the next commit name it. @throws AbandonedFile */
 export async function storeData(db: Database, file: WrittenData, isHot = false): Promise<void> {
   const changed = await changedBy(db)`
     update lake_files
@@ -175,19 +175,28 @@ export async function storeData(db: Database, file: WrittenData, isHot = false):
       filter = ${file.filter},
       sums = ${file.sums ?? null}
     where file_ref = ${file.ref} and state = 'writing'`;
-  if (changed !== 1) throwAbandoned();
+  if (changed !== 1) throw new AbandonedFile();
 }
 
 /** Lets nobody take a file that is being written: it may hold what was deleted meanwhile. Retirements have a revision. */
 export async function abandonUnfinished(db: Database, table: TableKey): Promise<void> {
   await sql`
+    with raised as (
+      -- What reads a month now may have no file yet.
+      update lake_months
+      set revision = revision + 1
+      where environment_id = ${table.environmentId} and ${table.name}::text = 'events'
+    )
     update lake_files
     set state = 'replaced'
     where ${isOfTable(table)} and kind = 'data' and state = 'writing' and retirement_id is null`.execute(db);
 }
 
-function throwAbandoned(): never {
-  throw new TransientError('a file of the lake was taken for one that nobody writes');
+/** Thrown when a deletion or the sweep has given up a file that was being written. */
+export class AbandonedFile extends TransientError {
+  constructor() {
+    super('a file of the lake was taken for one that nobody writes');
+  }
 }
 
 const dataColumns = sql`
@@ -263,7 +272,7 @@ export async function storeMetadata(
     update lake_files
     set state = 'stored', byte_count = ${bytes}, version = ${version}, file_count = ${files}, row_count = ${rows}
     where file_ref = ${ref} and state = 'writing'`;
-  if (changed !== 1) throwAbandoned();
+  if (changed !== 1) throw new AbandonedFile();
 }
 
 /** `month`: of manifests. */

@@ -1,0 +1,327 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { writeBackupFile } from '../../src/backup/backup.ts';
+import { restoreBackup } from '../../src/backup/restore.ts';
+import { readConfig } from '../../src/config.ts';
+import { openSystem, type System } from '../../src/context.ts';
+import type { SealingStore } from '../../src/files/sealed-files.ts';
+import { addAlias } from '../../src/load/undo/add-alias.ts';
+import { readUserHistory } from '../../src/profiles/user-events.ts';
+import { mirrorEvents } from '../../src/retention/mirror-events.ts';
+import { pruneEvents, removeReplaced } from '../../src/retention/prune-events.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { type ExportOptions, exportAll, records, texts } from '../support/export-files.ts';
+import {
+  comparable,
+  expectNamedFiles,
+  filesWith,
+  type LakeRow,
+  mortalSystem,
+  readLake,
+  readTable,
+} from '../support/lake.ts';
+import { expireLeases, withoutQueue } from '../support/load-file.ts';
+import { createEmptyDatabase } from '../support/postgres.ts';
+import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { loadFile, runJob, undo } from '../support/undo.ts';
+
+let t: TestSystem;
+let environmentId: number;
+let serial = 0;
+beforeEach(async () => {
+  t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '100', LAKE: 'mirror' } });
+  environmentId = t.environment.environmentId;
+});
+afterEach(() => t.close());
+
+/** New events of the months `ago`. */
+async function add(ago: readonly number[], count: number, others: Partial<StoredEvent> = {}) {
+  const events = ago.flatMap((months) =>
+    Array.from({ length: count }, () => ({
+      ...{ environment: environmentId, id: `e${++serial}`, name: 'seen', user: `u${serial % 5}` },
+      ...{ company: serial % 2 === 0 ? 'acme' : null, named: true, metadata: { n: serial } },
+      at: instantBetween(
+        monthsAgo(months),
+        Math.min(monthsAgo(months - 1), Date.now()),
+        (serial * 0.618) % 1,
+      ),
+      ...others,
+    })),
+  );
+  await insertEvents(t, events);
+  return events;
+}
+
+async function addUser(id: string): Promise<void> {
+  await sql`
+    insert into users (environment_id, user_id, metadata) values (${environmentId}, ${id}, jsonb_build_object('n', ${++serial}::int))
+    on conflict (environment_id, user_id) do update set metadata = excluded.metadata`.execute(t.system.db);
+}
+
+const sorted = (rows: readonly LakeRow[]) =>
+  [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
+
+async function exported(system: System = t.system, options: ExportOptions = {}): Promise<readonly LakeRow[]> {
+  const written = await exportAll(system, environmentId, { datasets: ['events'], ...options });
+  return records((await texts(system, written))['events.ndjson']).map(comparable);
+}
+
+/** Another reader finds in the lake exactly the events and users that an export of ours has. */
+async function expectSame(system: System = t.system): Promise<readonly LakeRow[]> {
+  const rows = sorted(await readLake(system, 'default'));
+  expect(rows).toEqual(sorted(await exported(system)));
+  const found = await mirroredUsers(system);
+  const { rows: users } = await sql<{ id: string }>`
+    select user_id as id from users where environment_id = ${environmentId}`.execute(system.db);
+  expect(found.sort()).toEqual(users.map(({ id }) => id).sort());
+  return rows;
+}
+
+/** icebird reads no table that was never written, nor one without rows. */
+async function mirroredUsers(system: System = t.system): Promise<unknown[]> {
+  const users = await readTable(system, 'default', 'users').catch(() => []);
+  return users.map(({ user_id }) => user_id);
+}
+
+/** A store on which something happens once: when the first file has been written and is read, which is before it is taken. */
+function storeWith(happens: () => Promise<unknown>): SealingStore {
+  let isDue = true;
+  return {
+    ...t.system.files,
+    open(ref, range) {
+      async function* read(): AsyncGenerator<Buffer> {
+        if (isDue) {
+          isDue = false;
+          await happens();
+        }
+        yield* t.system.files.open(ref, range);
+      }
+      return Readable.from(read());
+    },
+  };
+}
+
+const age = (hours: number) =>
+  sql`update lake_months set written_at = written_at - ${hours} * interval '1 hour'`.execute(t.system.db);
+
+/** Of some 150 steps; a large run tries all of them. */
+const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 29;
+
+// proves: lake-erasure, lake-profiles
+test('whichever step a refresh of profiles or a deletion dies at, nothing of the person stays in the lake and nothing else is missing', async () => {
+  let survived = false;
+  for (let dieAt = 1; !survived; dieAt += stride) {
+    const doomed = `doomed-${dieAt}`;
+    await add([0, 1, 7], 3);
+    await add([0, 7], 1, { user: doomed });
+    await addUser('u1');
+    await addUser(doomed);
+    await pruneEvents(mortalSystem(t, dieAt).context).catch(() => undefined);
+    await pruneEvents(t.system);
+    await expectSame();
+
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', [doomed]);
+    const mortal = mortalSystem(t, dieAt);
+    await deletion.run(withoutQueue(mortal.context)).catch(() => undefined);
+    survived = mortal.isAlive();
+    await expireLeases(t.system);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await deletion.outcomes()).toEqual({ [doomed]: ['deleted', 2, 0] });
+    expect((await expectSame()).filter(({ user_id }) => user_id === doomed)).toEqual([]);
+    await removeReplaced(t.system);
+    expect(await filesWith(t, doomed)).toEqual([]);
+  }
+  // As a day later.
+  await sql`update lake_files set created_at = created_at - interval '2 days'`.execute(t.system.db);
+  await pruneEvents(t.system);
+  await expectNamedFiles(t);
+});
+
+describe('while a month is on its way into the lake', () => {
+  const give = async (alias: string, userId: string) => {
+    const job = { jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } } as const;
+    const made = await addAlias(withoutQueue(t.system), environmentId, { alias, userId }, false, job);
+    expect(await runJob(t.system, environmentId, made.job_id ?? '')).toMatchObject({ status: 'completed' });
+  };
+  const config = { eventRetentionDays: 100, lake: 'archive' as const };
+  /** The month has left `sluice.events`, and the bucket is away. */
+  const retire = async () => {
+    const files = { ...t.system.files, createAs: () => Promise.reject(new Error('no bucket')) };
+    expect(await pruneEvents({ ...t.system, files, config })).toMatchObject({ archived: 0 });
+    expect(
+      (await sql`select from event_retirements where state = 'retired'`.execute(t.system.db)).rows,
+    ).toHaveLength(1);
+  };
+  const history = async (userId: string) => {
+    const query = { userId, from: null, to: null, eventName: null, before: null, limit: 100, bytes: 1e6 };
+    const { events, next } = await readUserHistory(t.system, environmentId, query);
+    expect(next).toBeNull();
+    return events.map(({ json }) => JSON.parse(json));
+  };
+
+  // proves: lake-history, identities, archives
+  test('its events are exported and listed as before, and as those of the person once their id has become an alias', async () => {
+    const of = await add([7], 4, { user: 'anon' });
+    await add([7, 0], 4, { user: 'u1' });
+    const [all, listed] = [await exported(), await history('anon')];
+    expect(listed).toHaveLength(4);
+    await retire();
+    expect(await exported()).toEqual(all);
+    expect(await history('anon')).toEqual(listed);
+    expect((await history('u1')).length).toBe(8);
+
+    await give('anon', 'u1');
+    const look = async () => [
+      await exported(),
+      await exported(t.system, { userIds: ['u1'] }),
+      await history('u1'),
+    ];
+    const before = await look();
+    expect(before.map(({ length }) => length)).toEqual([12, 12, 12]);
+    expect(new Set((before[0] as LakeRow[]).map(({ user_id }) => user_id))).toEqual(new Set(['u1']));
+    await pruneEvents(t.system);
+    expect(await look()).toEqual(before);
+    expect((await readLake(t.system, 'default')).filter(({ user_id }) => user_id === 'anon')).toHaveLength(
+      of.length,
+    );
+  });
+
+  // proves: identities
+  test('an id that becomes an alias between the writing of the month and its commit loses no event and doubles none', async () => {
+    await add([0, 7], 4, { user: 'anon' });
+    await add([0, 7], 4, { user: 'u1' });
+    await pruneEvents({ ...t.system, files: storeWith(() => give('anon', 'u1')) });
+    await pruneEvents(t.system);
+    const rows = await exported(t.system, { userIds: ['u1'] });
+    expect(rows).toHaveLength(16);
+    expect(await exported()).toEqual(rows);
+    await age(25);
+    await pruneEvents(t.system);
+    expect(await readLake(t.system, 'default')).toHaveLength(16);
+  });
+});
+
+// proves: lake-mirror
+test('a load that is undone while its events are being appended is not in the lake a day later, and all else is', async () => {
+  await add([0], 5);
+  await mirrorEvents(t.system);
+  const line = (n: number) =>
+    `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name: 'seen', event_id: `of-load-${n}` })}\n`;
+  const { jobId } = await loadFile(t.system, environmentId, [1, 2, 3].map(line).join(''));
+  await mirrorEvents({ ...t.system, files: storeWith(() => undo(t.system, environmentId, [jobId])) });
+  expect(await exported()).toHaveLength(5);
+  await add([0], 2);
+  await mirrorEvents(t.system);
+  await age(25);
+  await mirrorEvents(t.system);
+  expect(await expectSame()).toHaveLength(7);
+});
+
+// proves: lake
+test('events that come again after they have moved are in the lake once, whatever else has come since', async () => {
+  const events = await add([7, 8], 20);
+  await pruneEvents(t.system);
+  const once = await expectSame();
+  const again = events.slice(0, 30);
+  await insertEvents(t, again);
+  const late = await add([7], 3);
+  const own = await exported();
+  await pruneEvents(t.system);
+  expect(await exported()).toEqual(own);
+  expect(await expectSame()).toHaveLength(once.length + late.length);
+  expect((await sql`select from event_ids`.execute(t.system.db)).rows).toEqual([]);
+});
+
+// proves: lake-mirror
+test('a deletion of somebody else ends no append: it is done again', async () => {
+  await add([0, 1], 5);
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['nobody']);
+  await mirrorEvents({ ...t.system, files: storeWith(() => deletion.run()) });
+  const { rows } = await sql`select from event_prunings where work = 'mirror' and error is not null`.execute(
+    t.system.db,
+  );
+  expect(rows).toEqual([]);
+  expect(await expectSame()).toHaveLength(10);
+});
+
+// proves: lake-erasure
+test('what was written of a person who was deleted before it was taken goes at once', async () => {
+  await add([7], 3);
+  await add([7], 1, { user: 'doomed-person' });
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed-person']);
+  const config = { eventRetentionDays: 100, lake: 'archive' as const };
+  await pruneEvents({ ...t.system, config, files: storeWith(() => deletion.run()) });
+  expect(await deletion.look()).toMatchObject({ status: 'completed' });
+  expect(await filesWith(t, 'doomed-person')).toEqual([]);
+});
+
+// proves: lake-profiles
+test('without LAKE=mirror the profiles leave the lake, and come back with it', async () => {
+  await add([7], 3);
+  await addUser('u1');
+  await pruneEvents(t.system);
+  await expectSame();
+  await pruneEvents({ ...t.system, config: { eventRetentionDays: 100, lake: 'archive' } });
+  expect(await mirroredUsers()).toEqual([]);
+  expect(await readLake(t.system, 'default')).toHaveLength(3);
+  await pruneEvents(t.system);
+  await expectSame();
+});
+
+// proves: move, backup-moment, lake-mirror
+test('a lake that was restored into another database and store is whole, and goes on exactly where it was', async () => {
+  await add([0, 1, 7], 10);
+  await addUser('u1');
+  await addUser('doomed-user');
+  await pruneEvents(t.system);
+  await add([0], 5);
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-restored-'));
+  const database = await createEmptyDatabase();
+  const path = join(folder, 'backup.tar.gz');
+  await writeBackupFile(
+    { databaseUrl: t.databaseUrl, files: t.system.files, filesAt: t.system.files.location },
+    path,
+  );
+  const config = readConfig({ ...t.variables, DATABASE_URL: database.url, DATA_DIR: folder });
+  const restored = openSystem({
+    ...{ config, databaseUrl: database.url, log: t.system.log, role: 'test', poolSize: 5, readPoolSize: 2 },
+  });
+  try {
+    await restoreBackup(path, { databaseUrl: database.url, files: restored.files });
+    expect(sorted(await readLake(restored, 'default'))).toEqual(sorted(await readLake(t.system, 'default')));
+    // The old service is gone, with its files.
+    await rm(t.config.filesDir, { recursive: true });
+    await mirrorEvents(restored);
+    expect(await expectSame(restored)).toHaveLength(35);
+    const there = { ...t, system: restored, storedFiles: () => listFiles(config.filesDir) };
+    await insertEvents(there, [
+      {
+        ...{ environment: environmentId, id: 'after', name: 'seen', user: 'doomed-user', company: null },
+        ...{ at: new Date().toISOString(), metadata: {}, named: true },
+      },
+    ]);
+    await mirrorEvents(restored);
+    expect(await expectSame(restored)).toHaveLength(36);
+    const deletion = await acceptDeletion(restored, environmentId, 'users', ['doomed-user']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await expectSame(restored)).toHaveLength(35);
+    await pruneEvents(restored);
+    await expectNamedFiles(there);
+    expect(await filesWith(there, 'doomed-user')).toEqual([]);
+  } finally {
+    await restored.close();
+    await database.drop();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
