@@ -179,5 +179,5 @@ export async function removeRepeated(
       from unnest(${users}::text[], ${ids}::text[], ${times}::timestamptz[]) d (user_id, event_id, inserted_at)
     ),
     ${removeDoomed(eventTable(table), environmentId)}
-    select from removed`;
+    select 1 from removed`;
 }
