@@ -99,7 +99,7 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
-/** What cannot be read for want of a key goes with that of its file, which `removeKeptFiles` destroys. */
+/** Records that cannot be read for want of a key go with that of its file, which `removeKeptFiles` destroys. */
 function readNone(error: unknown): ReadRejects {
   if (!(error instanceof KeyAwayError)) throw error;
   return { rejects: [], more: false };

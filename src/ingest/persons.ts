@@ -23,7 +23,7 @@ export class Persons {
   readonly #pool: IngestContext['pool'];
   readonly #db: IngestContext['db'];
   readonly #aliased = new Set<number>();
-  /** How often values of records turned out to be taken. */
+  /** The number of times that values of records turned out to be taken. */
   readonly #rounds = new WeakMap<OfEnvironment, number>();
 
   constructor({ pool, db }: Pick<IngestContext, 'pool' | 'db'>) {

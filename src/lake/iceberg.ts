@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import avro, { type Schema } from 'avsc';
 import type { LakeColumnItem } from '../domain/definitions.ts';
 import type { Dataset } from '../domain/export.ts';
-import { type Column, columnsOf, orderOf } from '../export/write/page.ts';
+import { type Column, columnsOf, orderOf } from '../domain/export-columns.ts';
 import type { ColumnStatistics, Manifest, TableFields } from '../postgres/stores/lake.ts';
 
 export interface DataEntry {

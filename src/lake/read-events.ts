@@ -1,8 +1,8 @@
 import { type AsyncBuffer, parquetMetadataAsync, type Statistics } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
-import { sumIn } from '../export/write/content-hash.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { ColumnStatistics, DataFile } from '../postgres/stores/lake.ts';
+import { sumIn } from './group-sums.ts';
 import { LakeGroup, PageMemory, startOf } from './row-group.ts';
 
 /*

@@ -29,7 +29,7 @@ export interface Texts {
 export class PageMemory {
   readonly #free = new Map<number, Buffer[]>();
 
-  /** What is in it is not cleared. */
+  /** Returns memory that is not cleared. */
   take(length: number): Buffer {
     const size = 2 ** Math.ceil(Math.log2(Math.max(length, leastBytes)));
     return (this.#free.get(size)?.pop() ?? Buffer.allocUnsafeSlow(size)).subarray(0, length);
@@ -50,7 +50,7 @@ interface StoredGroup {
   readonly bytes: Buffer;
   readonly start: number;
   readonly memory: PageMemory;
-  /** Of its rows (`ContentHash`); null: it is not known. */
+  /** The sum of its rows (`ContentHash`); null: it is not known. */
   readonly sum: Buffer | null;
   /** By column. */
   readonly fieldIds: readonly (number | undefined)[];

@@ -29,7 +29,7 @@ interface Sources {
 
 interface Page {
   readonly events: readonly ReadEvent[];
-  /** Where the next page begins; null: this is the last. */
+  /** The place where the next page begins; null: this is the last. */
   readonly next: EventPosition | null;
 }
 

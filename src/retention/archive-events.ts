@@ -7,20 +7,22 @@ import type { LakeField } from '../domain/definitions.ts';
 import { entities, idColumn } from '../domain/entity.ts';
 import { ConflictError, Fault } from '../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
+import { columnsOf } from '../domain/export-columns.ts';
 import { instantOfMicros } from '../domain/instant.ts';
 import { ARCHIVE_PART_BYTES, LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import type { Filter } from '../export/filter.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
-import { ContentHash, packSums } from '../export/write/content-hash.ts';
+import { ContentHash } from '../export/write/content-hash.ts';
 import { allHits, type Hits, isWhole } from '../export/write/lake-hits.ts';
 import { eventText, lakeWriters, readText } from '../export/write/lake-rows.ts';
-import { columnsOf, selectValues } from '../export/write/page.ts';
+import { selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { ndjsonText, ndjsonWriter, type RowBlock } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { commitLake, createDataFile, isAbandoned, openFields } from '../lake/commit.ts';
+import { packSums } from '../lake/group-sums.ts';
 import { IdFilter } from '../lake/id-filter.ts';
 import { readGroups, readStatistics } from '../lake/read-events.ts';
 import type { LakeGroup } from '../lake/row-group.ts';
@@ -74,13 +76,13 @@ export const everything: ExportRequest = {
   escapeFormulas: false,
 };
 
-/** What becomes of a month of one environment in the lake, of one snapshot. */
+/** A change of the lake: a month of one environment, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
-  /** What the snapshot showed of its hot files; null: there are none. */
+  /** The state of its hot files in the snapshot; null: there are none. */
   readonly state: MonthState | null;
   /** null: it has left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** What becomes of the hot files that there are; null: they stay. */
+  /** The fate of the hot files that there are; null: they stay. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly ExportFile[];
   readonly cold: readonly ExportFile[];

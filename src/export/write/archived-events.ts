@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { entities } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
+import type { Column } from '../../domain/export-columns.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import { ARCHIVE_BATCH_BYTES, ARCHIVE_BATCH_ROWS } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
@@ -25,7 +26,6 @@ import {
   placeAt,
 } from './lake-hits.ts';
 import { openPersons, type Persons } from './lake-persons.ts';
-import type { Column } from './page.ts';
 import { findValues, Gathered, type RowBlock, readInteger, unescaped } from './rows.ts';
 
 /*

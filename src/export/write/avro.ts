@@ -3,8 +3,8 @@ import { promisify } from 'node:util';
 import { deflateRaw } from 'node:zlib';
 import { Fault } from '../../domain/errors.ts';
 import type { FileDataset } from '../../domain/export.ts';
+import { type Column, columnsOf } from '../../domain/export-columns.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
-import { type Column, columnsOf } from './page.ts';
 import { Bytes, findValues, readInteger, unescaped } from './rows.ts';
 import type { FileRows } from './split-files.ts';
 

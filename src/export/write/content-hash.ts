@@ -1,12 +1,11 @@
 import { createHash, type Hash, hash } from 'node:crypto';
+import { sumBytes } from '../../lake/group-sums.ts';
 import type { LakeGroup } from '../../lake/row-group.ts';
 import { hashOf, type RowBlock, type RowText } from './rows.ts';
 
 const [QUOTE, COMMA, LF] = [0x22, 0x2c, 0x0a];
-const digestBytes = 32;
 /** Rows of a block, on average: few enough for row groups to end with one, enough for their hashes to cost little. */
 const blockRows = 64;
-const noSum = Buffer.alloc(digestBytes);
 
 /** Tells whether a row is the last of a block: by its id, which begins there, in JSON as in CSV. */
 export function endsBlock(bytes: Uint8Array, idStart: number): boolean {
@@ -24,11 +23,11 @@ export function endsBlock(bytes: Uint8Array, idStart: number): boolean {
  * the lake, kept with its file, stands for its rows.
  */
 export class ContentHash {
-  readonly #sum = new Uint32Array(digestBytes / Uint32Array.BYTES_PER_ELEMENT);
+  readonly #sum = new Uint32Array(sumBytes / Uint32Array.BYTES_PER_ELEMENT);
   readonly #idStart: number;
   readonly #tail: number;
   readonly #headerTail: number;
-  /** Of the rows since the last block ended. */
+  /** The hash of the rows since the last block ended. */
   #open: Hash | null = null;
   #scratch = Buffer.alloc(0);
 
@@ -69,7 +68,7 @@ export class ContentHash {
   /** Returns the sum of the blocks; null: the last has not ended. */
   sum(): Buffer | null {
     if (this.#open !== null) return null;
-    const sum = Buffer.alloc(digestBytes);
+    const sum = Buffer.alloc(sumBytes);
     for (const [at, part] of this.#sum.entries()) sum.writeUInt32LE(part, at * Uint32Array.BYTES_PER_ELEMENT);
     return sum;
   }
@@ -104,15 +103,4 @@ export class ContentHash {
     }
     return { bytes: this.#scratch, ends };
   }
-}
-
-/** The sums of the row groups of a file, as the ledger has them: zeros for one that does not end with a block. */
-export function packSums(sums: readonly (Buffer | null)[]): Buffer {
-  return Buffer.concat(sums.map((sum) => sum ?? noSum));
-}
-
-/** Returns the sum of one of the row groups. */
-export function sumIn(packed: Buffer | null, group: number): Buffer | null {
-  const sum = packed?.subarray(group * digestBytes, (group + 1) * digestBytes);
-  return sum === undefined || sum.length < digestBytes || sum.equals(noSum) ? null : sum;
 }

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { Dataset, Exclusion, ExportRequest, FileDataset } from '../../domain/export.ts';
+import { columnsOf, orderOf } from '../../domain/export-columns.ts';
 import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
@@ -11,16 +12,7 @@ import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
 import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
-import {
-  columnsOf,
-  type DatasetSelect,
-  orderOf,
-  pageMetadata,
-  pageOf,
-  pageTime,
-  rawSelect,
-  selectFromPage,
-} from './page.ts';
+import { type DatasetSelect, pageMetadata, pageOf, pageTime, rawSelect, selectFromPage } from './page.ts';
 import { Gathered, type RowBlock, separator } from './rows.ts';
 
 interface Column {

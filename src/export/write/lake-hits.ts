@@ -31,7 +31,7 @@ interface TextTest {
   readonly passes: (text: string | null) => boolean;
 }
 
-/** What an export wants of the lake, as far as the events themselves tell. */
+/** The events of the lake that an export wants, as far as they themselves tell. */
 export interface LakeFilter {
   readonly wanted: Wanted;
   /** Each holds if one of its tests does. */

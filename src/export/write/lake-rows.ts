@@ -1,4 +1,5 @@
 import type { ExportFormat } from '../../domain/export.ts';
+import { type Column, columnsOf } from '../../domain/export-columns.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { readGroups } from '../../lake/read-events.ts';
 import type { Texts } from '../../lake/row-group.ts';
@@ -6,12 +7,11 @@ import type { DataFile } from '../../postgres/stores/lake.ts';
 import { type Filter, leftOut, nameTest } from '../filter.ts';
 import type { LakeRows } from './archived-events.ts';
 import { allHits, type Hits, isWhole, mapTexts, mergeFiles, textsOf } from './lake-hits.ts';
-import { type Column, columnsOf } from './page.ts';
 import { copyBytes, instantWriter, isPlain, type RowBlock, separator } from './rows.ts';
 
 /* Rows of an export made of events of the lake, to the byte as PostgreSQL would send them. */
 
-/** How rows are written: as COPY sends values, or as NDJSON. */
+/** The form of rows: as COPY sends values, or as NDJSON. */
 interface RowStyle {
   before(column: Column, index: number): string;
   /** In place of a value that is missing. */

@@ -4,7 +4,7 @@ import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { Fault } from '../../domain/errors.ts';
-import type { Column } from './page.ts';
+import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
 /*

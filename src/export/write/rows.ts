@@ -1,6 +1,6 @@
+import type { Column } from '../../domain/export-columns.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import type { LakeGroup } from '../../lake/row-group.ts';
-import type { Column } from './page.ts';
 
 /** Between the values of a row. */
 export const separator = '\u0002';

@@ -1,10 +1,11 @@
 import type { ExportRequest } from '../../domain/export.ts';
+import { columnsOf } from '../../domain/export-columns.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import { type CopySelect, compileForCopy } from '../../postgres/copy-out.ts';
 import type { Filter } from '../filter.ts';
-import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
+import { pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
 /*

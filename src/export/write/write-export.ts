@@ -193,7 +193,7 @@ export async function writeFiles(
 
 export interface Reading {
   readonly select: CopySelect;
-  /** Where events in the lake must be read too: all rows, as values, and how many there are at most in the lake. */
+  /** All rows, as values, and the most that there can be in the lake; set if events in the lake must be read too. */
   readonly pieces: {
     blocks(client: pg.PoolClient, signal: AbortSignal): AsyncGenerator<RowBlock, number>;
     readonly rows: number;

@@ -18,7 +18,7 @@ export interface LakeMonth extends TableKey {
 
 export interface MonthState {
   readonly revision: number;
-  /** What its files hold; null: there are none. */
+  /** The cursor that its files show; null: there are none. */
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;

@@ -146,7 +146,7 @@ export interface DataFile {
 
 export interface WrittenData
   extends Omit<DataFile, 'fileId' | 'month' | 'isHot' | 'firstMicros' | 'lastMicros'> {
-  /** Of events; `firstKey`: of profiles. */
+  /** Set for events; `firstKey`: for profiles. */
   readonly firstMicros: number | null;
   readonly lastMicros: number | null;
   readonly firstKey?: string | null;
@@ -154,7 +154,7 @@ export interface WrittenData
   readonly sha256: string;
   /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
   readonly filter: Buffer;
-  /** Of events: those of its row groups (`packSums`). */
+  /** The sums of its row groups (`packSums`), of events only. */
   readonly sums?: Buffer;
 }
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ContentHash, endsBlock, packSums, sumIn } from '../../../../src/export/write/content-hash.ts';
+import { ContentHash, endsBlock } from '../../../../src/export/write/content-hash.ts';
 import { csvText, ndjsonText, type RowBlock } from '../../../../src/export/write/rows.ts';
+import { packSums, sumIn } from '../../../../src/lake/group-sums.ts';
 
 const rowOf = (id: string, n = 0) => `${JSON.stringify({ event_id: id, n })}\n`;
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
+import { columnsOf } from '../../../../src/domain/export-columns.ts';
 import { instantOfMicros } from '../../../../src/domain/instant.ts';
 import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts';
 import { AvroFile } from '../../../../src/export/write/avro.ts';
-import { columnsOf } from '../../../../src/export/write/page.ts';
 import { ParquetFile } from '../../../../src/export/write/parquet.ts';
 import { ndjsonWriter } from '../../../../src/export/write/rows.ts';
 import type { GroupFile } from '../../../../src/export/write/split-files.ts';

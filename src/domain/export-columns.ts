@@ -1,0 +1,59 @@
+import type { FileDataset, RowShape } from './export.ts';
+
+/** The columns by which the rows of a dataset are ordered. */
+export const orderOf = {
+  users: ['user_id'],
+  companies: ['company_id'],
+  events: ['inserted_at', 'event_id', 'user_id'],
+  stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
+} as const satisfies Record<FileDataset, readonly string[]>;
+
+/**
+ * `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. `number`, `boolean`: of properties in the
+ * lake; they come as JSON, too.
+ */
+export interface Column {
+  readonly name: string;
+  readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
+  readonly isOptional: boolean;
+}
+
+const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
+const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
+/** `true`, or nothing. */
+const removedColumn = column('removed', 'json');
+export const metadata = column('metadata', 'json');
+const insertedAt = column('inserted_at', 'instant');
+/** All ids of a user: its own and its aliases. */
+export const distinctIds = column('distinct_ids', 'json');
+const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
+
+/**
+ * Properties are not columns of their own: a property may hold a number here and a text there, and a column is of one
+ * type. All of them are in `metadata`, as JSON.
+ */
+const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
+  users: [column('user_id'), optional('company_id'), metadata, ...seen],
+  companies: [column('company_id'), metadata, ...seen],
+  events: [
+    ...[column('event_id'), column('event_type'), column('event_name'), column('user_id')],
+    ...[optional('company_id'), column('source'), insertedAt, metadata],
+  ],
+  stream: [
+    ...[column('event_type'), optional('user_id'), optional('company_id'), insertedAt],
+    ...[optional('event_id'), optional('event_name'), optional('source'), metadata],
+  ],
+};
+
+export function columnsOf(dataset: FileDataset, request: RowShape): readonly Column[] {
+  const stored = storedColumns(dataset, request);
+  if (!request.includeRemoved || dataset === 'events' || dataset === 'stream') return stored;
+  const [key, ...others] = stored;
+  return [key as Column, ...others, removedColumn].map((each) => ({ ...each, isOptional: each !== key }));
+}
+
+/** The times stay last (`profileTail`). */
+export function storedColumns(dataset: FileDataset, request: RowShape): readonly Column[] {
+  if (dataset !== 'users' || !request.distinctIds) return columns[dataset];
+  return [...columns.users.slice(0, -seen.length), distinctIds, ...seen];
+}
