@@ -84,6 +84,7 @@ async function load(
         maxErrors: null,
         yields: null,
         removals: 'unasked',
+        mends: [],
         keepsKeys: false,
         unflags: null,
         namesAliases: false,

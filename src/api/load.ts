@@ -212,6 +212,11 @@ export const jobDetail = component(
         'Number of properties with an empty name. Their records were loaded without them.',
         0,
       ),
+      mended_records: count(
+        'Number of records that `mend` made acceptable. Each is counted by its outcome too.',
+        0,
+      ),
+      mapping: orNull(text('Saved mapping that the load was given. Null if none.', 'customers'), null),
       rules_version: orNull(
         ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
       ),

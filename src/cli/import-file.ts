@@ -18,7 +18,6 @@ import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { renderLoadDetail, renderMirror, rowsPerSecond } from '../load/render-load.ts';
-import { useMapping } from '../load/saved-mappings.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodeOf, exitCodes, explainError } from './errors.ts';
@@ -55,8 +54,6 @@ async function readInput(
 }
 
 export interface ImportOptions extends Omit<LoadOptions, 'preset'> {
-  /** The name of the saved mapping that some of these come from. */
-  readonly mapping: string | null;
   readonly preset: LoadOptions['preset'] | undefined;
   readonly format: SourceFormat | null;
   readonly rejectsDir: string;
@@ -105,7 +102,6 @@ export async function importFile(
       received,
       options: loadOptions(options),
       idempotencyKey: null,
-      inSameTransaction: (db) => useMapping(db, environmentId, options.mapping),
       origin: { kind: 'command_line', name: null },
     });
     const followed = { environmentId, jobId, signal: wait ? signal : AbortSignal.abort() };
@@ -136,10 +132,10 @@ export async function importFile(
 }
 
 function loadOptions(options: ImportOptions): LoadOptions {
-  const { entity, map, dryRun, plan, guard, ifDuplicate, source } = options;
+  const { entity, map, mapping, dryRun, plan, guard, ifDuplicate, source } = options;
   const { maxErrors, maxChanged, maxRemovedValues, preset = null } = options;
   const limits = { maxErrors, maxChanged, maxRemovedValues };
-  return { entity, map, preset, dryRun, plan, ...limits, guard, ifDuplicate, source };
+  return { entity, map, preset, mapping, dryRun, plan, ...limits, guard, ifDuplicate, source };
 }
 
 async function remarkOn(

@@ -8,7 +8,12 @@ import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { receivingStore } from '../load/accept-load.ts';
-import { acceptAmendment, amendmentOptions, requireParent } from '../load/amend/accept-amendment.ts';
+import {
+  acceptAmendment,
+  amendmentOptions,
+  type KeptMend,
+  requireParent,
+} from '../load/amend/accept-amendment.ts';
 import { type ListedCause, listCauses, mendedRejects, renderCauses } from '../load/causes/list-causes.ts';
 import type { Proposal } from '../load/causes/proposals.ts';
 import { receiveLocal } from '../load/receive/receive.ts';
@@ -223,15 +228,23 @@ export const mend = defineCommand({
   options: {
     file: text('--file <path>', 'the corrected file, or - for standard input'),
     apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
+    keepIn: text(
+      '--keep-in <mapping>',
+      'with --apply: later loads with this saved mapping mend their records so',
+    ),
     wins: flag('--wins', 'corrected records override everything loaded since'),
   },
   environment: true,
   json: 'print the record of the job that mends as JSON',
-  examples: ['sluice jobs mend 0195… --file mended.csv', 'sluice jobs mend 0195… --apply 0-trim'],
+  examples: [
+    'sluice jobs mend 0195… --file mended.csv',
+    'sluice jobs mend 0195… --apply 0-trim --keep-in customers',
+  ],
   run: async (invocation) => {
     const { argument: jobId, flags } = invocation;
-    const { file, apply, wins } = flags;
+    const { file, apply, keepIn, wins } = flags;
     if ((file === undefined) === (apply === undefined)) throw new UsageError('Give --file or --apply.');
+    if (keepIn !== undefined && apply === undefined) throw new UsageError('Give --keep-in with --apply.');
     await queueLoad(
       invocation,
       true,
@@ -240,7 +253,8 @@ export const mend = defineCommand({
         const parent = await requireParent(system, environmentId, jobId);
         const bytes =
           apply === undefined ? openInput(file) : mendedRejects(system, environmentId, jobId, apply, signal);
-        return accept(session, parent, bytes, wins, signal);
+        const keep = apply === undefined || keepIn === undefined ? null : { mend: apply, mapping: keepIn };
+        return accept(session, parent, bytes, { wins, keep }, signal);
       },
       async ({ system, environmentId }) => {
         const { tally } = await requireLoad(system, environmentId, jobId);
@@ -261,7 +275,7 @@ async function accept(
   { system, environmentId }: Context,
   parent: Parent,
   bytes: AsyncIterable<Uint8Array>,
-  wins: boolean,
+  said: { readonly wins: boolean; readonly keep: KeptMend | null },
   signal: AbortSignal,
 ): Promise<string> {
   const options = amendmentOptions(parent);
@@ -274,6 +288,6 @@ async function accept(
     signal,
   );
   const filename = `mended ${parent.filename}`;
-  const request = { environmentId, parent, filename, received, options, wins, idempotencyKey: null };
+  const request = { environmentId, parent, filename, received, options, ...said, idempotencyKey: null };
   return (await acceptAmendment(system, request)).jobId;
 }

@@ -200,6 +200,10 @@ export const CAUSES_MS = 10_000;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
 export const MAX_REPLACEMENT_CHARS = 256;
+/** Mends of one load. */
+export const MAX_SAVED_MENDS = 50;
+/** Mends that one record may need: each finds another fault. */
+export const MAX_MENDS_OF_RECORD = 3;
 export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
 /** Properties that the summary of a plan names, those with the most changes; and rows of it that are shown. */

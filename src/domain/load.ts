@@ -83,6 +83,8 @@ export interface LoadOptions extends Limits<GuardLimit> {
   readonly map: Readonly<Record<string, string>>;
   /** The product whose records they are; null: they are ours. Not together with a map. */
   readonly preset: Preset | null;
+  /** The saved mapping that some of these come from; null: none. */
+  readonly mapping: string | null;
   readonly dryRun: boolean;
   /** A dry run that keeps what it finds, and can be applied. */
   readonly plan: boolean;
@@ -94,14 +96,13 @@ export interface LoadOptions extends Limits<GuardLimit> {
 
 export interface FileOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
   readonly format: SourceFormat | null;
-  /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
-  readonly mapping: string | null;
 }
 
 export const defaultLoadOptions: LoadOptions = {
   entity: 'auto',
   map: {},
   preset: null,
+  mapping: null,
   dryRun: false,
   plan: false,
   ...noLimits,

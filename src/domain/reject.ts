@@ -109,6 +109,9 @@ export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): 
 /** Hexadecimal digits of a number that JavaScript keeps exactly. */
 export const causeDigits = 13;
 
+/** The id of a mend and its cause: a proposal by its name, or a replacement by its texts. */
+export const mendIdPattern = /^(?:all|[0-9a-f]{13})-[\w-]+$/;
+
 export function writeCauseId(cause: number): string {
   return cause.toString(16).padStart(causeDigits, '0');
 }

@@ -1,6 +1,7 @@
 import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
-import { MAX_SHEET_NAME_CHARS } from './limits.ts';
+import { MAX_SAVED_MENDS, MAX_SHEET_NAME_CHARS } from './limits.ts';
+import { mendIdPattern } from './reject.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
 
 /*
@@ -12,6 +13,7 @@ const maxDelimiterChars = 8;
 const maxCommentChars = 8;
 const maxNullTokens = 20;
 const maxNullChars = 100;
+const maxMendChars = 4_000;
 const maxRecordsPathChars = 1_000;
 const maxGroupChars = 200;
 const maxFlagChars = 255;
@@ -32,6 +34,8 @@ export interface SourceOption {
   /** Goes on from the name of the option. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
+  /** The most items of a list. */
+  readonly most?: number;
   /** Reads the value, of a list one item, from text; returns `undefined` if it breaks the rule. */
   readonly read: (text: string) => string | number | boolean | undefined;
 }
@@ -146,6 +150,7 @@ export const sourceOptions = {
     description: 'unquoted cell that means the same as an empty one. May be given several times',
     rule: `must be a text of 1 to ${maxNullChars} characters without control characters, at most ${maxNullTokens} of them`,
     examples: [['NULL', '\\N']],
+    most: maxNullTokens,
     read: (text) => (isLine(text, maxNullChars) ? text : undefined),
   },
   ragged: action(
@@ -191,6 +196,16 @@ export const sourceOptions = {
     rule: `must be the name of a kind of group, at most ${maxGroupChars} characters without control characters`,
     examples: ['project'],
     read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
+  },
+  mend: {
+    type: 'array',
+    argument: 'id',
+    description:
+      'mend for records that would be refused, by the id of a proposal. A mended record that would be refused too is left as it is. May be given several times',
+    rule: `must be the id of a proposed mend, as the causes of a job show it, at most ${MAX_SAVED_MENDS} of them`,
+    examples: [['05c8a1f0c2d3e-day-first']],
+    most: MAX_SAVED_MENDS,
+    read: (text) => (text.length <= maxMendChars && mendIdPattern.test(text) ? text : undefined),
   },
   mirror: {
     type: 'string',
@@ -251,9 +266,9 @@ export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
 
 /** Returns the rule that a value breaks, as it goes on from the name of the option; `null` if it breaks none. */
 export function sourceOptionProblem(name: SourceOptionName, value: unknown): string | null {
-  const { read, type, rule }: SourceOption = sourceOptions[name];
+  const { read, type, rule, most = 1 }: SourceOption = sourceOptions[name];
   const items = type === 'array' ? itemsOf(value) : [value];
-  if (type === 'array' && items.length > maxNullTokens) return rule;
+  if (items.length > most) return rule;
   return items.every((item) => isWritten(item) && read(String(item)) !== undefined) ? null : rule;
 }
 

@@ -24,6 +24,8 @@ export interface SourceOptions {
   readonly records?: string;
   readonly removals?: boolean;
   readonly companyFrom?: string;
+  /** Mends of refused records, in the order in which they are tried. */
+  readonly mend?: readonly string[];
   readonly mirror?: string;
   readonly mirrorSegment?: string;
   readonly maxRemoved?: string;

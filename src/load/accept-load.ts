@@ -21,6 +21,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
+import { markMappingUsed } from '../postgres/stores/mappings.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import { hasPersonalData } from '../postgres/stores/rules.ts';
 import {
@@ -31,6 +32,7 @@ import {
   takeReceived,
   touchReceived,
 } from '../postgres/stores/uploads.ts';
+import { readMendId } from './causes/mend-ids.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
@@ -101,10 +103,12 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     await refuseForeign(context, named);
     const entity = resolveEntity(named);
     const { environmentId, options, amends } = named;
+    for (const id of options.source.mend ?? []) readMendId(id);
     await requireMirrorFits(context.db, environmentId, options, entity, amends !== undefined);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
       if (accepted.created) await keepTrace(db, context.tracing, jobId);
+      if (options.mapping !== null) await markMappingUsed(db, environmentId, options.mapping);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
@@ -221,6 +225,7 @@ async function writeLoad(
     source: options.source,
     readAs: received.readAs,
     preset: options.preset,
+    mappingName: options.mapping,
     totalRows: received.totalRows,
     pass: firstPass(options, received.chunks.length),
     limits: countLimits(options, received.totalRows),

@@ -42,9 +42,8 @@ export async function findRecords(
   return names.flatMap((name) => {
     const record = latest.get(name)?.record;
     if (record === undefined) return [];
-    return [
-      { name, row: chunk.firstRow + record, line: chunk.firstLine + (rows.records.lines[record] ?? 0) },
-    ];
+    const { lines } = rows.records.written ?? rows.records;
+    return [{ name, row: chunk.firstRow + record, line: chunk.firstLine + (lines[record] ?? 0) }];
   });
 }
 

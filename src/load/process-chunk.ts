@@ -266,7 +266,7 @@ async function commitChunk(
           rejects,
           causesOf(source),
         );
-        const tally = countChunk(source, rows, kinds, rejects);
+        const tally = countChunk(source, chunk, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
         await addFindings(transaction.db, claim.subjectId, rows.findings.all);
@@ -320,6 +320,7 @@ function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
 /** The tally of a chunk; by kind too where a file may hold several. */
 function countChunk(
   source: LoadSource,
+  { firstRow }: ChunkRange,
   rows: Rows,
   merged: MergedKinds,
   rejects: readonly CountedReject[],
@@ -329,10 +330,13 @@ function countChunk(
     const of = kind ?? 'unknown';
     kinds[of] = addOutcomes(kinds[of], { rejected: 1 });
   }
+  const mended = new Map(rows.records.written?.mended);
+  for (const { reject } of rejects) mended.delete(reject.row - firstRow);
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
   return {
     ...sum,
     dropped: rows.dropped,
+    mended: mended.size,
     kinds: source.entity === 'auto' ? kinds : null,
     hasEventTypes: source.entity === 'auto' && rows.kinds.some,
   };

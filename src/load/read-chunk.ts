@@ -26,6 +26,7 @@ import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { findTaken, ValuesTaken } from '../postgres/stores/unique-values.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
+import { SavedMends } from './causes/saved-mends.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 
 /** Asking pays if at least one in so many records is unchanged. */
@@ -124,6 +125,7 @@ export function createChunkReader(
   rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
   // A record that says what it is bears no digest.
   const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
+  const mends = source.mends.length === 0 ? null : new SavedMends(source);
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
@@ -144,10 +146,13 @@ export function createChunkReader(
       const end = chunk.oversized
         ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
         : chunk.byteEnd;
-      const bytes = await files.readRange(fileRef, chunk.byteStart, end);
+      const read = await files.readRange(fileRef, chunk.byteStart, end);
       // What counts the records must see them once.
-      const isCounted = scope.counter != null && rows.stage?.references != null;
-      await map(chunk, bytes, isCounted ? { ...scope, counter: null } : scope);
+      const isCounted = scope.counter != null && (mends !== null || rows.stage?.references != null);
+      const first = isCounted ? { ...scope, counter: null } : scope;
+      rows.records.written = null;
+      await map(chunk, read, first);
+      const bytes = (await mends?.apply(rows, chunk, read, (mended) => map(chunk, mended, first))) ?? read;
       let own: MapScope = scope;
       if (findSuppressed != null) {
         const refused = chunk.oversized ? noRefused : usersOfRefused(rows, chunk, parser);

@@ -10,8 +10,9 @@ import { type CsvBeginning, type Sniffed, sniffCsv } from '../formats/csv-sniff.
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
 import { Sandboxes } from '../sandbox/sandboxes.ts';
+import { readMendId } from './causes/mend-ids.ts';
 import { type MendedRecord, Mending } from './causes/mending.ts';
-import { type ExplainedCause, explainCause, readProposalId } from './causes/proposals.ts';
+import { type ExplainedCause, explainCause } from './causes/proposals.ts';
 import { type FoundRecord, findRecords, type SoughtRecords } from './find-records.ts';
 import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect/inspect-file.ts';
 import type { ReceivedFile } from './receive/receive.ts';
@@ -97,7 +98,7 @@ export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTa
     }
   },
   async *mend({ source, proposalId }, readPage) {
-    const { mend } = readProposalId(proposalId);
+    const { mend } = readMendId(proposalId);
     const mending = new Mending(source);
     for (let after: number | null = 0; after !== null; ) {
       const { rejects, more }: RejectsPage = await readPage(after);

@@ -8,15 +8,18 @@ import {
   type SavedMapping,
 } from '../domain/column-map.ts';
 import { InputError, inputError } from '../domain/errors.ts';
+import { MAX_SAVED_MENDS } from '../domain/limits.ts';
+import { toGivenSource, toSourceOptions } from '../domain/source-options.ts';
 import type { Database } from '../postgres/database.ts';
+import type { Parent } from '../postgres/stores/amendments.ts';
 import {
   findMapping,
   findMappingsOf,
   type ListedMapping,
-  markMappingUsed,
   removeMapping,
   saveMapping,
 } from '../postgres/stores/mappings.ts';
+import { readMendId } from './causes/mend-ids.ts';
 import type { Looked } from './inspect/inspect-file.ts';
 
 const MAX_SAVED_MAPPINGS = 1_000;
@@ -44,11 +47,6 @@ export async function withMapping<T extends Mapped>(
   return name === null ? asked : applyMapping(asked, await requireMapping(db, environmentId, name));
 }
 
-/** Notes in the transaction that accepts a load that its mapping was used. */
-export async function useMapping(db: Database, environmentId: number, name: string | null): Promise<void> {
-  if (name !== null) await markMappingUsed(db, environmentId, name);
-}
-
 /** In the place of the one of that name. @throws InputError where there are too many. */
 export async function keepMapping(
   db: Database,
@@ -56,6 +54,7 @@ export async function keepMapping(
   name: string,
   rules: MappingRules,
 ): Promise<SavedMapping> {
+  for (const id of toSourceOptions(rules.source).mend ?? []) readMendId(id);
   const saved = await saveMapping(db, environmentId, name, rules, MAX_SAVED_MAPPINGS);
   if (saved !== null) return saved;
   throw inputError(
@@ -63,6 +62,39 @@ export async function keepMapping(
     `an environment has at most ${MAX_SAVED_MAPPINGS} saved mappings`,
     'name',
   );
+}
+
+/**
+ * Keeps a mend with a mapping, which is made of the options of a load if there is none of that name. Call it while the lane is locked, so that
+ * two mends are both kept.
+ */
+export async function keepMend(
+  db: Database,
+  environmentId: number,
+  name: string,
+  mend: string,
+  load: Pick<Parent, 'entity' | 'columnMap' | 'preset' | 'source' | 'header'>,
+): Promise<void> {
+  if (load.preset !== null) {
+    const message =
+      'the job was loaded with a preset, which no mapping has; give later loads the option mend';
+    throw inputError('invalid_field', message, `keep_in: ${name}`);
+  }
+  const { mirror, mirrorSegment, maxRemoved, mirrorDespiteRejects, ...source } = load.source;
+  const made: MappingRules = {
+    entity: load.entity,
+    map: load.columnMap,
+    source: toGivenSource(source),
+    format: null,
+    columnNames: load.header?.columns ?? null,
+  };
+  const rules = (await findMapping(db, environmentId, name)) ?? made;
+  const mends = new Set([...(toSourceOptions(rules.source).mend ?? []), mend]);
+  if (mends.size > MAX_SAVED_MENDS) {
+    const message = `a mapping has at most ${MAX_SAVED_MENDS} mends; save it without those that are not needed`;
+    throw inputError('invalid_field', message, `keep_in: ${name}`);
+  }
+  await keepMapping(db, environmentId, name, { ...rules, source: { ...rules.source, mend: [...mends] } });
 }
 
 /** @throws InputError `not_found`. */

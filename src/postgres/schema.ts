@@ -467,9 +467,11 @@ export interface DB {
     job_id: string;
     lane_position: Generated<number>;
     load_id: Generated<number>;
+    mapping_name: string | null;
     max_changed: number | null;
     max_errors: number | null;
     max_removed_values: number | null;
+    mended_records: Generated<number>;
     mirror: Json | null;
     on_drift: string | null;
     origin: string | null;

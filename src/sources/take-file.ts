@@ -4,7 +4,7 @@ import { acceptLoad, convertingStore } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import type { ReceiveLimits } from '../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../load/receive/receive.ts';
-import { useMapping, withMapping } from '../load/saved-mappings.ts';
+import { withMapping } from '../load/saved-mappings.ts';
 import type { Database } from '../postgres/database.ts';
 
 /** A file that the inbox or a schedule loads, as its own books know it. */
@@ -41,16 +41,13 @@ export async function receiveSource(
 export async function acceptSource(
   context: LoadContext,
   { environmentId, filename }: SourceFile,
-  { received, options: { format: _, mapping, ...options } }: ReceivedSource,
+  { received, options: { format: _, ...options } }: ReceivedSource,
   origin: Origin,
   book: (db: Database, accepted: { readonly jobId: string; readonly created: boolean }) => Promise<void>,
 ): Promise<void> {
   await acceptLoad(context, {
     ...{ environmentId, type: 'import', filename, received, origin, idempotencyKey: null },
     options: { ...options, dryRun: false, plan: false },
-    inSameTransaction: async (db, accepted) => {
-      await useMapping(db, environmentId, mapping);
-      await book(db, accepted);
-    },
+    inSameTransaction: book,
   });
 }

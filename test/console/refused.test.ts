@@ -30,6 +30,9 @@ test('refused records are seen by cause, mended by a proposal and by the cell, t
       .waitFor(),
   );
   const page = await stage.open(`/jobs/${jobId}/refused`);
+  await page.evaluate(
+    "addEventListener('click', () => { document.body.dataset.clicks = (document.body.dataset.clicks ?? '') + 'x' }, true)",
+  );
   await page
     .getByRole('button', { name: /Apply to 120/ })
     .first()
@@ -37,18 +40,46 @@ test('refused records are seen by cause, mended by a proposal and by the cell, t
   await page.getByRole('button', { name: 'Mend 120 records' }).click();
   await page.getByText('mended: 120 of 122 refused records, 2 left').waitFor();
   expect(await page.locator('img').count()).toBe(0);
+  await page.getByLabel('user_id, row 241').click();
   await page.getByLabel('user_id, row 241').fill('u1');
   await page.getByRole('button', { name: 'row 242 as it is written' }).click();
   await page.locator('.raw-row', { hasText: evil }).waitFor();
   const record = page.getByLabel('Record, row 242');
   expect(await record.inputValue()).toBe(`track,u1,opened,2026-01-02T03:04:05Z,"${evil}"x`);
+  await record.click();
   await record.fill(`track,u1,opened,2026-01-02T03:04:05Z,"${evil}x"`);
   await page.getByRole('button', { name: 'Send 2 records back' }).click();
   await page.getByText('Nothing is left to mend').waitFor();
   await page.getByText('100 %').waitFor();
+  expect((await page.locator('body').getAttribute('data-clicks'))?.length).toBeLessThanOrEqual(6);
   const stored = await stage.t.system.db.selectFrom('events').select(['event_name', 'metadata']).execute();
   expect(stored).toHaveLength(242);
   expect(stored.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
+});
+
+// proves: saved-mends
+test('a mend is kept with a mapping, and in a later file with it nothing waits for a person', async () => {
+  const jobId = await load(events(3));
+  await expectGoodInEveryLook(stage, 'always', `/jobs/${jobId}/refused`, async (page) => {
+    await page
+      .getByRole('button', { name: /Apply to 3/ })
+      .first()
+      .click();
+    await page.getByLabel('Always mend this way').check();
+    await page.getByLabel('Saved mapping that keeps it').waitFor();
+  });
+  const page = await stage.open(`/jobs/${jobId}/refused`);
+  await page
+    .getByRole('button', { name: /Apply to 3/ })
+    .first()
+    .click();
+  await page.getByLabel('Always mend this way').check();
+  expect(await page.getByLabel('Saved mapping that keeps it').inputValue()).toBe('events');
+  await page.getByRole('button', { name: 'Mend 3 records' }).click();
+  await page.getByText('mended: 3 of 5 refused records, 2 left').waitFor();
+  const later = events(4).split('\n').slice(0, -2).join('\n');
+  const next = await stage.open(`/jobs/${await load(later, { mapping: 'events' })}`);
+  await next.getByText(/8 records stored in .*, 4 of them mended on the way/).waitFor();
 });
 
 // proves: console-load

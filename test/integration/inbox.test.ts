@@ -39,6 +39,7 @@ import { InboxWatch } from '../../src/sources/inbox/watch-inbox.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from '../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../support/load-file.ts';
+import { mendId } from '../support/mends.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { textRow, workbookFile } from '../support/workbook-file.ts';
@@ -270,6 +271,20 @@ describe('a file that is dropped', () => {
     await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');
     const [refused] = await concluded(folder, 'users/b.csv');
     expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'not_found', details: 'mapping: nobody' }]);
+  });
+
+  // proves: saved-mends
+  test('is mended as the saved mapping says, and its receipt counts nothing refused', async () => {
+    const { environment, folder } = await tenant();
+    const mend = [mendId('semicolon-delimiter', 'wrong_field_count', null, '1 cell where 2 are named')];
+    const rules = { entity: 'users', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
+    await keepMapping(t.system.db, environment.environmentId, 'kunden', { ...rules, source: { mend } });
+    await drop(join(folder, 'mapping.yaml'), 'mapping: kunden\n');
+    await drop(join(folder, 'a.csv'), 'Nr,plan\na,pro\nb;free\n');
+    const [found] = await concluded(folder, 'a.csv');
+    expect(found?.receipt).toMatchObject({ outcome: 'done', counts: { inserted: 2, rejected: 0 } });
+    const { users } = await readProfiles(t.system, environment.environmentId);
+    expect(users).toMatchObject({ a: { metadata: { plan: 'pro' } }, b: { metadata: { plan: 'free' } } });
   });
 
   test('is recognised if its bytes were loaded before, or are being loaded', async () => {

@@ -34,6 +34,7 @@ import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { readProfiles } from '../support/load-file.ts';
+import { mendId } from '../support/mends.ts';
 import { startS3 } from '../support/s3.ts';
 import {
   doNext,
@@ -295,6 +296,17 @@ describe('files', () => {
     expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
     expect(await userIds()).toEqual(['u12']);
     expect((await requireMapping(context.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
+  });
+
+  // proves: saved-mends
+  test('are mended as the saved mapping says that the schedule names', async () => {
+    const mend = [mendId('semicolon-delimiter', 'wrong_field_count', null, '1 cell where 2 are named')];
+    const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
+    await keepMapping(context.db, environmentId, 'kunden', { ...rules, source: { mend } });
+    await put('mended-1.csv', 'Nr,plan\nu1,pro\nu2;free\n');
+    const schedule = readSchedule({ load: { files: { pattern: 'mended-*.csv' }, mapping: 'kunden' } });
+    expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
+    expect(await userIds()).toEqual(['u1', 'u2']);
   });
 
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {

@@ -141,7 +141,7 @@ const inspectImport = route({
       file_size: kept.fileSize,
       sha256: kept.sha256,
     };
-    if (found instanceof InputError) return { ...about, ...renderUnreadable(found, given.mapping) };
+    if (found instanceof InputError) return { ...about, ...renderUnreadable(found, given.load.mapping) };
     // The other members were written where the file was read.
     const rest = JSON.stringify({ ...about, ...renderOffer(found) });
     const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.found.json.subarray(1)]);
@@ -153,7 +153,7 @@ async function inspect(
   system: System,
   environment: number,
   kept: WholeUpload,
-  { load, format, filename, mapping }: UploadOptions,
+  { load, format, filename }: UploadOptions,
   signal: AbortSignal,
 ): Promise<OfferedInspection<RenderedInspection> | InputError> {
   const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
@@ -175,7 +175,7 @@ async function inspect(
   const find = (names: readonly string[]) => findOffered(system.db, environment, names);
   try {
     const asked = { ...load, format: format ?? null };
-    return await inspectAndOffer(look, asked, mapping, find);
+    return await inspectAndOffer(look, asked, load.mapping, find);
   } catch (error) {
     // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;

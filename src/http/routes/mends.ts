@@ -7,10 +7,15 @@ import { InputError, inputError } from '../../domain/errors.ts';
 import { MAX_EDITED_RECORDS, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { readCauseId } from '../../domain/reject.ts';
 import { convertingStore } from '../../load/accept-load.ts';
-import { acceptAmendment, amendmentOptions, requireParent } from '../../load/amend/accept-amendment.ts';
+import {
+  acceptAmendment,
+  amendmentOptions,
+  type KeptMend,
+  requireParent,
+} from '../../load/amend/accept-amendment.ts';
 import { receiveEdits } from '../../load/amend/receive-edits.ts';
 import { countReplacement, mendedRejects, renderSample } from '../../load/causes/list-causes.ts';
-import { readProposalId } from '../../load/causes/proposals.ts';
+import { readMendId } from '../../load/causes/mend-ids.ts';
 import { receive } from '../../load/receive/receive.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { worded } from '../../validation.ts';
@@ -42,7 +47,11 @@ import { importKind } from './imports.ts';
 
 const proposalBody = withExamples(
   object(
-    { apply: text('ID of a proposal, from the causes of the job.'), wins: amendOptions.wins },
+    {
+      apply: text('ID of a proposal, from the causes of the job.'),
+      keep_in: amendOptions.keep_in,
+      wins: amendOptions.wins,
+    },
     'A proposal to apply.',
   ),
   { proposal: { summary: 'A proposal', value: { apply: '05c8a1f0c2d3e-day-first' } } },
@@ -63,18 +72,19 @@ const form = withExamples(
 );
 
 /** Says how mended records of a job are taken in. `said` gets what the sender said last. */
-function amendKind(parent: Parent, said: { wins: boolean }): UploadKind {
+function amendKind(parent: Parent, said: { wins: boolean; keep: KeptMend | null }): UploadKind {
   const options = amendmentOptions(parent);
   return {
     ...importKind,
     named: { option: 'apply', store: (...upload) => storeMended(parent, ...upload) },
     defaultFilename: `mended ${parent.filename}`,
     readOptions(given) {
-      const { apply, wins, source, format, filename } = readAmendOptions(given);
-      if (apply !== undefined) readProposalId(apply);
+      const { apply, keepIn, wins, source, format, filename } = readAmendOptions(given);
+      if (apply !== undefined) readMendId(apply);
       said.wins = wins;
+      said.keep = apply === undefined || keepIn === undefined ? null : { mend: apply, mapping: keepIn };
       const load = { ...options, source: { ...options.source, ...source } };
-      return { load, format, filename, named: apply, mapping: null };
+      return { load, format, filename, named: apply };
     },
   };
 }
@@ -83,7 +93,7 @@ async function storeMended(
   { jobId, fileFormat, header }: Parent,
   { system, kind, signal }: Upload,
   environment: number,
-  { load, filename = kind.defaultFilename, named = '', mapping }: UploadOptions,
+  { load, filename = kind.defaultFilename, named = '' }: UploadOptions,
 ): Promise<Uploaded> {
   const { source, map } = load;
   // The file is our own: whatever its cells hold, nothing is to be detected.
@@ -94,7 +104,7 @@ async function storeMended(
   const mended = mendedRejects(system, environment, jobId, named, signal);
   try {
     const received = await receive(mended, convertingStore(system, environment), hints, limits, signal);
-    return { received, filename, options: load, mapping };
+    return { received, filename, options: load };
   } catch (error) {
     if (!(error instanceof InputError) || error.problems[0].code !== 'empty_file') throw error;
     const message = 'no refused record is left that this proposal mends';
@@ -109,7 +119,7 @@ const amend = route({
   operationId: 'amendJob',
   summary: 'Amend a background job',
   description:
-    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. 410 `job_expired`: not all these changes are kept any more (`CHANGES_DAYS`), so only `wins=true` is possible. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
+    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`, and keep it with a saved mapping for later loads: `keep_in`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. 410 `job_expired`: not all these changes are kept any more (`CHANGES_DAYS`), so only `wins=true` is possible. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
   access: 'import',
   bodyKind: 'form',
   params: jobParameters,
@@ -133,13 +143,13 @@ const amend = route({
   ],
   handle: async ({ system, request, params, environment, base }) => {
     const parent = await requireParent(system, environment, params.job_id);
-    const said = { wins: false };
+    const said = { wins: false, keep: null };
     const taken = await takeUpload(system, request, amendKind(parent, said));
     const { jobId } = await acceptAmendment(system, {
       ...taken,
       environmentId: environment,
       parent,
-      wins: said.wins,
+      ...said,
       requestId: request.id,
     });
     return renderQueued({ system, environment, base }, jobId);

@@ -33,6 +33,11 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
   return { entity: optionalChoice(entities, `entity must be ${choices}`, description), ...commonOptions };
 }
 
+function mappingOption(name: string, description: string) {
+  const schema = Type.String({ pattern: mappingNamePattern, description, examples: ['customers'] });
+  return Type.Optional(worded(schema, `${name} ${mappingNameRule}`));
+}
+
 const inForms = ' In a form, it must come before the file.';
 
 export const importOptions = {
@@ -45,15 +50,9 @@ export const importOptions = {
       (text) => (isUuid(text) ? null : 'upload_id must be what an inspection answered'),
     ),
   ),
-  mapping: Type.Optional(
-    worded(
-      Type.String({
-        pattern: mappingNamePattern,
-        description: `Name of a saved mapping. Its \`map\` applies, and its other options unless the request gives them. Not together with \`map\` or \`preset\`.${inForms}`,
-        examples: ['customers'],
-      }),
-      `mapping ${mappingNameRule}`,
-    ),
+  mapping: mappingOption(
+    'mapping',
+    `Name of a saved mapping. Its \`map\` applies, and its other options unless the request gives them. Not together with \`map\` or \`preset\`.${inForms}`,
   ),
 };
 
@@ -123,6 +122,10 @@ export const amendOptions = {
       examples: ['05c8a1f0c2d3e-day-first'],
     }),
   ),
+  keep_in: mappingOption(
+    'keep_in',
+    'Name of a saved mapping that keeps the proposal as its last `mend`: later loads with it mend their records so. It is created from the options of the job if there is none.',
+  ),
   wins: flagParameter(
     'wins',
     'The mended records take effect now: they win over later writes. By default they count as of the end of the job that refused them.',
@@ -137,6 +140,7 @@ const readAmendTexts = compileTexts(optionFields(amendOptions));
 
 export interface AmendOptions {
   readonly apply: string | undefined;
+  readonly keepIn: string | undefined;
   readonly wins: boolean;
   readonly source: SourceOptions;
   readonly format: SourceFormat | undefined;
@@ -147,6 +151,7 @@ export function readAmendOptions(given: readonly GivenOption[]): AmendOptions {
   const options = readAmendTexts(gather(given));
   return {
     apply: options.apply,
+    keepIn: options.keep_in,
     wins: options.wins ?? false,
     source: readSource(options),
     format: options.format,
@@ -201,7 +206,6 @@ export interface UploadOptions {
   readonly filename: string | undefined;
   /** The ID that stands in place of a file: of a file that was sent before, or of a proposal. */
   readonly named: string | undefined;
-  readonly mapping: string | null;
 }
 
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
@@ -223,6 +227,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         entity: options.entity ?? fixed ?? defaults.entity,
         map: typeof map === 'string' ? {} : map,
         preset: options.preset ?? defaults.preset,
+        mapping,
         dryRun: options.dry_run ?? defaults.dryRun,
         plan: options.plan ?? defaults.plan,
         ...readLimits(options),
@@ -233,7 +238,6 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
       named: options.upload_id?.toLowerCase(),
-      mapping,
     };
   };
 }

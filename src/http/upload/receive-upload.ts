@@ -9,7 +9,6 @@ import type { LoadType } from '../../domain/load.ts';
 import { acceptLoad, discardReceived } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
-import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { type Load, requireLoad } from '../../postgres/stores/read-loads.ts';
 import { watchClient } from '../gone-client.ts';
@@ -51,7 +50,7 @@ export async function takeUpload(
     async sent(file, options) {
       requireSaidBefore(file, file.taken.format, options);
       const filename = options.filename ?? file.filename ?? kind.defaultFilename;
-      return { received: file.taken, filename, options: options.load, mapping: options.mapping };
+      return { received: file.taken, filename, options: options.load };
     },
     async named(options) {
       if (kind.named === undefined) throw new Fault('nothing can be named in place of a file here');
@@ -68,7 +67,7 @@ export async function receiveUpload(
   kind: UploadKind,
 ): Promise<Load> {
   const { environment, idempotencyKey, ...uploaded } = await takeUpload(system, request, kind);
-  const { received, filename, options, mapping, fileOf = null } = uploaded;
+  const { received, filename, options, fileOf = null } = uploaded;
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,
@@ -78,7 +77,6 @@ export async function receiveUpload(
     idempotencyKey,
     fileOf,
     requestId: request.id,
-    inSameTransaction: (db) => useMapping(db, environment, mapping),
     origin: callerOrigin(request),
   });
   const load = await requireLoad(system, environment, accepted.jobId);

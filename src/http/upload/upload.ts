@@ -52,7 +52,6 @@ export interface Uploaded {
   readonly options: LoadOptions;
   /** The job whose stored file it is. Missing if the file was sent. */
   readonly fileOf?: string | null;
-  readonly mapping: string | null;
 }
 
 /** Reads options, and adds those of the saved mapping that they name. @throws InputError as `ReadOptions` does, or `not_found`. */
@@ -61,7 +60,8 @@ export async function readOptions(
   given: readonly GivenOption[],
 ): Promise<UploadOptions> {
   const options = kind.readOptions(given);
-  const { load, mapping } = options;
+  const { load } = options;
+  const { mapping } = load;
   if (mapping === null) return options;
   const asked = { ...load, format: options.format ?? null };
   const { format, ...all } = await withMapping(system.db, environmentId(request), mapping, asked);
@@ -111,7 +111,7 @@ export async function storeKept(
     // The sent bytes count, even if the file was unpacked or rewritten when it came.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, said, keptLimits(system, kept))), ...sent };
-    return { received, filename, fileOf: kept.fileOf, options: options.load, mapping: options.mapping };
+    return { received, filename, fileOf: kept.fileOf, options: options.load };
   } finally {
     bytes.destroy();
   }

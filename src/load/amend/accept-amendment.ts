@@ -16,6 +16,7 @@ import { readLoadId } from '../../postgres/stores/read-loads.ts';
 import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
+import { keepMend } from '../saved-mappings.ts';
 import { type AmendedRows, readAmendedRows, rowColumn } from './end-amendment.ts';
 
 /*
@@ -23,6 +24,12 @@ import { type AmendedRows, readAmendedRows, rowColumn } from './end-amendment.ts
  * its records yield to what changed since the parent ended (`yieldToChanges`); `end-amendment.ts` moves the counts when it completes. Promises: a
  * refused row is mended once, whoever sends it; the counts of both loads balance at every moment.
  */
+
+/** A mend that later loads with a mapping apply too. */
+export interface KeptMend {
+  readonly mend: string;
+  readonly mapping: string;
+}
 
 interface AmendRequest {
   readonly environmentId: number;
@@ -34,6 +41,7 @@ interface AmendRequest {
   readonly rows?: readonly number[];
   /** The records count as of now. */
   readonly wins: boolean;
+  readonly keep?: KeptMend | null;
   readonly idempotencyKey: string | null;
   readonly requestId?: string;
 }
@@ -153,7 +161,7 @@ function requireShape({ fileFormat, header: own }: Parent, { format, header }: R
 
 async function claim(
   db: Database,
-  { environmentId, parent }: AmendRequest,
+  { environmentId, parent, keep = null }: AmendRequest,
   jobId: string,
   { rows, lines }: AmendedRows,
 ): Promise<void> {
@@ -162,6 +170,7 @@ async function claim(
   // After this lock no deletion comes before us that cannot be seen.
   await lockLane(db, environmentId);
   if (await isBeforeDeletion(db, environmentId, parent.jobId)) throw deletedSince(parent.jobId);
+  if (keep !== null) await keepMend(db, environmentId, keep.mapping, keep.mend, parent);
 }
 
 function explain(unclaimed: readonly Unclaimed[], lines: AmendedRows['lines']): Error {

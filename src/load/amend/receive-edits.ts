@@ -4,16 +4,14 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
-import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { readRejectsOf } from '../../postgres/stores/rejects.ts';
 import { receivingStore } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
+import { EditedCsv } from '../edited-csv.ts';
 import { describeCsv, type ReceivedFile } from '../receive/receive.ts';
-import { RefusedCsv } from '../rejects-text.ts';
 
 /*
  * An edit is a refused record that a person changed, cell by cell or as text. Edits are stored in the dialect of the job's file
@@ -165,94 +163,3 @@ function cutChunks(lines: readonly Buffer[], isWhole: (at: number) => boolean): 
   }
   return chunks;
 }
-
-/** EditedCsv writes values into refused records of one CSV, in its dialect. All other cells stay as they are written. */
-export class EditedCsv {
-  readonly #header: CsvHeader;
-  /** Stands between two cells. */
-  readonly #between: string;
-  readonly #records: RefusedCsv;
-
-  constructor(header: CsvHeader) {
-    this.#header = header;
-    this.#records = new RefusedCsv(header);
-    const { delimiter } = this.#records.dialect;
-    this.#between = delimiter === 'blanks' ? ' ' : delimiter;
-  }
-
-  /** Tells whether the record ends where its bytes end, so that other records may follow it. */
-  isWhole(record: Buffer): boolean {
-    return this.#records.count(record) > 0;
-  }
-
-  /** Returns how many records the bytes are read as, and where the content of the first ends. */
-  measure(bytes: Buffer): { readonly records: number; readonly end: number } {
-    const scanner = createCsvScanner(marksOf(this.#header));
-    let [records, contentEnd] = [0, 0];
-    for (let start = 0; start < bytes.length; ) {
-      const end = scanner.next(bytes, start, bytes.length, true);
-      if (!scanner.blank && records++ === 0) contentEnd = scanner.contentEnd;
-      start = end;
-    }
-    return { records, end: contentEnd };
-  }
-
-  /**
-   * Returns the record with these values, given by column name.
-   * @throws InputError `invalid_field` if its cells cannot be told apart, or the dialect cannot hold a value.
-   */
-  withValues(record: Buffer, values: Readonly<Record<string, string>>, place: string): Buffer {
-    const { columns } = this.#header;
-    const found = this.#records.count(record);
-    if (found === 0 || (found > columns.length && this.#records.split(record) === null)) {
-      throw inputError('invalid_field', 'the cells of this record cannot be told apart; send its raw', place);
-    }
-    const changes = Object.entries(values).map(([name, value]) => ({
-      at: columns.indexOf(name),
-      name,
-      value,
-    }));
-    const unknown = changes.find(({ at }) => at === -1);
-    if (unknown !== undefined) {
-      const name = unknown.name.slice(0, shownName);
-      throw inputError(
-        'invalid_field',
-        'the file of the job has no such column',
-        `${place}, column: ${name}`,
-      );
-    }
-    return changes.reduce<Buffer>((bytes, { at, name, value }) => {
-      const changed = this.#withCell(bytes, at, value);
-      if (changed !== null) return changed;
-      const message = 'the dialect of the file cannot hold this value';
-      throw inputError('invalid_field', message, `${place}, column: ${name}`);
-    }, record);
-  }
-
-  /** Returns the record with the value in the cell; `null` if no way of writing it leaves all other cells as they were. */
-  #withCell(record: Buffer, at: number, value: string): Buffer | null {
-    const before = this.#records.allCells(record) ?? [];
-    const missing = Array.from({ length: Math.max(0, at + 1 - before.length) }, () => '');
-    const meant = [...before, ...missing].with(at, value);
-    const written = [...this.#records.writtenCells(record), ...missing];
-    const isMeant = (bytes: Buffer): boolean => {
-      const found = this.#records.allCells(bytes);
-      return found?.length === meant.length && meant.every((text, cell) => text === found[cell]);
-    };
-    const ways = this.#writings(value).map((cell) => Buffer.from(written.with(at, cell).join(this.#between)));
-    return ways.find(isMeant) ?? null;
-  }
-
-  /** Returns the ways to write a value, the plainest first. */
-  #writings(value: string): string[] {
-    const { quote, escape: marks } = this.#records.dialect;
-    const masked = (characters: string): string =>
-      [...value].map((each) => (characters.includes(each) ? marks + each : each)).join('');
-    const bare = marks === '' || marks === quote ? value : masked(`${marks}${quote}${this.#between}\r\n`);
-    const isPadded = value !== value.trim();
-    const quoted = quote === '' ? [] : [`${quote}${masked(quote + marks)}${quote}`];
-    return isPadded ? [...quoted, value, bare] : [value, bare, ...quoted];
-  }
-}
-
-const shownName = 80;

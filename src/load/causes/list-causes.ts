@@ -19,14 +19,9 @@ import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
 import { asSeen, heldAtATime, requireSource } from '../rejects.ts';
 import { runLoadTask } from '../sandbox-tasks.ts';
+import { type Replacement, readMendId, writeReplacementId } from './mend-ids.ts';
 import { type MendedRecord, Mending } from './mending.ts';
-import {
-  type ExplainedCause,
-  type Proposal,
-  readProposalId,
-  type ScopedReplacement,
-  writeReplacementId,
-} from './proposals.ts';
+import type { ExplainedCause, Proposal } from './proposals.ts';
 
 /** A cause, with samples of its records and what would mend them. */
 export interface ListedCause extends CountedCause, ExplainedCause {}
@@ -100,23 +95,19 @@ export async function* mendedRejects(
   proposalId: string,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const { cause } = readProposalId(proposalId);
   const { loadId } = await requireSource(context, environmentId, jobId);
   const source = await readMendSource(context.db, loadId);
   const { head } = new Mending(source);
   if (head.length > 0) yield head;
-  const scoped = { cause, proposalId };
   // What comes of it is loaded, and not shown.
   const seeing = { ...context, seesPersonal: true };
-  for await (const mended of mendedPages(seeing, source, scoped, { environmentId, isLong: true, signal })) {
+  for await (const mended of mendedPages(seeing, source, proposalId, {
+    environmentId,
+    isLong: true,
+    signal,
+  })) {
     if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
   }
-}
-
-/** A mend, and which refused records it is tried on; null: all. */
-interface ScopedMend {
-  readonly cause: number | null;
-  readonly proposalId: string;
 }
 
 interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
@@ -132,9 +123,10 @@ function mendedPages(
     seesPersonal = false,
   }: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
   source: LoadSource,
-  { cause, proposalId }: ScopedMend,
+  proposalId: string,
   { environmentId, ...turn }: Asker,
 ): AsyncIterable<readonly MendedRecord[]> {
+  const { cause } = readMendId(proposalId);
   const ask = async (after: number) => {
     const page = await readRejectsPage({ db, personal }, source.loadId, after, heldAtATime, cause);
     return { ...page, rejects: asSeen(page.rejects, seesPersonal) };
@@ -167,7 +159,7 @@ export async function countReplacement(
   reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes' | 'personal'> & Seeing,
   environmentId: number,
   jobId: string,
-  replacement: ScopedReplacement,
+  replacement: Replacement,
   { signal, budgetMs = REPLACEMENT_COUNT_MS }: CountOptions,
 ): Promise<CountedReplacement> {
   const until = performance.now() + budgetMs;
@@ -181,8 +173,7 @@ export async function countReplacement(
   let records = 0;
   let isOver = false;
   const id = writeReplacementId(replacement);
-  const scoped = { cause: replacement.cause, proposalId: id };
-  const pages = mendedPages(reader, source, scoped, { environmentId, isLong: false, signal });
+  const pages = mendedPages(reader, source, id, { environmentId, isLong: false, signal });
   for await (const mended of takeTurns(pages, reader.inTurn)) {
     signal.throwIfAborted();
     if (isOver) return { id, records, isComplete: false, samples };

@@ -253,6 +253,7 @@ function sourceOf(
     yields: null,
     removals: source.removals === true ? 'taken' : 'unasked',
     companyFrom: source.companyFrom ?? null,
+    mends: source.mend ?? [],
     keepsKeys: false,
     unflags: null,
     namesAliases: false,

@@ -67,6 +67,8 @@ function forCounts(
 export interface ChunkTally extends Outcomes {
   /** Properties without a name. */
   readonly dropped?: number;
+  /** Records that were mended, and not refused. */
+  readonly mended?: number;
   /** `null` if the file holds one kind only. */
   readonly kinds: OutcomesByKind | null;
   /** Some record says by its `event_type` what it is. */
@@ -131,6 +133,7 @@ export async function finishChunk(
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
         dropped_properties = dropped_properties + ${tally.dropped ?? 0},
+        mended_records = mended_records + ${tally.mended ?? 0},
         ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},
         has_event_types = has_event_types or ${tally.hasEventTypes}
       from done

@@ -78,6 +78,8 @@ export async function readLoadSource(db: Database, loadId: number) {
   const source = {
     ...load,
     namesAliases: false as boolean,
+    /** What mends records that would be refused. */
+    mends: options.mend ?? [],
     /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
     keepsKeys: load.chunkCount > 1 || mirror !== null,
     /** The property that a mirror takes off the profiles that its file holds, or the records that mend it. */
@@ -188,6 +190,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       chunks_done: 0,
       rows_read: 0,
       dropped_properties: 0,
+      mended_records: 0,
       ...rowCounts(0),
       repeats_resolved_at: null,
       has_event_types: false,

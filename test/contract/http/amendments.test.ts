@@ -72,6 +72,14 @@ async function refusal(answer: Promise<{ status: number; body: ErrorBody }>) {
   return [status, first?.error_code, `${first?.message} | ${first?.details}`] as const;
 }
 
+const causes = async ({ key }: Tenant, jobId: string) =>
+  (
+    await server.json<{ data: { count: number; proposals: { id: string }[] }[] }>(
+      `/v1/background_jobs/${jobId}/rejects?group_by=cause`,
+      { key },
+    )
+  ).body.data;
+
 const file = 'user_id,name\nu1,Ada\n,Grace\nu3,Mary,x,y\nu4,Joan\n';
 
 describe('mended records', () => {
@@ -256,14 +264,6 @@ describe('refused are', () => {
 
 describe('a proposal', () => {
   const file = 'user_id,name,spent\nu1,Ada,1\nu2,Bo,7,5\nu3,Cy,8,25\nu4,Di\n';
-  const causes = async ({ key }: Tenant, jobId: string) =>
-    (
-      await server.json<{ data: { count: number; proposals: { id: string }[] }[] }>(
-        `/v1/background_jobs/${jobId}/rejects?group_by=cause`,
-        { key },
-      )
-    ).body.data;
-
   // proves: proposal-complete
   test.each([
     [
@@ -310,6 +310,82 @@ describe('a proposal', () => {
     const nobody = await amend<ErrorBody>(owner, parent.job_id, '', 'text/csv', '?apply=0000000000000-trim');
     expect([nobody.status, nobody.body.errors[0]?.error_code]).toEqual([409, 'already_amended']);
     expect((await show(owner, parent.job_id)).amendments).toEqual([]);
+  });
+});
+
+describe('a mend that is kept with a saved mapping', () => {
+  const dated = (...lines: string[]) =>
+    `event_type,user_id,event_name,inserted_at\n${lines.map((line) => `track,${line}\n`).join('')}`;
+  const keep = (owner: Tenant, jobId: string, apply: string, keep_in: string) =>
+    amend<Job & ErrorBody>(owner, jobId, JSON.stringify({ apply, keep_in }), 'application/json');
+  const firstProposal = async (owner: Tenant, jobId: string) =>
+    (await causes(owner, jobId))[0]?.proposals[0]?.id ?? '';
+
+  // proves: saved-mends
+  test('mends the records of later loads with it, whose counts say so; what it does not help is refused as it is', async () => {
+    const owner = await tenant();
+    const first = await load(owner, dated('u1,a,31/12/2025', 'u2,a,2025-12-31'));
+    expect(first).toMatchObject({ mapping: null, mended_records: 0, counts: { rejected: 1 } });
+    const id = await firstProposal(owner, first.job_id);
+    const { body } = await keep(owner, first.job_id, id, 'events');
+    await ended(owner, body.job_id);
+    const mapping = (await server.json<object>('/v1/mappings/events', { key: owner.key })).body;
+    expect(mapping).toMatchObject({
+      mend: [id],
+      column_names: ['event_type', 'user_id', 'event_name', 'inserted_at'],
+    });
+    const file = dated('u1,b,31/12/2025', 'u2,b,31/31/2025', 'u3,b,2025-12-31', 'u4,b,1/2/2025');
+    const second = await load(owner, file, 'text/csv', '?mapping=events');
+    expect(second).toMatchObject({
+      mapping: 'events',
+      mended_records: 2,
+      counts: { inserted: 3, rejected: 1 },
+    });
+    expect(await rejects(owner, second.job_id)).toContain('\ntrack,u2,b,31/31/2025,2,3,invalid_date,');
+    const again = await load(owner, file, 'text/csv', `?mend=${id}`);
+    expect(again).toMatchObject({ mapping: null, mended_records: 2, counts: { unchanged: 3, rejected: 1 } });
+  });
+
+  // proves: saved-mends
+  test('is added to those that the mapping has, in a load of several chunks, and with a replacement', async () => {
+    const owner = await tenant();
+    const first = await load(owner, dated('u1,a,31/12/2025', 'u2,a,n/a'));
+    const ids = (await causes(owner, first.job_id)).map(({ proposals }) => proposals[0]?.id ?? '');
+    expect(ids).toHaveLength(2);
+    for (const id of ids) await ended(owner, (await keep(owner, first.job_id, id, 'events')).body.job_id);
+    const lines = Array.from({ length: 40_000 }, (_, n) => `u${n},b,${n % 2 === 0 ? '31/12/2025' : 'n/a'}`);
+    const second = await load(owner, dated(...lines), 'text/csv', '?mapping=events');
+    expect(second).toMatchObject({ mended_records: 40_000, counts: { inserted: 40_000, rejected: 0 } });
+  });
+
+  // proves: saved-mends
+  test.each([
+    ['with a preset, which a mapping cannot have', '?preset=segment', 'events'],
+    ['under what is no name', '', 'No name'],
+  ])('is refused %s, and nothing is mended', async (_, query, name) => {
+    const owner = await tenant();
+    const parent = await load(
+      owner,
+      query === ''
+        ? dated('u1,a,31/12/2025')
+        : '{"type":"track","userId":"u1","event":"a","timestamp":"31/12/2025"}\n',
+      query === '' ? 'text/csv' : 'application/x-ndjson',
+      query,
+    );
+    const id = await firstProposal(owner, parent.job_id);
+    const { status, body } = await keep(owner, parent.job_id, id, name);
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect((await show(owner, parent.job_id)).amendments).toEqual([]);
+  });
+
+  test('is refused where there is no such mend, by a load and by a mapping', async () => {
+    const owner = await tenant();
+    for (const mend of ['x', '0000000000000-nothing']) {
+      const answer = await post<ErrorBody>(owner, `/v1/imports?mend=${mend}`, dated('u1,a,2025-12-31'));
+      expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+      const saved = { method: 'PUT', key: owner.key, json: { map: {}, mend: [mend] } };
+      expect((await server.json('/v1/mappings/wrong', saved)).status).toBe(400);
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import { CellTable } from '../../../src/formats/csv-cell-table.ts';
 import { type CsvDialect, marksOf, plainDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
-import { EditedCsv } from '../../../src/load/amend/receive-edits.ts';
+import { EditedCsv } from '../../../src/load/edited-csv.ts';
 import { RefusedCsv } from '../../../src/load/rejects-text.ts';
 
 const columns = ['user_id', 'name', 'plan', 'note'];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
+import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/mend-ids.ts';
 import { mendsOf } from '../../../../src/load/causes/mends.ts';
-import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/proposals.ts';
 import { RefusedCsv } from '../../../../src/load/rejects-text.ts';
 import { EventTimes } from '../../../../src/mapping/event-rules.ts';
 

@@ -31,6 +31,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     chunkCount: 1,
     yields: null,
     removals: 'unasked',
+    mends: [],
     keepsKeys: false,
     unflags: null,
     namesAliases: false,

@@ -112,10 +112,11 @@ function outcomeText(job: JobDetail, entity: Written): string {
     return `${plural(inserted + updated + removed, 'profile')} put back${took}${stay}`;
   }
   const what = plural(inserted + updated + unchanged, ...nouns[entity]);
+  const mended = job.mended_records ? `, ${formatCount(job.mended_records)} of them mended on the way` : '';
   const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
   return job.dry_run === true
-    ? `Nothing is written yet: ${what} would be stored${gone}`
-    : `${what} stored${took}${gone}`;
+    ? `Nothing is written yet: ${what} would be stored${mended}${gone}`
+    : `${what} stored${took}${mended}${gone}`;
 }
 
 /** Links to what the job wrote. */

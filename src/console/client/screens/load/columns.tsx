@@ -6,7 +6,7 @@ import { personalRule } from '../../../../domain/personal.ts';
 import { api, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
-import { FilterSelect, InputField, Select, useTyped } from '../../ui/controls.tsx';
+import { FilterSelect, InputField, mappingName, Select, useTyped } from '../../ui/controls.tsx';
 import { DialogButton, FormDialog } from '../../ui/dialog.tsx';
 import { Notice, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
@@ -266,7 +266,7 @@ function SaveMapping({ query, found }: Inspected): VNode {
           <InputField
             label="Name of the mapping"
             hint="Small letters, digits, - and _. It is offered for files with the same columns."
-            pattern="[a-z0-9][a-z0-9_\-]{0,62}"
+            pattern={mappingName}
             value={name}
             onInput={setName}
           />

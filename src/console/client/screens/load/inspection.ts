@@ -24,9 +24,11 @@ const otherTexts = [
   ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header', 'mirror_despite_rejects'],
 ];
 
+const lists = ['null', 'mend'] as const;
+
 /** The change of the address that forgets everything that was chosen for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
-  [...texts, ...otherTexts, 'map', 'null', 'plan', 'job'].map((name) => [name, undefined]),
+  [...texts, ...otherTexts, ...lists, 'map', 'plan', 'job'].map((name) => [name, undefined]),
 );
 
 /** Returns the options of the API as they stand in the address. */
@@ -41,17 +43,18 @@ export function addressOf(options: Readonly<Record<string, unknown>>): Record<st
 
 /** Returns the options of the file that are given and have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
-  return Object.entries(query.given([...otherTexts, 'null']));
+  return Object.entries(query.given([...otherTexts, ...lists]));
 }
 
 /** Returns the options as `POST /v1/imports` and its inspection take them. */
 export function optionsOf(query: Query): Record<string, unknown> {
-  const [map, nulls] = [mapOf(query), jsonOf(query, 'null')];
+  const map = mapOf(query);
+  const given = lists.map((name) => [name, jsonOf(query, name)]).filter(([, list]) => Array.isArray(list));
   return {
     upload_id: query.get('upload'),
     ...query.given([...texts, ...otherTexts]),
     ...(map === null ? {} : { map }),
-    ...(Array.isArray(nulls) ? { null: nulls } : {}),
+    ...Object.fromEntries(given),
   };
 }
 

@@ -12,10 +12,11 @@ import { Changes, Progress } from '../job/parts.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
 import { type Inspected, isPreset, mapOf, noOptions, optionsOf } from './inspection.ts';
 
-/** Returns the options of the load, with the map or the preset that is proposed if none was chosen. */
-function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
+/** Returns the options of the load, with the mapping, the map or the preset that is proposed if none was chosen. */
+function loadOptions(query: Query, { map, mapping, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
   if (mapOf(query) !== null || query.get('mapping') !== '') return options;
+  if (mapping !== null) return { ...options, mapping };
   if (preset !== null) return { ...options, preset };
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }

@@ -5,7 +5,7 @@ import type { MendProposal, RejectCause, ReplacementPreview } from '../../../../
 import { apiTotal, post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import { FilterSelect, InputField, named } from '../../ui/controls.tsx';
+import { Check, FilterSelect, InputField, mappingName, named } from '../../ui/controls.tsx';
 import { ConfirmButton } from '../../ui/dialog.tsx';
 import { Badge, VisibleText } from '../../ui/page.tsx';
 
@@ -89,6 +89,41 @@ function deedOf({ sentence }: MendProposal): string {
   return sentence.replace(/^\d[\d ]* × .*?: (?=[^:]*$)/s, '');
 }
 
+/** Lets a mend be kept with a saved mapping: later loads with it mend their records so. */
+function useAlways({ mapping, filename }: LoadDetail) {
+  const [isOn, setOn] = useState(false);
+  const [name, setName] = useState(mapping ?? mappingNameOf(filename));
+  return {
+    said: isOn ? { keep_in: name } : {},
+    beside: (
+      <>
+        <Check label="Always mend this way" isOn={isOn} onChange={() => setOn(!isOn)} />
+        {isOn ? (
+          <InputField
+            label="Saved mapping that keeps it"
+            hint="Later loads with this mapping mend such records by themselves. If there is none of this name, it is made of the options of this load."
+            pattern={mappingName}
+            value={name}
+            onInput={setName}
+          />
+        ) : null}
+      </>
+    ),
+  };
+}
+
+/** Proposes a name for the mapping of files like this one. */
+function mappingNameOf(filename: string): string {
+  const [stem = ''] = filename.toLowerCase().split('.');
+  return (
+    stem
+      .replace(/[^a-z]+/g, ' ')
+      .trim()
+      .replaceAll(' ', '-')
+      .slice(0, 63) || 'mapping'
+  );
+}
+
 interface ProposedProps {
   readonly job: LoadDetail;
   readonly cause: RejectCause;
@@ -100,6 +135,7 @@ interface ProposedProps {
 function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
   const [first] = proposal.samples;
   const path = jobPath(job.job_id);
+  const always = useAlways(job);
   return (
     <li class="two-lines proposal">
       <p class="row">
@@ -123,9 +159,10 @@ function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
             changes win over mended records. What it cannot mend stays refused.
           </>
         )}
+        beside={always.beside}
         verb={(number) => `Mend ${plural(number, 'record')}`}
         act={async () => {
-          await post(`${path}/amend`, { apply: proposal.id });
+          await post(`${path}/amend`, { apply: proposal.id, ...always.said });
           onChange();
         }}
       />
@@ -147,7 +184,7 @@ export function Change({ of: { before, after } }: { readonly of: MendProposal['s
 }
 
 interface ReplaceProps {
-  readonly jobId: string;
+  readonly job: LoadDetail;
   /** Empty for any cause. */
   readonly cause: string;
   readonly columns: readonly string[];
@@ -160,12 +197,13 @@ interface ReplaceProps {
 const longestText = 256;
 
 /** Replaces one text by another in one column of all refused records, after the server has counted them. */
-export function Replace({ jobId, cause, columns, total, onChange }: ReplaceProps): VNode {
+export function Replace({ job, cause, columns, total, onChange }: ReplaceProps): VNode {
   const [column, setColumn] = useState(columns[0] ?? '');
   const [find, setFind] = useState('');
   const [by, setBy] = useState('');
   const counted = useRef<ReplacementPreview | null>(null);
-  const path = jobPath(jobId);
+  const path = jobPath(job.job_id);
+  const always = useAlways(job);
   const body = { column, find, by, ...(cause === '' ? {} : { cause }) };
   const isCut = (): boolean => counted.current?.is_complete === false;
   const recordsOf = (number: number): string => `${isCut() ? 'at least ' : ''}${plural(number, 'record')}`;
@@ -215,10 +253,11 @@ export function Replace({ jobId, cause, columns, total, onChange }: ReplaceProps
           </>
         )}
         verb={(number) => `Replace in ${recordsOf(number)}`}
+        beside={always.beside}
         // The time to count may be over before the first match is met.
         mayBeNone={isCut}
         act={async () => {
-          await post(`${path}/amend`, { apply: counted.current?.id ?? '' });
+          await post(`${path}/amend`, { apply: counted.current?.id ?? '', ...always.said });
           onChange();
         }}
       />

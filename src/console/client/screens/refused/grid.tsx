@@ -101,7 +101,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
       <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
         <Problems error={page.error} onRetry={page.reload} />
         {columns === null || rejects.length === 0 ? null : (
-          <Replace jobId={job.job_id} cause={cause} columns={columns} total={total} onChange={onChange} />
+          <Replace job={job} cause={cause} columns={columns} total={total} onChange={onChange} />
         )}
         <Again sent={sent} />
         {page.data === undefined ? <Loading rows={10} /> : null}

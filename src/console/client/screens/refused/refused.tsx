@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
@@ -108,23 +108,25 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
   const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
   const format = isJson ? 'ndjson' : 'csv';
   const path = jobPath(job.job_id);
-  const [file, setFile] = useState<File | null>(null);
+  const chosen = useRef<File | null>(null);
   const send = useAction(async () => {
+    const file = chosen.current;
     if (file === null) return;
     const headers = { 'content-type': isJson ? 'application/x-ndjson' : 'text/csv' };
     const url = withQuery(`${path}/amend`, { filename: file.name });
     const { job_id } = await api<{ readonly job_id: string }>(url, { method: 'POST', body: file, headers });
     setSent(job_id);
   });
-  useEffect(() => {
-    if (file !== null) void send.run().finally(() => setFile(null));
-  }, [file]);
+  const take = ([file = null]: readonly File[]): void => {
+    chosen.current = file;
+    void send.run();
+  };
   return (
     <div class="row">
       <a class="button button-quiet" href={apiHref(withQuery(`${path}/rejects`, { format }))} download>
         Download all as {format.toUpperCase()}
       </a>
-      <FileButton look="quiet" disabled={send.isRunning} onFiles={([chosen = null]) => setFile(chosen)}>
+      <FileButton look="quiet" disabled={send.isRunning} onFiles={take}>
         Send the mended file
       </FileButton>
       <Problems error={send.error} />

@@ -1,0 +1,110 @@
+import { inputError } from '../../domain/errors.ts';
+import { MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import { readCauseId, writeCauseId } from '../../domain/reject.ts';
+import type { RefusedCsv } from '../rejects-text.ts';
+import { type Mend, mends } from './mends.ts';
+
+/**
+ * A mend and the cause that it is for, null for all of them: a proposal, or a replacement.
+ * @throws InputError `invalid_field`.
+ */
+export function readMendId(id: string): { readonly cause: number | null; readonly mend: Mend } {
+  const replacement = readReplacementId(id);
+  if (replacement !== null) return replacement;
+  const at = id.indexOf('-');
+  const cause = readCauseId(id.slice(0, Math.max(0, at)));
+  const mend = mends.find(({ name }) => name === id.slice(at + 1));
+  if (cause === null || mend === undefined) {
+    throw inputError(
+      'invalid_field',
+      'There is no such proposal; ids come with the causes of the job',
+      id.slice(0, 80),
+    );
+  }
+  return { cause, mend };
+}
+
+/*
+ * A replacement puts one text for another in a column of refused records: a mend that a person thought of. It is counted before it is
+ * applied, and its id holds all of it, so that it is applied as any proposal is.
+ */
+
+export interface Replacement {
+  /** By its name in the header. */
+  readonly column: string;
+  /** Empty: cells with nothing in them. */
+  readonly find: string;
+  /** `{row}` in it stands for the number of the record. */
+  readonly by: string;
+  /** The only cause of the records; null: any. */
+  readonly cause: number | null;
+}
+
+const mark = '-replace-';
+const allCauses = 'all';
+
+/** Names it, wherever the id of a proposal is taken. */
+export function writeReplacementId({ cause, column, find, by }: Replacement): string {
+  const texts = Buffer.from(JSON.stringify([column, find, by])).toString('base64url');
+  return `${cause === null ? allCauses : writeCauseId(cause)}${mark}${texts}`;
+}
+
+export function readReplacementId(id: string): { readonly cause: number | null; readonly mend: Mend } | null {
+  const at = id.indexOf(mark);
+  const scope = id.slice(0, Math.max(0, at));
+  const cause = readCauseId(scope);
+  const texts = at === -1 ? null : readTexts(id.slice(at + mark.length));
+  if (texts === null || (cause === null && scope !== allCauses)) return null;
+  return { cause, mend: replacementMend(...texts) };
+}
+
+function readTexts(encoded: string): [column: string, find: string, by: string] | null {
+  if (encoded.length > longestId) return null;
+  try {
+    const texts: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8'));
+    if (!Array.isArray(texts) || texts.length !== 3 || texts.some((text) => typeof text !== 'string'))
+      return null;
+    const [, find, by] = texts;
+    const isShort = [find, by].every((text) => text.length <= MAX_REPLACEMENT_CHARS);
+    return isShort ? (texts as [string, string, string]) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The longest id: a column name, which a record bounds, and two texts. */
+const longestId = 8 * MAX_REJECT_RAW_BYTES;
+
+function replacementMend(column: string, find: string, by: string): Mend {
+  return {
+    name: 'replace',
+    sentence: 'replaced',
+    codes: [],
+    cells(raw, records, row) {
+      const at = records.header.columns.indexOf(column);
+      const cells = at === -1 ? null : filledCells(raw, records);
+      const before = cells?.[at];
+      if (cells === null || before === undefined) return null;
+      const after = replaced(before, find, by.replaceAll('{row}', String(row)));
+      return after === null ? null : cells.with(at, after);
+    },
+  };
+}
+
+/** Returns the cells for mending, with empty ones for those missing at the end; null for a record with too many cells. */
+function filledCells(raw: Buffer, records: RefusedCsv): readonly string[] | null {
+  const cells = records.texts(raw) ?? records.allCells(raw);
+  const missing = records.header.columns.length - (cells?.length ?? 0);
+  if (cells === null || missing < 0) return null;
+  return [...cells, ...Array.from({ length: missing }, () => '')];
+}
+
+/** Returns null if nothing is replaced, or the result is too long. */
+function replaced(before: string, find: string, by: string): string | null {
+  if (find === '') return before === '' && by !== '' ? by : null;
+  const found = before.split(find).length - 1;
+  const length = before.length + found * (by.length - find.length);
+  if (length > MAX_REJECT_RAW_BYTES) return null;
+  const after = before.replaceAll(find, () => by);
+  return after === before ? null : after;
+}
