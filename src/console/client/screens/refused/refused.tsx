@@ -117,8 +117,8 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
     const { job_id } = await api<{ readonly job_id: string }>(url, { method: 'POST', body: file, headers });
     setSent(job_id);
   });
-  const take = ([file = null]: readonly File[]): void => {
-    chosen.current = file;
+  const take = ([file]: readonly File[]): void => {
+    chosen.current = file ?? null;
     void send.run();
   };
   return (
