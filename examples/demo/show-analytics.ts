@@ -56,7 +56,7 @@ export async function showDefinitions(stage: DemoStage, client: Client): Promise
     segments.map(async ({ id, title }, index) => {
       const { segment } = readSegment(items.segments[index]?.definition);
       if (segment === null) throw new CommandFailed(`The definition of ${title} cannot be read.`);
-      const { users } = await previewSegment(db, environmentId, segment, { sample: 0 });
+      const { users } = await previewSegment(service.system, environmentId, segment);
       return { id, title, users };
     }),
   );

@@ -11,6 +11,7 @@ create table sluice.segments (
   is_hidden boolean not null,
   is_protected boolean not null,
   status text not null,
+  made_by text not null default 'file',
   definition json not null,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -18,10 +19,12 @@ create table sluice.segments (
   constraint segments_key_key unique (environment_id, key),
   constraint segments_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint segments_key_check check (key <> ''),
+  constraint segments_made_by_check check (made_by in ('file', 'api')),
   constraint segments_definition_check check (json_typeof(definition) = 'object')
 );
 comment on table sluice.segments is 'Groups of users that exports can be narrowed to.';
 comment on column sluice.segments.key is 'The name of the item in the definitions file.';
+comment on column sluice.segments.made_by is 'file: only the definitions file changes it; api: a file that lacks it leaves it alone.';
 comment on column sluice.segments.definition is 'The rule of membership, in the order of the file: docs/schemas/segment.schema.json.';
 
 create table sluice.surveys (

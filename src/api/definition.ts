@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { dataTypes } from '../domain/data-type.ts';
-import { embedTypes } from '../domain/definitions.ts';
+import { embedTypes, makers } from '../domain/definitions.ts';
 import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../domain/limits.ts';
 import { choice, component, count, flag, object, ordinal, orNull, text } from './schema.ts';
 
@@ -137,6 +137,11 @@ export const segmentDetail = component(
     {
       ...segmentFields,
       key: text('Name in the definitions file.', 'power-users'),
+      made_by: choice(
+        makers,
+        '`file`: the definitions file has it, and the API does not change it. `api`: a file without it leaves it alone.',
+        'api',
+      ),
       definition: Type.Object(
         {},
         {
@@ -184,6 +189,24 @@ export const definitionPreview = component(
   ),
 );
 export type DefinitionPreview = Static<typeof definitionPreview.schema>;
+
+export const segmentSizes = component(
+  'SegmentSizes',
+  object(
+    {
+      id: ordinal('ID of the segment.'),
+      sizes: Type.Array(
+        object({
+          day: Type.String({ format: 'date', description: 'The day, UTC.', examples: ['2026-11-20'] }),
+          users: orNull(count('Number of users in the segment. Null if counting took too long.', 3120)),
+        }),
+        { description: 'One of each day on which it was counted, oldest first.' },
+      ),
+    },
+    'Sizes of a segment over time.',
+  ),
+);
+export type SegmentSizes = Static<typeof segmentSizes.schema>;
 
 export const userSegments = component(
   'UserSegments',

@@ -1,4 +1,4 @@
-/** `sluice definitions` and `sluice segments`: what the operator defines for an environment, and who is in a segment. */
+/** `sluice definitions`: what the operator defines for an environment, as a file. */
 import {
   type Applied,
   applyDefinitions,
@@ -7,21 +7,14 @@ import {
   readDefinitionsFile,
   writeDefinitionsFile,
 } from '../definitions/definitions.ts';
-import { kinds, type StoredSegment } from '../domain/definitions.ts';
-import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
-import { formatCount, plural } from '../domain/wording.ts';
-import { analyzeStale } from '../postgres/migrate.ts';
-import { isCancelledStatement } from '../postgres/sqlstate.ts';
-import { definitionsOf, readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
-import type { SegmentMembers } from '../postgres/stores/segments.ts';
-import { previewSegment } from '../segments/compile-segment.ts';
-import { readSegment } from '../segments/read-segment.ts';
-import type { Segment } from '../segments/segment.ts';
-import { choice, defineCommand, flag, parsed, parseUpTo, required } from './define-command.ts';
-import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { kinds } from '../domain/definitions.ts';
+import { formatCount } from '../domain/wording.ts';
+import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
+import { choice, defineCommand, flag, required } from './define-command.ts';
+import { exitCodes } from './errors.ts';
 import { readOperatorFile } from './input-files.ts';
-import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { printable, printList, printRecord, printTable, type Terminal } from './terminal.ts';
+import { withEnvironment } from './session.ts';
+import { printable, printRecord, printTable, type Terminal } from './terminal.ts';
 
 interface Target {
   readonly env: string;
@@ -78,8 +71,17 @@ function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target)
     dry_run: dryRun,
     written: !dryRun && blockedBy.length === 0 && listChanges(changes).length > 0,
     blocked_by: blockedBy,
+    taken_over: takenOver(changes),
     changes: Object.fromEntries(keysOf),
   };
+}
+
+/** Lists the segments that the API had made and the file now defines. */
+function takenOver({ segments }: DefinitionChanges): string[] {
+  const taken = segments.changed.filter(
+    ({ item, fields }) => item.made_by === 'file' && fields.includes('made_by'),
+  );
+  return taken.map(({ item }) => item.key);
 }
 
 /** Nobody reads more on a terminal; the table counts all changes. */
@@ -102,6 +104,12 @@ function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env
     },
     kinds,
   );
+  const taken = takenOver(changes);
+  if (taken.length > 0) {
+    terminal.inform(
+      `The file wins over the API, which had made segments of these keys: ${taken.join(', ')}.`,
+    );
+  }
   if (blockedBy.length > 0) {
     terminal.inform(
       `Nothing was written: the file lacks protected segments (${blockedBy.join(', ')}). Put them back, or apply once with\n` +
@@ -170,92 +178,4 @@ export const definitions = defineCommand({
     'segments.',
   examples: ['sluice definitions apply definitions.yaml --dry-run', 'sluice definitions show'],
   commands: [apply, show, exportFile],
-});
-
-const listSegments = defineCommand({
-  name: 'list',
-  summary: 'the segments with their ids',
-  description: 'Lists the segments of an environment, with the ids that exports are filtered by.',
-  json: 'print JSON, the definitions too',
-  examples: ['sluice segments list', "sluice segments list --json | jq '.[].key'"],
-  inEnvironment: async (call) =>
-    printList(call, await definitionsOf.segments.read(call.system.db, call.environmentId), {
-      columns: ['id', 'key', 'title', 'status'],
-      none: `Environment ${call.env} has no segments; \`sluice definitions apply\` creates them.`,
-    }),
-});
-
-const preview = defineCommand({
-  name: 'preview',
-  summary: 'how many users are in a segment, and some of them',
-  description: 'Counts the users of a segment as they are now, and shows the first of them by id.',
-  argument: required('<segment>', 'its id or its key'),
-  options: {
-    sample: parsed(
-      '--sample <n>',
-      `how many users to show, ${MAX_SEGMENT_SAMPLE} at most`,
-      parseUpTo(MAX_SEGMENT_SAMPLE),
-      10,
-    ),
-  },
-  json: true,
-  examples: [
-    'sluice segments preview power-users',
-    'sluice segments preview 3 --sample 100 --json | jq .users',
-  ],
-  inEnvironment: async (call) => {
-    const { argument, flags, terminal, json } = call;
-    const stored = await requireSegment(call, argument);
-    const { users, sample } = await count(call, readDefinition(stored), flags.sample);
-    if (json) return terminal.json({ id: stored.id, key: stored.key, users, sample });
-    terminal.print(`${printable(stored.title, 60)} (${stored.key}): ${plural(users, 'user')}`);
-    for (const userId of sample) terminal.print(`  ${printable(userId, 100)}`);
-    const more = users - sample.length;
-    if (more > 0 && sample.length > 0) terminal.print(`  … and ${formatCount(more)} more`);
-  },
-});
-
-/** Finds a segment by its id or its key. A key may look like an id; then the id is meant. @throws UsageError */
-export async function requireSegment(
-  { system, environmentId }: EnvironmentSession,
-  wanted: string,
-): Promise<StoredSegment> {
-  const segments = await definitionsOf.segments.read(system.db, environmentId);
-  const found =
-    segments.find(({ id }) => String(id) === wanted) ?? segments.find(({ key }) => key === wanted);
-  if (found !== undefined) return found;
-  throw new UsageError(
-    `There is no segment ${JSON.stringify(wanted)}. \`sluice segments list\` shows those there are.`,
-  );
-}
-
-export function readDefinition({ key, definition }: StoredSegment): Segment {
-  const { segment } = readSegment(definition);
-  if (segment !== null) return segment;
-  throw new CommandFailed(`The definition of ${key} cannot be read; apply the definitions again.`);
-}
-
-async function count(
-  { system, environmentId }: EnvironmentSession,
-  segment: Segment,
-  sample: number,
-): Promise<SegmentMembers> {
-  await analyzeStale(system.db, system.log);
-  try {
-    return await previewSegment(system.db, environmentId, segment, { sample });
-  } catch (error) {
-    if (!isCancelledStatement(error)) throw error;
-    const seconds = SEGMENT_PREVIEW_TIMEOUT_MS / 1_000;
-    throw new CommandFailed(
-      `Counting took longer than ${seconds} seconds. An export may take as long as it likes.`,
-    );
-  }
-}
-
-export const segments = defineCommand({
-  name: 'segments',
-  summary: 'segments: list them, and see who is in one',
-  description: 'Segments are defined in a file (`sluice definitions`), and exports are filtered by them.',
-  examples: ['sluice segments list', 'sluice segments preview power-users'],
-  commands: [listSegments, preview],
 });

@@ -2,6 +2,7 @@
 import type { StoredEvent, UserProfile } from '../api/profile.ts';
 import { readWithProvenance } from '../changes/provenance.ts';
 import type { System } from '../context.ts';
+import { requireDefinition } from '../definitions/segments.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS, TAIL_WINDOW_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -27,10 +28,10 @@ import {
   required,
   text,
 } from './define-command.ts';
-import { readDefinition, requireSegment } from './definitions.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { follow } from './follow.ts';
 import { historyCommand, printProvenance } from './history.ts';
+import { requireSegment } from './segments.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { formatTime, printable, printFields, printRecord, printRecords, type Terminal } from './terminal.ts';
@@ -158,7 +159,8 @@ const listUsers = defineCommand({
   ],
   inEnvironment: async (call) => {
     const { company, segment } = call.flags;
-    const found = segment === undefined ? null : readDefinition(await requireSegment(call, segment));
+    const found =
+      segment === undefined ? null : requireDefinition((await requireSegment(call, segment)).definition);
     await printProfiles(call, 'users', { companyId: company ?? null, segment: found }, call.flags);
   },
 });

@@ -82,7 +82,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   definitions: async () => (await import('./definitions.ts')).definitions,
   mappings: async () => (await import('./mappings.ts')).mappings,
   rules: async () => (await import('./rules.ts')).rules,
-  segments: async () => (await import('./definitions.ts')).segments,
+  segments: async () => (await import('./segments.ts')).segments,
   notifications: async () => (await import('./notifications.ts')).notifications,
   schedules: async () => (await import('./schedules.ts')).schedules,
   keys: async () => (await import('./access.ts')).keys,

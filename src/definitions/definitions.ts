@@ -13,6 +13,7 @@ import {
   type ItemOf,
   type Kind,
   kinds,
+  makers,
   type StoredSegment,
 } from '../domain/definitions.ts';
 import {
@@ -45,6 +46,7 @@ import {
   type DefinitionsOf,
   definitionsOf,
   lockDefinitions,
+  readAll,
   withoutIds,
 } from '../postgres/stores/definitions.ts';
 import { readSegment } from '../segments/read-segment.ts';
@@ -82,7 +84,7 @@ const eventKey = (description: string) =>
 const title = text({ maxChars: maxItemTitleChars, description: 'What people call it.' });
 const label = (description: string) => text({ maxChars: maxItemLabelChars, description });
 
-const segment = objectOf('a segment', 'A group of users that exports can be narrowed to.', {
+export const segmentItemSchema = objectOf('a segment', 'A group of users that exports can be narrowed to.', {
   key: key('segment'),
   title,
   usage: withDefault(label('What it is used for.'), 'analytics'),
@@ -96,6 +98,13 @@ const segment = objectOf('a segment', 'A group of users that exports can be narr
     false,
   ),
   status: withDefault(label('For people and clients; sluice does nothing with it.'), 'active'),
+  made_by: withDefault(
+    choice(
+      makers,
+      'api: the API and the console may change it, and a file that lacks it does not remove it.',
+    ),
+    'file',
+  ),
   // A language of its own, which `readSegment` knows.
   definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
 });
@@ -172,7 +181,7 @@ const definitionsSchema = objectOf(
   'a definitions file',
   'What an operator of sluice defines for one environment. A kind of item that is left out has no items.',
   {
-    segments: list(segment, 'Groups of users.'),
+    segments: list(segmentItemSchema, 'Groups of users.'),
     surveys: list(survey, 'Surveys with their modules.'),
     embeds: list(embed, 'Banners and cards that stand within a page.'),
     flows: list(titled('a flow', 'flow'), 'Guided tours through the product.'),
@@ -246,7 +255,7 @@ export interface Applied {
 /** Rows of one insert: a statement takes 65 535 parameters. */
 const batchRows = 1_000;
 
-/** Makes an environment's definitions what the items say, no more and no less, in one transaction. */
+/** Makes an environment's definitions what the items say, in one transaction. Leaves segments of the API that the items do not name. */
 export function applyDefinitions(
   db: Database,
   environmentId: number,
@@ -254,9 +263,12 @@ export function applyDefinitions(
   { dryRun, force }: ApplyOptions,
 ): Promise<Applied> {
   return db.transaction().execute(async (transaction) => {
-    const stored = await lockDefinitions(transaction, environmentId);
-    const changes = compare(withoutIds(stored), wanted);
-    const blockedBy = force ? [] : protectedAmong(stored.segments, changes.segments.removed);
+    await lockDefinitions(transaction, environmentId);
+    const stored = await readAll(transaction, environmentId);
+    const named = new Set(wanted.segments.map(({ key }) => key));
+    const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || named.has(key));
+    const changes = compare(withoutIds({ ...stored, segments }), wanted);
+    const blockedBy = force ? [] : protectedAmong(segments, changes.segments.removed);
     if (!dryRun && blockedBy.length === 0) {
       for (const kind of kinds) await write(transaction, environmentId, kind, changes);
     }

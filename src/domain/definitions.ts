@@ -1,4 +1,5 @@
 import type { DataType } from './data-type.ts';
+import { type InputError, inputError } from './errors.ts';
 
 /**
  * The definitions of an operator. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
@@ -28,6 +29,17 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 export type EmbedType = (typeof embedTypes)[number];
 
+/** The makers of what both the operator's files and the API define. A name that a file has belongs to the file: the API does not change it. */
+export const makers = ['file', 'api'] as const;
+export type Maker = (typeof makers)[number];
+
+/** Refuses a change by the API of what a file defines. */
+export function definedByFile(what: 'segment' | 'schedule', key: string): InputError {
+  const file = what === 'segment' ? 'definitions file' : 'schedules file';
+  const message = `The ${file} defines this ${what}: change it there and apply the file`;
+  return inputError('definition_locked', message, key);
+}
+
 export interface SegmentItem {
   /** The item's name in the file, unique among its kind. Its id belongs to it. */
   readonly key: string;
@@ -37,6 +49,7 @@ export interface SegmentItem {
   readonly is_hidden: boolean;
   readonly is_protected: boolean;
   readonly status: string;
+  readonly made_by: Maker;
   readonly definition: object;
 }
 

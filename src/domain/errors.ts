@@ -32,6 +32,7 @@ export const errorCodes = {
   job_not_undoable: 409,
   alias_taken: 409,
   already_amended: 409,
+  definition_locked: 409,
   count_changed: 409,
   idempotency_conflict: 409,
   duplicate_file: 409,

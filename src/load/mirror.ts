@@ -14,7 +14,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { noteWritten } from '../postgres/stores/chunks.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
 import { readRules } from '../postgres/stores/rules.ts';
-import { findSegmentDefinition } from '../postgres/stores/segments.ts';
+import { findSegmentItem } from '../postgres/stores/segments.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { compileRules } from '../rules/compile-rules.ts';
@@ -67,8 +67,8 @@ async function isInSegment(
   environmentId: number,
   key: string,
 ): Promise<Expression<SqlBool> | null> {
-  const definition = await findSegmentDefinition(db, environmentId, key);
-  const segment = definition === null ? null : readSegment(definition).segment;
+  const found = await findSegmentItem(db, environmentId, { key });
+  const segment = found && readSegment(found.definition).segment;
   return segment && compileSegment(segment, { environmentId, now: new Date(), user: 'p' });
 }
 

@@ -13,6 +13,7 @@ import {
 } from 'kysely';
 import type { SavedMapping } from '../domain/column-map.ts';
 import type { DataType } from '../domain/data-type.ts';
+import type { Maker } from '../domain/definitions.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
 import type { Entity, LoadEntity, NameKind, PropertyEntity } from '../domain/entity.ts';
 import type {
@@ -113,7 +114,7 @@ interface Known {
     definition: object;
     status: RunStatus;
   };
-  segments: { definition: object };
+  segments: { definition: object; made_by: Maker };
   tasks: { kind: TaskKindName };
   upload_parts: { file_ref: FileRef };
 }

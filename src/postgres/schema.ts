@@ -657,6 +657,11 @@ export interface DB {
     paused_at: Date | null;
     schedule_name: string;
   };
+  segment_sizes: {
+    day: Timestamp;
+    segment_id: number;
+    users: number | null;
+  };
   segments: {
     category: string;
     created_at: Generated<Date>;
@@ -665,6 +670,7 @@ export interface DB {
     is_hidden: boolean;
     is_protected: boolean;
     key: string;
+    made_by: Generated<string>;
     segment_id: Generated<number>;
     status: string;
     title: string;

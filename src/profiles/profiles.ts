@@ -211,7 +211,7 @@ const segmentsPerStatement = 20;
 
 /** Returns null if there is none. @throws InputError `unknown_segment` if a newer version of this program has written it. */
 export async function findSegment(db: Database, environmentId: number, id: number): Promise<Segment | null> {
-  const item = await findSegmentItem(db, environmentId, id);
+  const item = await findSegmentItem(db, environmentId, { segmentId: id });
   if (item === null) return null;
   const { segment } = readSegment(item.definition);
   if (segment !== null) return segment;

@@ -1,8 +1,7 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
-import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
-import type { Database } from '../postgres/database.ts';
+import { SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import type { DB } from '../postgres/schema.ts';
-import { readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
+import { type Counting, readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
 import {
   bigint,
   daysBefore,
@@ -160,18 +159,17 @@ function testEvent({ property, test, negated }: EventPropertyCondition, now: Dat
   return negated ? eb.not(holds) : holds;
 }
 
-interface PreviewOptions {
-  readonly sample?: number;
-  readonly now?: Date;
-  readonly timeoutMs?: number;
-}
-
+/** Counts the users of a segment, and names the first of them. Ends at once when the signal aborts. */
 export function previewSegment(
-  db: Database,
+  source: Parameters<typeof readMembers>[0],
   environmentId: number,
   segment: Segment,
-  { sample = 10, now = new Date(), timeoutMs = SEGMENT_PREVIEW_TIMEOUT_MS }: PreviewOptions = {},
+  {
+    sample = 0,
+    timeoutMs = SEGMENT_PREVIEW_TIMEOUT_MS,
+    signal = new AbortController().signal,
+  }: Partial<Counting> = {},
 ): Promise<SegmentMembers> {
-  const isIn = compileSegment(segment, { environmentId, now, user: 'u' });
-  return readMembers(db, isIn, Math.min(sample, MAX_SEGMENT_SAMPLE), timeoutMs);
+  const isIn = compileSegment(segment, { environmentId, now: new Date(), user: 'u' });
+  return readMembers(source, isIn, { sample, timeoutMs, signal });
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Applied, fileFormats, writeDefinitionsFile } from '../../src/definitions/definitions.ts';
+import { createSegment } from '../../src/definitions/segments.ts';
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
@@ -164,6 +165,31 @@ describe('applying definitions', () => {
     const forced = await apply(t, tenant, { segments: [segmentItem('b')] }, { force: true });
     expect(forced.blockedBy).toEqual([]);
     expect(ids((await stored(tenant)).segments)).toEqual({ b: expect.any(Number) });
+  });
+
+  // proves: segments-made
+  test('segments of the API stay when the file lacks them; of a key in both the file wins, and the report says so', async () => {
+    const tenant = await newTenant();
+    const { environmentId } = tenant.environment;
+    const make = (key: string) =>
+      createSegment(t.system.db, environmentId, { key, title: 'Of the API', definition: { event: key } });
+    await apply(t, tenant, { segments: [segmentItem('a')] });
+    const [mine, both] = [await make('mine'), await make('both')];
+    const file = { segments: [segmentItem('both', { title: 'Of the API' })] };
+    const dry = await apply(t, tenant, file, { dryRun: true });
+    expect((await stored(tenant)).segments.slice(1)).toEqual([mine, both]);
+    const applied = await apply(t, tenant, file);
+    expect(applied).toEqual(dry);
+    expect(applied.changes.segments).toMatchObject({ removed: ['a'], unchanged: 0 });
+    expect(applied.changes.segments.changed[0]?.fields).toEqual(['made_by', 'definition']);
+    expect((await stored(tenant)).segments).toEqual([
+      mine,
+      { ...segmentItem('both', { title: 'Of the API' }), id: both.id },
+    ]);
+    expect(counts(await apply(t, tenant, file))).toEqual({ segments: [0, 0, 0, 1] });
+    const exported = itemsOf(writeDefinitionsFile(withoutIds(await stored(tenant)), 'yaml'));
+    expect(counts(await apply(t, tenant, exported))).toEqual({ segments: [0, 0, 0, 2] });
+    expect((await stored(tenant)).segments[0]).toEqual(mine);
   });
 
   test('environments have definitions of their own, with the same keys', async () => {

@@ -32,6 +32,7 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
     is_hidden: false,
     is_protected: false,
     status: 'active',
+    made_by: 'file',
     definition: { property: 'plan', equals: key },
     ...more,
   };

@@ -1,17 +1,34 @@
 import { Type } from 'typebox';
-import { definitionPreview, segmentDetail, segmentPreview, userSegments } from '../../api/definition.ts';
+import {
+  definitionPreview,
+  segmentDetail,
+  segmentPreview,
+  segmentSizes,
+  userSegments,
+} from '../../api/definition.ts';
 import { object } from '../../api/schema.ts';
+import {
+  changedSegment,
+  changeSegment,
+  createSegment,
+  definitionField,
+  newSegment,
+  removeSegment,
+  renderSegment,
+  requireDefinition,
+  requireSegmentItem,
+} from '../../definitions/segments.ts';
 import { inputError } from '../../domain/errors.ts';
-import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
+import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS, SEGMENT_SIZE_DAYS } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import { findSegmentItem } from '../../postgres/stores/segments.ts';
+import { listSizes } from '../../postgres/stores/segments.ts';
 import { findSegment, findSegmentsOf } from '../../profiles/profiles.ts';
 import { previewSegment } from '../../segments/compile-segment.ts';
-import { describeSegment, readSegment } from '../../segments/read-segment.ts';
+import { describeSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
-import { throwProblems, worded } from '../../validation.ts';
+import { abortWhenClosed } from '../gone-client.ts';
 import { pathParameter } from '../parameters.ts';
-import { type Route, route } from '../route.ts';
+import { type Call, type Route, route } from '../route.ts';
 import { noSuchProfile, userParameters } from './profiles.ts';
 
 const noSuchSegment = 'there is no such segment';
@@ -34,17 +51,75 @@ const show = route({
   access: 'read',
   params,
   answer: { description: 'The segment.', schema: segmentDetail.ref },
+  handle: async ({ system: { reader }, params: { segment_id }, environment }) =>
+    renderSegment(await requireSegmentItem(reader.db, environment, Number(segment_id))),
+});
+
+const definition = { property: 'plan', in: ['pro', 'enterprise'] };
+const payers = { title: 'Payers', definition };
+
+const create = route({
+  at: 'POST /v1/segments',
+  operationId: 'createSegment',
+  summary: 'Create a segment',
+  description:
+    'Creates a segment beside those of the definitions file. The file does not remove it, unless it names its key: then the file wins.',
+  // A mirror may remove the profiles of a segment.
+  access: 'import',
+  json: {
+    schema: newSegment,
+    examples: { plan: { summary: 'By a property', value: { key: 'payers', ...payers } } },
+  },
+  answer: { status: 201, description: 'The segment.', schema: segmentDetail.ref },
+  handle: async ({ system: { db }, environment, body }) =>
+    renderSegment(await createSegment(db, environment, body)),
+});
+
+const change = route({
+  at: 'PUT /v1/segments/:segment_id',
+  operationId: 'changeSegment',
+  summary: 'Change a segment',
+  description:
+    'Replaces everything but the ID and the key. Segments of the definitions file are changed there.',
+  access: 'import',
+  params,
+  json: {
+    schema: changedSegment,
+    examples: { plan: { summary: 'By a property', value: payers } },
+  },
+  answer: { description: 'The segment as it is now.', schema: segmentDetail.ref },
+  refuses: ['definition_locked'],
+  handle: async ({ system: { db }, params: { segment_id }, environment, body }) =>
+    renderSegment(await changeSegment(db, environment, Number(segment_id), body)),
+});
+
+const remove = route({
+  at: 'DELETE /v1/segments/:segment_id',
+  operationId: 'deleteSegment',
+  summary: 'Delete a segment',
+  description:
+    'Deletes the segment and its sizes. Segments of the definitions file and protected ones are refused.',
+  access: 'import',
+  params,
+  answer: { status: 204, description: 'The segment is deleted.' },
+  refuses: ['definition_locked'],
+  handle: async ({ system: { db }, params: { segment_id }, environment }) => {
+    await removeSegment(db, environment, Number(segment_id));
+    return undefined;
+  },
+});
+
+const sizes = route({
+  at: 'GET /v1/segments/:segment_id/sizes',
+  operationId: 'listSegmentSizes',
+  summary: 'List the sizes of a segment',
+  description: `Returns the number of users in the segment by day, oldest first. It is counted every night, and kept for ${SEGMENT_SIZE_DAYS} days.`,
+  access: 'read',
+  params,
+  answer: { description: 'The sizes.', schema: segmentSizes.ref },
   handle: async ({ system: { reader }, params: { segment_id }, environment }) => {
-    const found = await findSegmentItem(reader.db, environment, Number(segment_id));
-    if (found === null) throw inputError('not_found', noSuchSegment, `segment_id: ${segment_id}`);
-    const { segment } = readSegment(found.definition);
-    const { id, key, title, usage, category, is_hidden, is_protected, status } = found;
-    return {
-      ...{ id, title, usage, category, is_hidden, is_protected, status, key },
-      definition: found.definition as Record<string, unknown>,
-      // A definition that a newer version of this program has written is shown as it is.
-      words: segment === null ? [] : describeSegment(segment),
-    };
+    const { id } = await requireSegmentItem(reader.db, environment, Number(segment_id));
+    return { id, sizes: await listSizes(reader.db, id) };
   },
 });
 
@@ -57,69 +132,47 @@ const preview = route({
   params,
   answer: { description: 'The preview.', schema: segmentPreview.ref },
   refuses: ['unknown_segment'],
-  handle: async ({ system: { reader }, params: { segment_id }, environment }) => {
-    const id = Number(segment_id);
-    const segment = await findSegment(reader.db, environment, id);
+  handle: async (call) => {
+    const id = Number(call.params.segment_id);
+    const segment = await findSegment(call.system.reader.db, call.environment, id);
     if (segment === null) throw inputError('not_found', noSuchSegment, `segment_id: ${id}`);
-    const { users, sample } = await reader.inTurn(() =>
-      previewSegment(reader.db, environment, segment, previewLimits),
-    );
-    return { id, count: users, user_ids: sample };
+    return { id, ...(await count(call, segment)) };
   },
 });
 
-const previewLimits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS };
+/** Counts in the turn of this caller, who may leave. */
+async function count(
+  { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
+  segment: Segment,
+) {
+  const {
+    log,
+    reader: { pool, inTurn },
+  } = system;
+  const { signal } = abortWhenClosed(reply);
+  const limits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS, signal };
+  const { users, sample } = await inTurn(() => previewSegment({ pool, log }, environment, segment, limits));
+  return { count: users, user_ids: sample };
+}
 
-const definitionBody = object(
-  {
-    definition: worded(
-      Type.Object(
-        {},
-        { additionalProperties: true, description: 'The definition, in the language of docs/segments.md.' },
-      ),
-      'definition must be an object',
-    ),
-  },
-  'A definition that is not stored.',
-);
+const definitionBody = object({ definition: definitionField }, 'A definition that is not stored.');
 
 const previewDefinition = route({
   at: 'POST /v1/segments/preview',
   operationId: 'previewDefinition',
   summary: 'Preview a definition',
-  description: `Returns the number of users whom a definition matches now, and some of them, all of one moment. Nothing is stored: segments are defined in the definitions file. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds.`,
+  description: `Returns the number of users whom a definition matches now, and some of them, all of one moment. Nothing is stored. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds, and ends when the caller leaves.`,
   access: 'read',
   json: {
     schema: definitionBody,
-    examples: {
-      plan: {
-        summary: 'By a property',
-        value: { definition: { property: 'plan', in: ['pro', 'enterprise'] } },
-      },
-    },
+    examples: { plan: { summary: 'By a property', value: { definition } } },
   },
   answer: { description: 'The preview.', schema: definitionPreview.ref },
-  handle: async ({ system: { reader }, environment, body }) => {
-    const segment = readDefinition(body.definition);
-    const { users, sample } = await reader.inTurn(() =>
-      previewSegment(reader.db, environment, segment, previewLimits),
-    );
-    return { count: users, user_ids: sample, words: describeSegment(segment) };
+  handle: async (call) => {
+    const segment = requireDefinition(call.body.definition);
+    return { ...(await count(call, segment)), words: describeSegment(segment) };
   },
 });
-
-function readDefinition(definition: unknown): Segment {
-  const { segment, problems } = readSegment(definition);
-  if (segment !== null) return segment;
-  throwProblems(
-    problems.map(({ path, message }) => ({
-      code: 'invalid_field',
-      message: `${path} ${message}`,
-      details: path,
-    })),
-  );
-  throw inputError('invalid_field', 'The definition cannot be read', 'definition');
-}
 
 const listOfUser = route({
   at: 'GET /v1/users/:user_id/segments',
@@ -139,4 +192,7 @@ const listOfUser = route({
   },
 });
 
-export const segmentRoutes: readonly Route[] = [show, preview, previewDefinition, listOfUser];
+export const segmentRoutes: readonly Route[] = [
+  ...[create, show, change, remove, sizes],
+  ...[preview, previewDefinition, listOfUser],
+];

@@ -32,7 +32,10 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
   segments: itemsTable({
     table: 'segments',
     id: 'segment_id',
-    columns: ['key', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status', 'definition'],
+    columns: [
+      ...['key', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status', 'made_by'],
+      'definition',
+    ],
   }),
   surveys: { read: readSurveys, add: addSurveys, change: changeSurvey, remove: removeFrom('surveys') },
   embeds: titledItems('embeds'),
@@ -56,12 +59,12 @@ export function readDefinitions(db: Database, environmentId: number): Promise<St
 /** The class half of a two-key advisory lock. */
 const applyLock = 0x43415441;
 
-export async function lockDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
+/** Keeps others from changing the definitions of an environment until the transaction ends. */
+export async function lockDefinitions(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
-  return readAll(db, environmentId);
 }
 
-async function readAll(db: Database, environmentId: number): Promise<StoredDefinitions> {
+export async function readAll(db: Database, environmentId: number): Promise<StoredDefinitions> {
   const found: [Kind, readonly unknown[]][] = [];
   for (const kind of kinds) found.push([kind, await definitionsOf[kind].read(db, environmentId)]);
   return Object.fromEntries(found) as unknown as StoredDefinitions;

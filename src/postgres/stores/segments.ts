@@ -1,9 +1,10 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
-import { columnOf, type Database, selectWhere } from '../database.ts';
+import { columnOf, type Database, databaseOn, rowsOf, selectWhere } from '../database.ts';
+import { inSnapshot } from '../session.ts';
 import { profileAlias } from './profiles.ts';
 
-export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
+export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
 /** A page beside a place, and whether there are others on its two sides. */
 export interface PageQuery<Place> {
@@ -71,31 +72,32 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
     .execute();
 }
 
-/** Returns `null` if the environment has no segment with this key. */
-export async function findSegmentDefinition(
-  db: Database,
-  environmentId: number,
-  key: string,
-): Promise<object | null> {
-  const row = await selectWhere(db, 'segments', { environmentId, key })
-    .select('definition')
-    .executeTakeFirst();
-  return row?.definition ?? null;
-}
-
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 
 export async function findSegmentItem(
   db: Database,
   environmentId: number,
-  id: number,
+  by: { readonly segmentId: number } | { readonly key: string },
 ): Promise<StoredSegment | null> {
-  if (id < 1 || id > maxSegmentId) return null;
-  const row = await selectWhere(db, 'segments', { environmentId, segmentId: id })
-    .select([...listed, 'key', 'definition'])
+  if ('segmentId' in by && (by.segmentId < 1 || by.segmentId > maxSegmentId)) return null;
+  const row = await selectWhere(db, 'segments', { environmentId, ...by })
+    .select([...listed, 'key', 'made_by', 'definition'])
     .executeTakeFirst();
-  return row === undefined ? null : { ...row, definition: row.definition as object };
+  return row ?? null;
+}
+
+/** Counts the segments of an environment beside the one of the key, and the characters of their definitions. */
+export async function measureSegments(
+  db: Database,
+  environmentId: number,
+  key: string,
+): Promise<{ readonly segments: number; readonly characters: number }> {
+  const [found = { segments: 0, characters: 0 }] = await rowsOf<{ segments: number; characters: number }>(db)`
+    select count(*) as segments, coalesce(sum(length(definition::text)), 0)::bigint as characters
+    from segments
+    where environment_id = ${environmentId} and key <> ${key}`;
+  return found;
 }
 
 export interface SegmentTest {
@@ -123,21 +125,79 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
+export interface Counting {
+  readonly sample: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
 /** Reads the members of a segment in one snapshot. `isIn` is a condition on users as `u`; each statement may take `timeoutMs`. */
 export async function readMembers(
-  db: Database,
+  source: Parameters<typeof inSnapshot>[0],
   isIn: Expression<SqlBool>,
-  sample: number,
-  timeoutMs: number,
+  { sample, timeoutMs, signal }: Counting,
 ): Promise<SegmentMembers> {
-  const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
-  return snapshot.execute(async (transaction) => {
-    await sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.execute(transaction);
-    const users = transaction.selectFrom('users as u').where(isIn);
-    const { count } = await users
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .executeTakeFirstOrThrow();
-    const shown = await users.select('u.user_id').orderBy('u.user_id').limit(sample).execute();
-    return { users: count, sample: shown.map((row) => row.user_id) };
-  });
+  try {
+    return await inSnapshot(source, { name: 'sluice segment', signal }, async ({ client }) => {
+      const db = databaseOn(client);
+      await sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.execute(db);
+      const users = db.selectFrom('users as u').where(isIn);
+      const { count } = await users
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      if (sample === 0) return { users: count, sample: [] };
+      const shown = await users.select('u.user_id').orderBy('u.user_id').limit(sample).execute();
+      return { users: count, sample: shown.map((row) => row.user_id) };
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** The size of a segment on a day, UTC; `users` is `null` if it could not be counted. */
+export interface SegmentSize {
+  readonly day: string;
+  readonly users: number | null;
+}
+
+export function listSizes(db: Database, segmentId: number): Promise<SegmentSize[]> {
+  return rowsOf<SegmentSize>(db)`
+    select day::text, users from segment_sizes where segment_id = ${segmentId} order by day`;
+}
+
+export interface UncountedSegment extends DefinedSegment {
+  readonly environmentId: number;
+}
+
+/** Lists some segments that have no size of the day yet, those first that had none for the longest time. */
+export function findUncounted(db: Database, day: string, limit: number): Promise<UncountedSegment[]> {
+  return rowsOf<UncountedSegment>(db)`
+    select s.segment_id as id, s.environment_id as "environmentId", s.definition
+    from segments s
+    left join lateral (select max(day) as last from segment_sizes z where z.segment_id = s.segment_id) z on true
+    where z.last is null or z.last < ${day}::date
+    order by z.last nulls first, s.segment_id
+    limit ${limit}`;
+}
+
+/** Does nothing if the segment is gone, or has its size of the day. */
+export async function storeSize(db: Database, segmentId: number, { day, users }: SegmentSize): Promise<void> {
+  await sql`
+    insert into segment_sizes (segment_id, day, users)
+    select segment_id, ${day}::date, ${users}::bigint from segments where segment_id = ${segmentId} for key share
+    on conflict do nothing`.execute(db);
+}
+
+export async function forgetSizes(db: Database, days: number): Promise<void> {
+  await sql`delete from segment_sizes where day < current_date - ${days}::integer`.execute(db);
+}
+
+/** Returns the day by the database's clock, UTC, and the milliseconds until the next has begun for every clock of a worker. */
+export async function readDay(db: Database): Promise<{ readonly day: string; readonly nextMs: number }> {
+  const [found = { day: '', nextMs: 0 }] = await rowsOf<{ day: string; nextMs: number }>(db)`
+    select
+      current_date::text as day,
+      (extract(epoch from current_date + interval '1 day 5 minutes' - now()) * 1000)::integer as "nextMs"`;
+  return found;
 }

@@ -44,6 +44,7 @@ features:
           is_hidden: false,
           is_protected: false,
           status: 'active',
+          made_by: 'file',
           definition: { property: 'plan', equals: 'trial' },
         },
       ],
@@ -97,7 +98,7 @@ features:
     expect(problems(text)).toEqual([
       '3:5 segments[0].title is missing; a segment must have it',
       '3:10 segments[0].key must be letters, digits, `_`, `.` and `-`, the first a letter or a digit; it is "a b"',
-      '4:5 segments[0].tittle is unknown; a segment has key, title, usage, category, is_hidden, is_protected, status, definition',
+      '4:5 segments[0].tittle is unknown; a segment has key, title, usage, category, is_hidden, is_protected, status, made_by, definition',
       '5:12 segments[0].usage must be text, not the number 7; put it in quotes',
       '6:16 segments[0].is_hidden must be true or false, not "yes"',
       '9:29 segments[0].definition.all[0].equals must be a string, a number, true or false, not null; `exists: false` asks for a property that is missing or null',

@@ -30,6 +30,7 @@ const whole: Json = {
       is_hidden: true,
       is_protected: false,
       status: 's',
+      made_by: 'api',
       definition: {
         all: [
           { property: 'plan', in: ['pro', 1] },

@@ -78,6 +78,7 @@ const items: fc.Arbitrary<Definitions> = fc.record({
       is_hidden: fc.boolean(),
       is_protected: fc.boolean(),
       status: title,
+      made_by: fc.constantFrom('file', 'api'),
       definition: definition.node.filter((node) => !/^(?:\{"(?:all|not)":\[?){9}/.test(JSON.stringify(node))),
     }),
   ),

@@ -27,7 +27,7 @@ const exports = () => import('../screens/export.tsx');
 const profile = () => import('../screens/profile.tsx');
 const profiles = () => import('../screens/profiles.tsx');
 const schedules = () => import('../screens/schedules.tsx');
-const segments = () => import('../screens/segments.tsx');
+const segments = () => import('../screens/segments/segments.tsx');
 
 export const screens: readonly Screen[] = [
   screen('/', async () => (await import('../screens/overview.tsx')).Overview, 'Overview', 'pulse', ''),
@@ -40,6 +40,7 @@ export const screens: readonly Screen[] = [
   screen('/companies', async () => (await profiles()).Companies, 'Companies', 'companies', 'Data'),
   screen('/companies/:id', async () => (await profile()).Company),
   screen('/segments', async () => (await segments()).Segments, 'Segments', 'segments', 'Data'),
+  screen('/segments/new', async () => (await import('../screens/segments/editor.tsx')).NewSegment),
   screen('/segments/:id', async () => (await segments()).Segment),
   screen('/rules', async () => (await import('../screens/rules.tsx')).Rules, 'Rules', 'segments', 'Data'),
   screen('/report', async () => (await import('../screens/report.tsx')).Report, 'Report', 'file', 'Data'),

@@ -36,6 +36,8 @@ interface InputProps {
   readonly type?: 'text' | 'password' | 'date';
   readonly class?: string;
   readonly placeholder?: string;
+  /** Id of a `datalist`. */
+  readonly list?: string;
   readonly autocomplete?: string;
   readonly maxLength?: number;
   readonly pattern?: string;

@@ -73,6 +73,8 @@ interface BarsProps {
   readonly parts: readonly (readonly [name: string, ink: string])[];
   /** The height of the drawing, in words. */
   readonly top?: string;
+  /** The numbers are levels, whose sum says nothing. */
+  readonly isLevel?: boolean;
   /** Words below the axis, from left to right. */
   readonly axis: readonly (string | undefined)[];
 }
@@ -86,7 +88,7 @@ export function sumOf(values: readonly number[]): number {
 }
 
 /** Draws numbers over time, a bar each, the newest at the right. A part that is not 0 is always seen. */
-export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
+export function Bars({ label, bars, parts, top, axis, isLevel = false }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
   const sums = parts.map(([name], part) => ({
     name,
@@ -110,7 +112,7 @@ export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
         viewBox={`0 0 ${bars.length * step} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${said} ${label}`}
+        aria-label={isLevel ? label : `${said} ${label}`}
       >
         {bars.map(({ title, values }, at) => (
           <g key={at}>

@@ -1,0 +1,184 @@
+import type { VNode } from 'preact';
+import { useLocation, useRoute } from 'preact-iso';
+import type {
+  SegmentDetail,
+  Segment as SegmentItem,
+  SegmentPage,
+  SegmentPreview,
+  SegmentSizes,
+} from '../../../../api/definition.ts';
+import { api, mayUse, screenHref, useApi, useQuery } from '../../lib/api.ts';
+import { formatCount, plural, visibleText } from '../../lib/format.ts';
+import { ConfirmButton } from '../../ui/dialog.tsx';
+import { Bars } from '../../ui/drawings.tsx';
+import { Empty, Facts, Loaded, Page, Section } from '../../ui/page.tsx';
+import { type Column, List } from '../../ui/table.tsx';
+import { segmentsPath } from '../profiles.tsx';
+import { Editor, Ids, Words } from './editor.tsx';
+
+const columns: readonly Column<SegmentItem>[] = [
+  ['Segment', ({ title }) => <span class="break">{visibleText(title)}</span>],
+  ['Category', ({ category }) => visibleText(category)],
+  ['Used for', ({ usage }) => visibleText(usage), 'minor'],
+  ['Status', ({ status }) => visibleText(status), 'minor'],
+  [
+    'Marks',
+    ({ is_hidden, is_protected }) => (
+      <span class="faint">
+        {[is_hidden && 'hidden', is_protected && 'protected'].filter(Boolean).join(', ')}
+      </span>
+    ),
+    'minor',
+  ],
+  ['Id', ({ id }) => id, 'num'],
+];
+
+/** Lists the segments of the definitions file and of the API. */
+export function Segments(): VNode {
+  const query = useQuery();
+  const found = useApi<SegmentPage>(segmentsPath(query.get('cursor')));
+  const { data: items = [], metadata } = found.data ?? {};
+  const page = { items, total: metadata?.total_count ?? 0, next: metadata?.cursor.after || null };
+  return (
+    <Page
+      title="Segments"
+      actions={
+        mayUse('import') ? (
+          <a class="button button-main" href={screenHref('/segments/new')}>
+            New segment
+          </a>
+        ) : null
+      }
+    >
+      <List
+        of={{ ...found, data: found.data && page }}
+        one="segment"
+        caption="Segments, by id"
+        columns={columns}
+        keyOf={({ id }) => String(id)}
+        hrefOf={({ id }) => screenHref(`/segments/${id}`)}
+        empty={
+          <Empty title="There are no segments yet">
+            Make one here, or write them in a definitions file: <code>sluice definitions apply FILE</code>
+          </Empty>
+        }
+      />
+    </Page>
+  );
+}
+
+/** Shows a segment: its members, its size over time, and its definition, which can be changed. */
+export function Segment(): VNode {
+  const { id = '' } = useRoute().params;
+  const { route } = useLocation();
+  const path = `/v1/segments/${encodeURIComponent(id)}`;
+  const segment = useApi<SegmentDetail>(path);
+  const members = useApi<SegmentPreview>(`${path}/preview`);
+  const sizes = useApi<SegmentSizes>(`${path}/sizes`);
+  const count = members.data?.count ?? null;
+  const reload = (): void => {
+    segment.reload();
+    members.reload();
+  };
+  const remove = async (): Promise<void> => {
+    await api(path, { method: 'DELETE' });
+    route(screenHref('/segments'));
+  };
+  return (
+    <Page
+      title={visibleText(segment.data?.title ?? `Segment ${id}`)}
+      parent={{ title: 'Segments', href: screenHref('/segments') }}
+      aside={count === null ? null : <span class="muted num">{plural(count, 'user')}</span>}
+      actions={
+        <>
+          {segment.data?.made_by === 'api' ? (
+            <ConfirmButton
+              label="Delete"
+              needs="import"
+              title="Delete the segment"
+              sentence={() => 'The segment and its sizes are deleted. Its users stay.'}
+              verb={() => 'Delete it'}
+              isDestructive
+              act={remove}
+            />
+          ) : null}
+          <a class="button" href={screenHref('/people', { segment_id: id })}>
+            All its users
+          </a>
+          <a class="button" href={screenHref('/export', { segment_id: id })}>
+            Export them
+          </a>
+        </>
+      }
+    >
+      <Loaded of={segment}>
+        {(data) => (
+          <div class="columns">
+            <div class="stack">
+              <Section title="Who is in it">
+                <Words of={data.words} />
+              </Section>
+              <Editor key={id} segment={data} now={count} onSaved={reload} />
+            </div>
+            <div class="stack">
+              <Section title="Members">
+                <Loaded of={members} rows={4} label="Counting">
+                  {(preview) => <Ids of={preview} />}
+                </Loaded>
+              </Section>
+              <Section title="Size over time">
+                <Loaded of={sizes} rows={2}>
+                  {(found) => <Sizes of={found.sizes} />}
+                </Loaded>
+              </Section>
+              <Section title="Details">
+                <Details of={data} />
+              </Section>
+            </div>
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Details({ of }: { readonly of: SegmentDetail }): VNode {
+  return (
+    <Facts
+      of={[
+        ['Key', <code key="key">{of.key}</code>],
+        ['Defined by', of.made_by === 'file' ? 'the definitions file' : 'the API or the console'],
+        ['Category', visibleText(of.category)],
+        ['Used for', visibleText(of.usage)],
+        ['Status', visibleText(of.status)],
+        ['Protected', of.is_protected ? 'yes: it cannot be removed by mistake' : null],
+        ['Hidden', of.is_hidden ? 'yes: it is not offered in lists' : null],
+      ]}
+    />
+  );
+}
+
+const shownDays = 90;
+
+function Sizes({ of }: { readonly of: SegmentSizes['sizes'] }): VNode {
+  const shown = of.slice(-shownDays);
+  const [first, last] = [shown[0], shown.at(-1)];
+  if (first === undefined || last === undefined) {
+    return <p class="muted">It is counted every night.</p>;
+  }
+  const words = (size: typeof first): string =>
+    size.users === null ? 'not counted: it took too long' : plural(size.users, 'user');
+  return (
+    <Bars
+      label={`${words(first)} on ${first.day}, ${words(last)} on ${last.day}`}
+      parts={[['users', '--accent-strong']]}
+      axis={[
+        first.day,
+        `at most ${formatCount(Math.max(...shown.map(({ users }) => users ?? 0)))}`,
+        last.day,
+      ]}
+      bars={shown.map((size) => ({ values: [size.users ?? 0], title: `${size.day}: ${words(size)}` }))}
+      isLevel
+    />
+  );
+}

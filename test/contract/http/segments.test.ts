@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import type { SegmentDetail, SegmentSizes } from '../../../src/api/definition.ts';
+import { storeSize } from '../../../src/postgres/stores/segments.ts';
+import { apply, segmentItem } from '../../support/definitions.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
+
+const { t, server } = await openServer();
+const neighbour = await t.addEnvironment('neighbour');
+
+const payers = { key: 'payers', title: 'Payers', definition: { property: 'plan', equals: 'pro' } };
+
+async function create(more: object = {}, { key }: Pick<Tenant, 'key'> = t): Promise<SegmentDetail> {
+  const { status, body } = await server.json<SegmentDetail>('/v1/segments', {
+    json: { ...payers, ...more },
+    key,
+  });
+  expect(status).toBe(201);
+  return body;
+}
+
+const at = ({ id }: { readonly id: number }) => `/v1/segments/${id}`;
+const show = async (segment: { readonly id: number }) => (await server.json<SegmentDetail>(at(segment))).body;
+const put = (json: object) => ({ method: 'PUT', json });
+
+async function messages(path: string, json: object, method = 'POST'): Promise<string[]> {
+  const { status, body } = await server.json<ErrorBody>(path, { method, json });
+  expect(status).toBe(400);
+  return body.errors.map(({ message }) => message);
+}
+
+describe('a segment of the API', () => {
+  test('is created with the defaults of the file, changed except for its key, and deleted', async () => {
+    const made = await create();
+    expect(made).toEqual({
+      ...{ ...payers, id: made.id, made_by: 'api', words: [{ depth: 0, text: 'plan is "pro"' }] },
+      ...{ usage: 'analytics', category: 'custom', is_hidden: false, is_protected: false, status: 'active' },
+    });
+    expect(await show(made)).toEqual(made);
+    const change = { title: 'Pros', category: 'Plans', definition: { event: 'paid' } };
+    const changed = await server.json<SegmentDetail>(at(made), put(change));
+    expect(changed.body).toEqual({ ...made, ...change, words: [{ depth: 0, text: 'did "paid"' }] });
+    expect(await show(made)).toEqual(changed.body);
+    expect((await server.json(at(made), { method: 'DELETE' })).status).toBe(204);
+    expect(await refusalOf(server, at(made))).toEqual([404, ['not_found']]);
+    expect((await create()).id).toBeGreaterThan(made.id);
+  });
+
+  test('is refused with every problem of it, and where its key is taken', async () => {
+    const wrong = { key: 'a b', title: '', is_hidden: 'no', definition: { property: 'plan' }, extra: 1 };
+    expect(await messages('/v1/segments', wrong)).toEqual([
+      expect.stringMatching(/^There is no "extra" here/),
+      'key must be 1 to 100 letters, digits, `_`, `.` and `-`, the first a letter or a digit',
+      'title must be 1 to 200 characters on one line',
+      'is_hidden must be true or false',
+    ]);
+    const unclear = { ...payers, definition: { all: [{ property: 'plan' }, { event: 'x', at_least: 0 }] } };
+    expect(await messages('/v1/segments', unclear)).toEqual([
+      expect.stringContaining('definition.all[0] has no operator'),
+      expect.stringContaining('definition.all[1].at_least must be a whole number'),
+    ]);
+    const { id } = await create({ key: 'taken' });
+    expect(await messages('/v1/segments', { ...payers, key: 'taken' })).toEqual([
+      'There is a segment with the key taken; choose another',
+    ]);
+    expect(await messages(`/v1/segments/${id}`, { ...payers }, 'PUT')).toEqual([
+      expect.stringMatching(/^There is no "key" here/),
+    ]);
+  });
+
+  test('is deleted only once it is not protected', async () => {
+    const { key: _, ...fields } = { ...payers, is_protected: true };
+    const made = await create({ key: 'guarded', is_protected: true });
+    expect(await refusalOf(server, at(made), { method: 'DELETE' })).toEqual([409, ['definition_locked']]);
+    expect((await server.json(at(made), put({ ...fields, is_protected: false }))).status).toBe(200);
+    expect((await server.json(at(made), { method: 'DELETE' })).status).toBe(204);
+  });
+
+  test('is out of reach of other environments', async () => {
+    const made = await create({ key: 'ours' });
+    const { key } = neighbour;
+    const { key: _, ...fields } = payers;
+    for (const [path, options] of [
+      [at(made), {}],
+      [`${at(made)}/sizes`, {}],
+      [at(made), put(fields)],
+      [at(made), { method: 'DELETE' }],
+    ] as const) {
+      expect(await refusalOf(server, path, { ...options, key })).toEqual([404, ['not_found']]);
+    }
+    expect(await create({ key: 'ours' }, neighbour)).toMatchObject({ key: 'ours' });
+    expect(await show(made)).toEqual(made);
+  });
+});
+
+// proves: segments-made
+test('a segment of the definitions file is changed and deleted only there', async () => {
+  const made = await create({ key: 'both' });
+  await apply(t, t, { segments: [segmentItem('both')] });
+  const { key: _, ...fields } = payers;
+  for (const options of [put(fields), { method: 'DELETE' }]) {
+    const { status, body } = await server.json<ErrorBody>(at(made), options);
+    expect([status, body.errors]).toEqual([
+      409,
+      [
+        expect.objectContaining({
+          error_code: 'definition_locked',
+          message: 'The definitions file defines this segment: change it there and apply the file',
+          details: 'both',
+        }),
+      ],
+    ]);
+  }
+  expect(await show(made)).toMatchObject({ id: made.id, made_by: 'file', title: 'Segment both' });
+});
+
+test('the sizes of a segment are listed by day', async () => {
+  const made = await create({ key: 'sized' });
+  const sizes = async () => (await server.json<SegmentSizes>(`${at(made)}/sizes`)).body;
+  expect(await sizes()).toEqual({ id: made.id, sizes: [] });
+  const stored = [
+    { day: '2026-11-18', users: 5 },
+    { day: '2026-11-19', users: null },
+    { day: '2026-11-20', users: 7 },
+  ];
+  for (const size of stored.toReversed()) await storeSize(t.system.db, made.id, size);
+  expect(await sizes()).toEqual({ id: made.id, sizes: stored });
+});
