@@ -97,7 +97,8 @@ async function load(
     );
     const rows: Row[] = [];
     for (const chunk of chunks) {
-      for (const { fields, metadata } of storedRecords(await reader.read(chunk), chunk.rowCount)) {
+      const read = await reader.read(chunk, { isDated: true });
+      for (const { fields, metadata } of storedRecords(read, chunk.rowCount)) {
         const valueAt = (name: string) =>
           columnMap[name] === 'user_id' ? fields['user_id'] : metadata[name];
         rows.push(header.columns.map((name) => String(valueAt(name) ?? '')));

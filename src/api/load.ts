@@ -256,6 +256,7 @@ export const jobDetail = component(
           job_id: jobFields.job_id,
           status: jobFields.status,
           total_rows: count('Records in its file.'),
+          rejected: count('Records of these that were refused again.'),
           links: jobFields.links,
         }),
         {

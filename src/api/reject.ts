@@ -92,7 +92,7 @@ const proposal = component(
         description: 'ID of the proposal.',
         examples: ['0b54d3f0c7a19-day-first'],
       }),
-      sentence: text('The effect of the mend, as a sentence.', '39 981 × 99/99/9999: read as day first'),
+      sentence: text('The effect of the mend.', 'read as day first'),
       tried: Type.Integer({
         minimum: 1,
         maximum: TRIED_RECORDS,

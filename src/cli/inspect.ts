@@ -13,13 +13,20 @@ import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount } from '../domain/wording.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
-import { type Inspection, inspectFile, look, renderInspection } from '../load/inspect/inspect-file.ts';
+import {
+  type Inspection,
+  inspectFile,
+  look,
+  type OfferedInspection,
+  renderInspection,
+} from '../load/inspect/inspect-file.ts';
 import { localLimits } from '../load/receive/receive.ts';
-import { findOffered, inspectAndOffer, type OfferedInspection } from '../load/saved-mappings.ts';
+import { inspectAndOffer } from '../load/saved-mappings.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
+import { findMappingsOf } from '../postgres/stores/mappings.ts';
 import { readRules } from '../postgres/stores/rules.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
 import { defineCommand, type Invocation, required } from './define-command.ts';
@@ -68,7 +75,7 @@ reason and possible remedies are printed.`,
         ? await offer(call, input, config, asked)
         : await withEnvironment(call, async ({ system, environmentId }) => {
             const saved = await requireSavedMapping(system.db, environmentId, name);
-            const find = (names: readonly string[]) => findOffered(system.db, environmentId, names);
+            const find = (names: readonly string[]) => findMappingsOf(system.db, environmentId, names);
             const rules = (await readRules(system.db, environmentId))?.document ?? null;
             return inspectAndOffer(looker(input, config, rules), applyMapping(asked, saved), name, find);
           });
@@ -127,7 +134,7 @@ async function offer(
   const find = async (names: readonly string[]) => {
     try {
       const environment = await findEnvironment(db, env);
-      return environment === null ? [] : await findOffered(db, environment.environmentId, names);
+      return environment === null ? [] : await findMappingsOf(db, environment.environmentId, names);
     } catch (error) {
       if (!isMissingTable(error)) {
         terminal.inform(`Saved mappings were not looked for: ${explainError(error).message}`);

@@ -32,7 +32,7 @@ import {
   takeReceived,
   touchReceived,
 } from '../postgres/stores/uploads.ts';
-import { readMendId } from './causes/mend-ids.ts';
+import { requireKeepable } from './causes/mend-ids.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
@@ -103,7 +103,7 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     await refuseForeign(context, named);
     const entity = resolveEntity(named);
     const { environmentId, options, amends } = named;
-    for (const id of options.source.mend ?? []) readMendId(id);
+    await requireKeepable(context.db, environmentId, options);
     await requireMirrorFits(context.db, environmentId, options, entity, amends !== undefined);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);

@@ -30,7 +30,8 @@ export async function findRecords(
   files: Pick<FileStore, 'readRange'>,
   { source, chunk, refused, entity, id, names }: SoughtRecords,
 ): Promise<FoundRecord[]> {
-  const rows = await createChunkReader(source, files, hiddenValues).read(chunk, { hasDigests: false });
+  const reader = createChunkReader(source, files, hiddenValues);
+  const rows = await reader.read(chunk, { hasDigests: false, isDated: true });
   const latest = new Map<string | null, Written>();
   for (const written of rowsOf(rows, entity, id)) {
     if (refused.has(chunk.firstRow + written.record)) continue;
@@ -60,23 +61,19 @@ function isLater(one: Written, other: Written, acceptedAt: string): boolean {
 }
 
 /** The rows of a profile, of the text that COPY reads. */
-function* rowsOf(rows: Rows, entity: Entity, id: string): Generator<Written> {
+function* rowsOf({ dated }: Rows, entity: Entity, id: string): Generator<Written> {
   const key = escapeCopy(toByteString(id));
-  const dated = rows.dated[entity];
-  for (let row = 0; row < dated.rows; row++) {
-    const [own, record, at = '', properties, company] = dated.line(row).toString('latin1').split('\t');
-    if (own === key) yield written(Number(record), at === none ? null : at, properties, company);
-  }
-  const undated = rows[entity];
-  for (let row = 0; row < undated.rows; row++) {
-    const [own, properties, company] = undated.content(row).toString('latin1').split('\t');
-    if (own === key) yield written(undated.recordOf(row), null, properties, company);
+  for (let row = 0; row < dated[entity].rows; row++) {
+    const line = dated[entity].line(row).toString('latin1');
+    const [own, record, at = none, properties = '{}', company = none] = line.split('\t');
+    if (own !== key) continue;
+    const names = Object.keys(JSON.parse(fromByteString(unescapeCopy(properties))) as object);
+    yield {
+      record: Number(record),
+      at: at === none ? null : at,
+      names: company === none ? names : [...names, null],
+    };
   }
 }
 
 const none = '\\N';
-
-function written(record: number, at: string | null, properties = '{}', company = none): Written {
-  const names = Object.keys(JSON.parse(fromByteString(unescapeCopy(properties))) as object);
-  return { record, at, names: company === none ? names : [...names, null] };
-}

@@ -44,10 +44,11 @@ export function renderLoadDetail(
     sha256: load.sha256,
     duplicate_of: load.duplicateOf,
     amends: load.amends,
-    amendments: load.amendments.map(({ jobId, status, totalRows }) => ({
+    amendments: load.amendments.map(({ jobId, status, totalRows, rejected }) => ({
       job_id: jobId,
       status,
       total_rows: totalRows,
+      rejected,
       links: loadUrl(baseUrl, jobId),
     })),
     undoes: load.undoes ?? [],

@@ -12,19 +12,11 @@ import { MAX_SAVED_MENDS } from '../domain/limits.ts';
 import { toGivenSource, toSourceOptions } from '../domain/source-options.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Parent } from '../postgres/stores/amendments.ts';
-import {
-  findMapping,
-  findMappingsOf,
-  type ListedMapping,
-  removeMapping,
-  saveMapping,
-} from '../postgres/stores/mappings.ts';
-import { readMendId } from './causes/mend-ids.ts';
-import type { Looked } from './inspect/inspect-file.ts';
+import { findMapping, type ListedMapping, removeMapping, saveMapping } from '../postgres/stores/mappings.ts';
+import { requireKeepable } from './causes/mend-ids.ts';
+import type { Looked, OfferedInspection } from './inspect/inspect-file.ts';
 
 const MAX_SAVED_MAPPINGS = 1_000;
-/** That an inspection names. */
-const MAX_OFFERED_MAPPINGS = 20;
 
 /** @throws InputError `not_found`. */
 export async function requireMapping(
@@ -54,7 +46,8 @@ export async function keepMapping(
   name: string,
   rules: MappingRules,
 ): Promise<SavedMapping> {
-  for (const id of toSourceOptions(rules.source).mend ?? []) readMendId(id);
+  const source = toSourceOptions(rules.source);
+  await requireKeepable(db, environmentId, { map: rules.map, preset: null, source });
   const saved = await saveMapping(db, environmentId, name, rules, MAX_SAVED_MAPPINGS);
   if (saved !== null) return saved;
   throw inputError(
@@ -81,6 +74,8 @@ export async function keepMend(
     throw inputError('invalid_field', message, `keep_in: ${name}`);
   }
   const { mirror, mirrorSegment, maxRemoved, mirrorDespiteRejects, ...source } = load.source;
+  const own = { map: load.columnMap, preset: null, source: { mend: [mend] } };
+  await requireKeepable(db, environmentId, own);
   const made: MappingRules = {
     entity: load.entity,
     map: load.columnMap,
@@ -111,15 +106,6 @@ export function absentColumn(map: ColumnMap, columnNames: readonly string[] | nu
   if (columnNames === null) return null;
   const known = new Set(columnNames);
   return Object.keys(resolveMap(map, columnNames, true)).find((name) => !known.has(name)) ?? null;
-}
-
-/** An inspection, and the saved mappings of files with the same header. */
-export interface OfferedInspection<Found extends Looked> {
-  readonly found: Found;
-  /** Their names, that of the one used last first. */
-  readonly saved: readonly string[];
-  /** The one that was asked for, or is proposed; null: none. */
-  readonly mapping: string | null;
 }
 
 interface Asked extends Mapped {
@@ -168,15 +154,6 @@ async function lookWith<T extends Asked, Found extends Looked>(
 
 function sayOf(name: string): string {
   return `the saved mapping ${name} says so`;
-}
-
-/** Finds the mappings to offer for files with this header. */
-export function findOffered(
-  db: Database,
-  environmentId: number,
-  columnNames: readonly string[],
-): Promise<SavedMapping[]> {
-  return findMappingsOf(db, environmentId, columnNames, MAX_OFFERED_MAPPINGS);
 }
 
 /* Mappings as callers see them, over HTTP and with `--json`. */

@@ -130,7 +130,7 @@ export function listed(names: readonly string[]): string {
   return names.length > MAX_SHOWN_COLUMNS ? `${shown}, … (${names.length} in all)` : shown;
 }
 
-function ownName(map: Readonly<Record<string, string>>, column: string): string | undefined {
+export function ownName(map: Readonly<Record<string, string>>, column: string): string | undefined {
   return Object.hasOwn(map, column) ? map[column] : undefined;
 }
 

@@ -41,6 +41,14 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
   };
 }
 
+/** Tells whether a property of records, or a column named so, holds values that are personal, or objects with such values. */
+export function isPersonalProperty(document: RulesDocument, name: string): boolean {
+  if (name === 'metadata') return hasPersonalRules(document);
+  const stages = compileRules(document);
+  const own = name.replace(/^metadata\./, '');
+  return propertyEntities.some((entity) => stages[entity]?.isPersonal(own) === true);
+}
+
 /** Objects in which SDKs and other products send properties of the user along with an event. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
@@ -98,6 +106,10 @@ export class EntityStage {
   /** The rules of a property, by its name as a byte string. */
   find(name: string): RuledProperty | undefined {
     return this.#properties.get(name);
+  }
+
+  isPersonal(name: string): boolean {
+    return this.#personal.concerns(name);
   }
 
   /** Tells whether a property that is not listed, by its name as a byte string, needs no look. */

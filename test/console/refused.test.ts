@@ -105,7 +105,7 @@ test('a mend that is refused again stays, with its edit and the new reason, unti
   await page.getByLabel('user_id, row 1').fill('x'.repeat(300));
   await page.getByLabel('Record, row 2').fill('u2,"still" open,1');
   await page.getByRole('button', { name: 'Send 2 records back' }).click();
-  await page.getByText('2 records of 2 were refused again').waitFor();
+  await page.getByText('The last mend: 0 records mended, 2 refused again').waitFor();
   await page.locator('tr', { hasText: 'Refused again: ' }).nth(1).waitFor();
   expect(await page.getByLabel('user_id, row 1').inputValue()).toBe('x'.repeat(300));
   expect(await page.getByLabel('Record, row 2').inputValue()).toBe('u2,"still" open,1');
@@ -138,7 +138,7 @@ test('all refused records are downloaded as a file, and that file is taken back 
   await page
     .getByLabel('Send the mended file')
     .setInputFiles({ name: 'mended.csv', mimeType: 'text/csv', buffer: Buffer.from(mended) });
-  await page.getByText('1 record of the file mended, 1 refused again').waitFor();
+  await page.getByText('The last mend: 1 record mended, 1 refused again').waitFor();
   await page.getByText('mended: 1 of 2 refused records, 1 left').waitFor();
 });
 

@@ -8,10 +8,16 @@ import type { Mapped } from '../../domain/column-map.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
 import { errorCodes, InputError } from '../../domain/errors.ts';
 import { convertingStore } from '../../load/accept-load.ts';
-import { inspectFile, renderOffer, renderUnreadable } from '../../load/inspect/inspect-file.ts';
+import {
+  inspectFile,
+  type OfferedInspection,
+  renderOffer,
+  renderUnreadable,
+} from '../../load/inspect/inspect-file.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
-import { findOffered, inspectAndOffer, type OfferedInspection } from '../../load/saved-mappings.ts';
+import { inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
+import { findMappingsOf } from '../../postgres/stores/mappings.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import { bodyHeaders } from '../parameters.ts';
@@ -172,7 +178,7 @@ async function inspect(
       bytes.destroy();
     }
   };
-  const find = (names: readonly string[]) => findOffered(system.db, environment, names);
+  const find = (names: readonly string[]) => findMappingsOf(system.db, environment, names);
   try {
     const asked = { ...load, format: format ?? null };
     return await inspectAndOffer(look, asked, load.mapping, find);

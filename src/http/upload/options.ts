@@ -138,16 +138,7 @@ export const amendOptions = {
 
 const readAmendTexts = compileTexts(optionFields(amendOptions));
 
-export interface AmendOptions {
-  readonly apply: string | undefined;
-  readonly keepIn: string | undefined;
-  readonly wins: boolean;
-  readonly source: SourceOptions;
-  readonly format: SourceFormat | undefined;
-  readonly filename: string | undefined;
-}
-
-export function readAmendOptions(given: readonly GivenOption[]): AmendOptions {
+export function readAmendOptions(given: readonly GivenOption[]) {
   const options = readAmendTexts(gather(given));
   return {
     apply: options.apply,

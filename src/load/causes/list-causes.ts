@@ -10,7 +10,6 @@ import {
   TRIED_RECORDS,
 } from '../../domain/limits.ts';
 import { writeCauseId } from '../../domain/reject.ts';
-import type { Database } from '../../postgres/database.ts';
 import { type Reader, takeTurns } from '../../postgres/pool.ts';
 import { type CountedCause, countCauses, readRejectsPage } from '../../postgres/stores/rejects.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
@@ -21,7 +20,7 @@ import { asSeen, heldAtATime, requireSource } from '../rejects.ts';
 import { runLoadTask } from '../sandbox-tasks.ts';
 import { type Replacement, readMendId, writeReplacementId } from './mend-ids.ts';
 import { type MendedRecord, Mending } from './mending.ts';
-import type { ExplainedCause, Proposal } from './proposals.ts';
+import type { ExplainedCause } from './proposals.ts';
 
 /** A cause, with samples of its records and what would mend them. */
 export interface ListedCause extends CountedCause, ExplainedCause {}
@@ -43,12 +42,13 @@ export async function listCauses(
   environmentId: number,
   jobId: string,
 ): Promise<ListedCauses> {
-  const { loadId } = await requireSource(context, environmentId, jobId);
-  const { shown, causes: total, records } = await countCauses(context.db, loadId, MAX_SHOWN_CAUSES);
+  const { db, sandboxes, personal } = context;
+  const source = await readMendSource(context, environmentId, jobId);
+  const { loadId } = source;
+  const { shown, causes: total, records } = await countCauses(db, loadId, MAX_SHOWN_CAUSES);
   if (shown.length === 0) return { causes: [], records, total };
   const explained: ExplainedCause[] = [];
-  const { db, sandboxes, personal } = context;
-  const input = { source: await readMendSource(db, loadId), causes: shown.map(({ cause }) => cause) };
+  const input = { source, causes: shown.map(({ cause }) => cause) };
   const ask = async (at: number) => {
     const counted = shown[at];
     if (counted === undefined) return [];
@@ -69,7 +69,12 @@ export async function listCauses(
 }
 
 /** Reads a load as what its mends would be loaded as: by the rules that count now. */
-async function readMendSource(db: Database, loadId: number): Promise<LoadSource> {
+async function readMendSource(
+  { db }: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+): Promise<LoadSource> {
+  const { loadId } = await requireSource({ db }, environmentId, jobId);
   const source = await readLoadSource(db, loadId);
   return { ...source, rules: (await readRules(db, source.environmentId))?.document ?? null };
 }
@@ -95,44 +100,31 @@ export async function* mendedRejects(
   proposalId: string,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const { loadId } = await requireSource(context, environmentId, jobId);
-  const source = await readMendSource(context.db, loadId);
+  const source = await readMendSource(context, environmentId, jobId);
   const { head } = new Mending(source);
   if (head.length > 0) yield head;
   // What comes of it is loaded, and not shown.
   const seeing = { ...context, seesPersonal: true };
-  for await (const mended of mendedPages(seeing, source, proposalId, {
-    environmentId,
-    isLong: true,
-    signal,
-  })) {
+  for await (const mended of mendedPages(seeing, source, proposalId, { isLong: true, signal })) {
     if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
   }
 }
 
-interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
-  readonly environmentId: number;
-}
-
 /** Yields the rejects that a load would now take, page by page, in file order. */
 function mendedPages(
-  {
-    db,
-    sandboxes,
-    personal,
-    seesPersonal = false,
-  }: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
+  context: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
   source: LoadSource,
   proposalId: string,
-  { environmentId, ...turn }: Asker,
+  turn: Pick<Turn, 'isLong' | 'signal'>,
 ): AsyncIterable<readonly MendedRecord[]> {
+  const { db, sandboxes, personal, seesPersonal = false } = context;
   const { cause } = readMendId(proposalId);
   const ask = async (after: number) => {
     const page = await readRejectsPage({ db, personal }, source.loadId, after, heldAtATime, cause);
     return { ...page, rejects: asSeen(page.rejects, seesPersonal) };
   };
   const input = { source, proposalId };
-  return runLoadTask('mend', { sandboxes, owner: environmentId, ...turn, input, ask });
+  return runLoadTask('mend', { sandboxes, owner: source.environmentId, ...turn, input, ask });
 }
 
 export interface CountedReplacement {
@@ -163,8 +155,7 @@ export async function countReplacement(
   { signal, budgetMs = REPLACEMENT_COUNT_MS }: CountOptions,
 ): Promise<CountedReplacement> {
   const until = performance.now() + budgetMs;
-  const { loadId } = await requireSource(reader, environmentId, jobId);
-  const source = await readMendSource(reader.db, loadId);
+  const source = await readMendSource(reader, environmentId, jobId);
   if (source.header?.columns.includes(replacement.column) !== true) {
     const message = 'The file of this job has no such column; records of JSON have none';
     throw inputError('invalid_field', message, `column: ${replacement.column.slice(0, 80)}`);
@@ -173,7 +164,7 @@ export async function countReplacement(
   let records = 0;
   let isOver = false;
   const id = writeReplacementId(replacement);
-  const pages = mendedPages(reader, source, id, { environmentId, isLong: false, signal });
+  const pages = mendedPages(reader, source, id, { isLong: false, signal });
   for await (const mended of takeTurns(pages, reader.inTurn)) {
     signal.throwIfAborted();
     if (isOver) return { id, records, isComplete: false, samples };
@@ -213,30 +204,16 @@ function renderCause(cause: ListedCause) {
       value: value === null ? null : shorten(value),
       raw: shorten(Buffer.from(reject.raw).toString('utf8')),
     })),
-    proposals: cause.proposals.map((proposal) => renderProposal(cause, proposal)),
-  };
-}
-
-function renderProposal(cause: ListedCause, proposal: Proposal) {
-  return {
-    id: proposal.id,
-    sentence: sentenceOf(cause, proposal),
-    tried: proposal.tried,
-    accepted: proposal.accepted,
-    ambiguous: proposal.isAmbiguous,
-    samples: proposal.samples.map(renderSample),
+    proposals: cause.proposals.map(({ isAmbiguous, samples, ...proposal }) => ({
+      ...proposal,
+      ambiguous: isAmbiguous,
+      samples: samples.map(renderSample),
+    })),
   };
 }
 
 export function renderSample({ reject, before, after }: MendedRecord) {
   return { row: reject.row, before: shorten(before), after: shorten(after) };
-}
-
-/** `39 981 × 99/99/9999: read as day first`. */
-function sentenceOf({ count, shape, code }: ListedCause, { sentence, tried, accepted }: Proposal): string {
-  const number = String(count).replace(/\B(?=(?:\d{3})+$)/g, ' ');
-  const some = accepted === tried ? '' : ` (mends ${accepted} of ${tried} tried)`;
-  return `${number} × ${shape === '' ? code : shape}: ${sentence}${some}`;
 }
 
 function shorten(text: string): string {

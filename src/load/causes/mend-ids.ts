@@ -1,6 +1,12 @@
 import { inputError } from '../../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import type { LoadOptions } from '../../domain/load.ts';
 import { readCauseId, writeCauseId } from '../../domain/reject.ts';
+import { hasPersonalRules } from '../../domain/rules.ts';
+import { ownName } from '../../mapping/column-plan.ts';
+import type { Database } from '../../postgres/database.ts';
+import { readRules } from '../../postgres/stores/rules.ts';
+import { isPersonalProperty } from '../../rules/compile-rules.ts';
 import type { RefusedCsv } from '../rejects-text.ts';
 import { type Mend, mends } from './mends.ts';
 
@@ -22,6 +28,30 @@ export function readMendId(id: string): { readonly cause: number | null; readonl
     );
   }
   return { cause, mend };
+}
+
+/**
+ * Checks the mends that a load or a mapping keeps. A replacement would be kept with its texts, which may be personal.
+ * @throws InputError `invalid_field`.
+ */
+export async function requireKeepable(
+  db: Database,
+  environmentId: number,
+  { map, preset, source }: Pick<LoadOptions, 'map' | 'preset' | 'source'>,
+): Promise<void> {
+  const columns = (source.mend ?? []).flatMap((id) => readMendId(id).mend.column ?? []);
+  const rules = columns.length === 0 ? null : await readRules(db, environmentId);
+  if (rules === null) return;
+  const { document } = rules;
+  const personal = columns.find((column) =>
+    preset === null
+      ? isPersonalProperty(document, ownName(map, column) ?? column)
+      : hasPersonalRules(document),
+  );
+  if (personal === undefined) return;
+  const message =
+    'values of this column are personal, and a replacement that is kept has them in clear; apply it to one job, without keeping it';
+  throw inputError('invalid_field', message, `column: ${personal.slice(0, 80)}`);
 }
 
 /*
@@ -80,6 +110,7 @@ function replacementMend(column: string, find: string, by: string): Mend {
     name: 'replace',
     sentence: 'replaced',
     codes: [],
+    column,
     cells(raw, records, row) {
       const at = records.header.columns.indexOf(column);
       const cells = at === -1 ? null : filledCells(raw, records);

@@ -17,6 +17,8 @@ export interface Mend {
   /** The effect in words, after the pattern `read as day first`. */
   readonly sentence: string;
   readonly codes: readonly RejectCode[];
+  /** The column that it is about, instead of the one at fault. */
+  readonly column?: string;
   /** The value in the column at fault; empty: there is none. */
   readonly value?: (text: string) => string | null;
   /** The same, of JSON, where it is no text. */

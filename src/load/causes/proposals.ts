@@ -82,16 +82,12 @@ interface Trial {
 
 /** Keeps the first of mends with the same result. */
 function withoutDoubles(trials: readonly Trial[]): Trial[] {
-  return trials.filter(
-    (trial, at) =>
-      !trials
-        .slice(0, at)
-        .some(
-          (other) =>
-            other.mended.length === trial.mended.length &&
-            other.mended.every(({ line }, index) => line.equals(trial.mended[index]?.line ?? noBytes)),
-        ),
-  );
+  const byResult = new Map<string, Trial>();
+  for (const trial of trials) {
+    const result = trial.mended.map(({ line }) => line.toString('latin1')).join('');
+    if (!byResult.has(result)) byResult.set(result, trial);
+  }
+  return [...byResult.values()];
 }
 
 /** Returns true if the two mends make different records of one. */
@@ -100,5 +96,3 @@ function contradicts(trial: Trial, other: Trial): boolean {
   const lines = new Map(other.mended.map(({ reject, line }) => [reject.row, line]));
   return trial.mended.some(({ reject, line }) => lines.get(reject.row)?.equals(line) === false);
 }
-
-const noBytes = Buffer.alloc(0);

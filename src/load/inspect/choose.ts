@@ -84,43 +84,12 @@ export function withProposal(
 }
 
 /** Names that ids go by, without case, blanks and signs; those that say it best first. */
-const userNames: readonly string[] = [
-  'userid',
-  'uid',
-  'userno',
-  'usernumber',
-  'customerid',
-  'customerno',
-  'customernumber',
-  'clientid',
-  'contactid',
-  'memberid',
-  'personid',
-  'subscriberid',
-  'externalid',
-  'distinctid',
-  'anonymousid',
-  'kundennummer',
-  'kundennr',
-  'id',
-  'user',
-  'login',
-  'username',
-  'email',
-  'emailaddress',
-  'mail',
-];
-const companyNames: readonly string[] = [
-  'companyid',
-  'accountid',
-  'organizationid',
-  'organisationid',
-  'orgid',
-  'workspaceid',
-  'tenantid',
-  'teamid',
-  'groupid',
-];
+const userNames =
+  'userid uid userno usernumber customerid customerno customernumber clientid contactid memberid personid subscriberid externalid distinctid anonymousid kundennummer kundennr id user login username email emailaddress mail'.split(
+    ' ',
+  );
+const companyNames =
+  'companyid accountid organizationid organisationid orgid workspaceid tenantid teamid groupid'.split(' ');
 /** Names of the id in a file of companies. */
 const ownCompanyNames = [...companyNames, 'companyno', 'company', 'id', 'domain', 'name'];
 

@@ -47,6 +47,15 @@ export interface Looked {
   readonly problem: InputError | null;
 }
 
+/** An inspection, and the saved mappings of files with the same header. */
+export interface OfferedInspection<Found extends Looked> {
+  readonly found: Found;
+  /** Their names, that of the one used last first. */
+  readonly saved: readonly string[];
+  /** The one that was asked for, or is proposed; null: none. */
+  readonly mapping: string | null;
+}
+
 export interface Inspection extends Looked {
   readonly readAs: ReadAs;
   /** The beginning of the text, as it was decoded: SNIFF_BYTES of it. */
@@ -222,7 +231,7 @@ async function readSample(
   );
   for (const chunk of chunks) {
     if (sample.records >= most) break;
-    const rows = await reader.read(chunk);
+    const rows = await reader.read(chunk, { isDated: true });
     // The last record of a beginning may be cut.
     const isCut = !isWhole && chunk === chunks.at(-1);
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
@@ -302,14 +311,7 @@ class Sample {
 
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
-/** An inspection, the names of saved mappings for its header, and the one that was asked for or is proposed. */
-interface Offered<Found extends Looked> {
-  readonly found: Found;
-  readonly saved: readonly string[];
-  readonly mapping: string | null;
-}
-
-export function renderInspection(offered: Offered<Inspection>) {
+export function renderInspection(offered: OfferedInspection<Inspection>) {
   return { ...renderFound(offered.found), ...renderOffer(offered) };
 }
 
@@ -340,7 +342,7 @@ export function renderFound({ readAs, head, isWhole, records, entity, columns, .
 }
 
 /** Renders the rest, for which the saved mappings are needed. */
-export function renderOffer({ found: { problem }, saved, mapping }: Offered<Looked>) {
+export function renderOffer({ found: { problem }, saved, mapping }: OfferedInspection<Looked>) {
   return {
     mapping,
     saved_mappings: [...saved],

@@ -170,55 +170,27 @@ export interface StoredRecord {
 }
 
 /**
- * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get.
+ * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get. Its profiles
+ * were read the dated way (`isDated`), in which each record has a row of its own.
  */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
-  const profiles = rows.dated.rows > 0 ? datedRecords(rows, count) : profileRecords(rows, count);
+  const profiles = entities.flatMap((entity) => profileRecords(rows, entity, count));
   return [...profiles, ...eventRecords(rows, count)].sort((a, b) => a.record - b.record);
 }
 
-function profileRecords(rows: Rows, count: number): StoredRecord[] {
-  return entities.flatMap((entity) => {
-    const buffer = rows[entity];
-    return rowsBelow(count, buffer).flatMap((row) => {
-      const [key, properties, company, , flags] = cellsOf(buffer.text([[row]]));
-      return profile(entity, { record: buffer.recordOf(row), key, properties, company, flags });
-    });
+function profileRecords({ dated }: Rows, entity: Entity, count: number): StoredRecord[] {
+  return rowsBelow(count, dated[entity]).flatMap((row) => {
+    const [key = null, record, at, properties, company, flags] = cellsOf(dated[entity].line(row));
+    if ((Number(flags) & UNCOUNTED) !== 0) return [];
+    const fields = {
+      [idColumn[entity]]: key,
+      // An empty company is none: the user leaves it.
+      ...(typeof company === 'string' && { company_id: company === '' ? null : company }),
+      ...(typeof at === 'string' && { inserted_at: at }),
+      ...((Number(flags) & REMOVED) !== 0 && { removed: 'true' }),
+    };
+    return [{ record: Number(record), kind: kindOfEntity[entity], fields, metadata: metadataOf(properties) }];
   });
-}
-
-function datedRecords({ dated }: Rows, count: number): StoredRecord[] {
-  return entities.flatMap((entity) =>
-    splitLines(dated[entity].text()).flatMap((line) => {
-      const [key, record, at, properties, company, flags] = cellsOf(line);
-      if (Number(record) >= count) return [];
-      return profile(entity, { record: Number(record), key, at, properties, company, flags });
-    }),
-  );
-}
-
-type Cell = string | null | undefined;
-
-interface ProfileCells {
-  readonly record: number;
-  readonly key: Cell;
-  readonly at?: Cell;
-  readonly properties: Cell;
-  readonly company: Cell;
-  readonly flags: Cell;
-}
-
-function profile(entity: Entity, cells: ProfileCells): StoredRecord[] {
-  const { record, key, at, properties, company, flags } = cells;
-  if ((Number(flags) & UNCOUNTED) !== 0) return [];
-  const fields = {
-    [idColumn[entity]]: key ?? null,
-    // An empty company is none: the user leaves it.
-    ...(typeof company === 'string' && { company_id: company === '' ? null : company }),
-    ...(typeof at === 'string' && { inserted_at: at }),
-    ...((Number(flags) & REMOVED) !== 0 && { removed: 'true' }),
-  };
-  return [{ record, kind: kindOfEntity[entity], fields, metadata: metadataOf(properties) }];
 }
 
 function eventRecords({ events }: Rows, count: number): StoredRecord[] {
@@ -239,7 +211,7 @@ function eventRecords({ events }: Rows, count: number): StoredRecord[] {
   });
 }
 
-function metadataOf(properties: Cell): Record<string, unknown> {
+function metadataOf(properties: string | null | undefined): Record<string, unknown> {
   return JSON.parse(properties ?? '{}') as Record<string, unknown>;
 }
 
@@ -247,16 +219,6 @@ function metadataOf(properties: Cell): Record<string, unknown> {
 function cellsOf(line: Buffer): (string | null)[] {
   const text = line.toString('utf8').replace(/\n$/, '');
   return text.split('\t').map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
-}
-
-function splitLines(text: Buffer): Buffer[] {
-  const lines: Buffer[] = [];
-  for (let start = 0; start < text.length; ) {
-    const end = text.indexOf(0x0a, start) + 1;
-    lines.push(text.subarray(start, end));
-    start = end;
-  }
-  return lines;
 }
 
 function rowsBelow(

@@ -63,19 +63,21 @@ export async function findMapping(
   return row ?? null;
 }
 
-/** Finds up to `limit` mappings of files with these columns, the one that was used last first. */
+/** Mappings that an inspection names. */
+const MAX_OFFERED_MAPPINGS = 20;
+
+/** Finds mappings of files with these columns, the one that was used last first. */
 export function findMappingsOf(
   db: Database,
   environmentId: number,
   columnNames: readonly string[],
-  limit: number,
 ): Promise<SavedMapping[]> {
   return selectWhere(db, 'mappings', { environmentId, headerSha256: digestOf(columnNames) })
     .select(columns)
     .orderBy('last_used_at', (order) => order.desc().nullsLast())
     .orderBy('saved_at', 'desc')
     .orderBy('mapping_name')
-    .limit(limit)
+    .limit(MAX_OFFERED_MAPPINGS)
     .execute();
 }
 

@@ -71,8 +71,12 @@ const amendedJob = sql<string | null>`(
 )`.as('amends');
 
 /** The latest MAX_SHOWN_AMENDMENTS, latest first. */
-const amendments = sql<readonly Pick<ShownJob, 'jobId' | 'status' | 'totalRows'>[] | null>`(
-  select json_agg(json_build_object('jobId', a.job_id, 'status', a.status, 'totalRows', a.total_rows))
+const amendments = sql<
+  readonly (Pick<ShownJob, 'jobId' | 'status' | 'totalRows'> & { readonly rejected: number })[] | null
+>`(
+  select json_agg(
+    json_build_object('jobId', a.job_id, 'status', a.status, 'totalRows', a.total_rows, 'rejected', a.rows_rejected)
+  )
   from (
     select *
     from loads a

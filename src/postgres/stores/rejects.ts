@@ -13,7 +13,7 @@ import {
 import { SEAL_BYTES } from '../../files/sealed-files.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
-import { changedBy, countOf, type Database, type Transaction } from '../database.ts';
+import { changedBy, countOf, type Database, rowsOf, type Transaction } from '../database.ts';
 import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 import { loadOf } from './loads.ts';
 
@@ -130,8 +130,6 @@ export async function readRejectsSource(
   return row ?? null;
 }
 
-const place = ['row_number as row', 'line_number as line', 'byte_offset as byteOffset'] as const;
-const reason = ['column_name as column', 'error_code as code', 'message'] as const;
 const rejectColumns = sql`
   row_number as row, line_number as line, byte_offset as "byteOffset",
   column_name as column, error_code as code, message`;
@@ -141,13 +139,12 @@ export async function readFirstReject(
   loadId: number,
   code: string,
 ): Promise<Reject | null> {
-  const found = await keyed.db
-    .selectFrom('load_rejects')
-    .select([...place, ...reason, 'raw', 'sealed_in as sealedIn'])
-    .where((eb) => eb.and({ load_id: loadId, error_code: code as RejectCode }))
-    .orderBy('row_number')
-    .limit(1)
-    .execute();
+  const found = await rowsOf<SealedReject>(keyed.db)`
+    select ${rejectColumns}, raw, sealed_in as "sealedIn"
+    from load_rejects
+    where load_id = ${loadId} and error_code = ${code}
+    order by row_number
+    limit 1`;
   const [first] = await unseal(keyed, found);
   return first ?? null;
 }
@@ -218,11 +215,11 @@ export async function readRejectsOf(
   loadId: number,
   rows: readonly number[],
 ): Promise<Reject[]> {
-  const found = await sql<SealedReject>`
+  const found = await rowsOf<SealedReject>(keyed.db)`
     select ${rejectColumns}, raw, sealed_in as "sealedIn"
     from load_rejects
-    where load_id = ${loadId} and row_number = any(${rows}::bigint[])`.execute(keyed.db);
-  return unseal(keyed, found.rows);
+    where load_id = ${loadId} and row_number = any(${rows}::bigint[])`;
+  return unseal(keyed, found);
 }
 
 export function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {

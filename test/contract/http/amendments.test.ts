@@ -121,7 +121,10 @@ describe('mended records', () => {
     expect(child).toMatchObject({ status: 'completed', counts: { read: 2, rejected: 1, inserted: 1 } });
     const left = await rejects(owner, job_id);
     expect(left).toContain(`${long},Grace,2,3,id_too_long`);
-    expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 1 });
+    expect(await show(owner, job_id)).toMatchObject({
+      counts: { rejected: 1, amended: 1 },
+      amendments: [{ total_rows: 2, rejected: 1 }],
+    });
     await amended(owner, job_id, left.replace(long, 'u2'));
     expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 0, amended: 2 });
   });

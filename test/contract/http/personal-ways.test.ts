@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { requirePersonalKeys } from '../../../src/cli/service/preflight.ts';
 import { checkPersonalKeys } from '../../../src/doctor/check-servers.ts';
+import { writeReplacementId } from '../../../src/load/causes/mend-ids.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { applyRules } from '../../../src/rules/apply-rules.ts';
 import { readRulesFile } from '../../../src/rules/rules-file.ts';
@@ -304,6 +305,36 @@ describe('personal values', () => {
         expect(await clear.text()).toContain(email);
       }
     }
+  });
+
+  test('are in no replacement that a mapping or a load keeps; once it mends them', async () => {
+    const tenant = await t.addEnvironment('personal-kept');
+    const { key } = tenant;
+    await apply(key, rules);
+    const file = `user_id,Mail,plan\nu1,${email},x\nu2,${bad},y\n`;
+    const imports = '/v1/imports?format=csv&map=Mail=email';
+    const path = (await load(tenant, imports, file, 'text/csv')).replace('/rejects', '/amend');
+    const replacing = (column: string) =>
+      writeReplacementId({ cause: null, column, find: bad, by: 'a@b.example' });
+    const refused = [400, ['invalid_field']];
+    const id = replacing('Mail');
+    expect(await refusalOf(server, path, { json: { apply: id, keep_in: 'mails' }, key })).toEqual(refused);
+    const sent = { method: 'POST', body: file, headers: { 'content-type': 'text/csv' }, key };
+    expect(await refusalOf(server, `${imports}&mend=${id}`, sent)).toEqual(refused);
+    const put = (map: object, column: string) =>
+      server.fetch('/v1/mappings/mails', { method: 'PUT', json: { map, mend: [replacing(column)] }, key });
+    for (const [map, column, status] of [
+      [{ Mail: 'email' }, 'Mail', 400],
+      [{}, 'email', 400],
+      [{}, 'metadata', 400],
+      [{}, 'address', 400],
+      [{}, 'context.traits', 400],
+      [{}, 'Mail', 200],
+      [{}, 'plan', 200],
+    ] as const)
+      expect([column, (await put(map, column)).status]).toEqual([column, status]);
+    expect((await server.fetch(path, { method: 'POST', json: { apply: id }, key })).status).toBe(202);
+    expect(await leaks()).toEqual([]);
   });
 
   test('are not shown by an inspection, of columns that are stored, dropped or cannot be read', async () => {

@@ -123,7 +123,7 @@ describe('by cause', () => {
       proposals: [
         {
           id: `${data[0]?.id}-day-first`,
-          sentence: '2 × 99/99/9999: read as day first',
+          sentence: 'read as day first',
           tried: 2,
           accepted: 2,
           ambiguous: false,
@@ -137,7 +137,7 @@ describe('by cause', () => {
     expect(data[1]).toMatchObject({
       shape: 'n/a',
       count: 1,
-      proposals: [{ sentence: '1 × n/a: read as no value' }],
+      proposals: [{ sentence: 'read as no value' }],
     });
   });
 

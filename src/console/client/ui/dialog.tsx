@@ -166,7 +166,7 @@ function Confirm(props: ConfirmProps): VNode {
   );
 }
 
-type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
+export type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
 /** A button for what is asked about first. */
 export function ConfirmButton(props: ConfirmButtonProps): VNode {

@@ -6,7 +6,7 @@ import { apiTotal, post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
 import { Check, FilterSelect, InputField, mappingName, named } from '../../ui/controls.tsx';
-import { ConfirmButton } from '../../ui/dialog.tsx';
+import { ConfirmButton, type ConfirmButtonProps } from '../../ui/dialog.tsx';
 import { Badge, VisibleText } from '../../ui/page.tsx';
 
 interface Props {
@@ -84,32 +84,43 @@ function Description({ query, cause, isChosen }: DescriptionProps): VNode {
   );
 }
 
-/** Returns the sentence of a proposal without its count and shape, which stand beside it. */
-function deedOf({ sentence }: MendProposal): string {
-  return sentence.replace(/^\d[\d ]* × .*?: (?=[^:]*$)/s, '');
+interface MendProps
+  extends Pick<ConfirmButtonProps, 'label' | 'disabled' | 'title' | 'sentence' | 'verb' | 'mayBeNone'> {
+  readonly job: LoadDetail;
+  readonly count: (signal: AbortSignal) => Promise<number>;
+  /** Returns the id of the mend, once it is counted. */
+  readonly id: () => string;
+  readonly onChange: () => void;
 }
 
-/** Lets a mend be kept with a saved mapping: later loads with it mend their records so. */
-function useAlways({ mapping, filename }: LoadDetail) {
-  const [isOn, setOn] = useState(false);
-  const [name, setName] = useState(mapping ?? mappingNameOf(filename));
-  return {
-    said: isOn ? { keep_in: name } : {},
-    beside: (
-      <>
-        <Check label="Always mend this way" isOn={isOn} onChange={() => setOn(!isOn)} />
-        {isOn ? (
-          <InputField
-            label="Saved mapping that keeps it"
-            hint="Later loads with this mapping mend such records by themselves. If there is none of this name, it is made of the options of this load."
-            pattern={mappingName}
-            value={name}
-            onInput={setName}
-          />
-        ) : null}
-      </>
-    ),
-  };
+/** Applies a mend once the server has counted its records. It can be kept with a saved mapping, whose later loads apply it too. */
+function MendButton({ job, id, onChange, ...confirm }: MendProps): VNode {
+  const [isKept, setKept] = useState(false);
+  const [name, setName] = useState(job.mapping ?? mappingNameOf(job.filename));
+  return (
+    <ConfirmButton
+      {...confirm}
+      needs="import"
+      beside={
+        <>
+          <Check label="Always mend this way" isOn={isKept} onChange={() => setKept(!isKept)} />
+          {isKept ? (
+            <InputField
+              label="Saved mapping that keeps it"
+              hint="Later loads with this mapping mend such records by themselves. If there is none of this name, it is made of the options of this load."
+              pattern={mappingName}
+              value={name}
+              onInput={setName}
+            />
+          ) : null}
+        </>
+      }
+      act={async () => {
+        await post(`${jobPath(job.job_id)}/amend`, { apply: id(), ...(isKept && { keep_in: name }) });
+        onChange();
+      }}
+    />
+  );
 }
 
 /** Proposes a name for the mapping of files like this one. */
@@ -133,38 +144,33 @@ interface ProposedProps {
 
 /** Shows what a mend does, before → after. It is applied to all records of the cause at once. */
 function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
+  const { id, sentence, tried, accepted, ambiguous } = proposal;
   const [first] = proposal.samples;
-  const path = jobPath(job.job_id);
-  const always = useAlways(job);
   return (
     <li class="two-lines proposal">
       <p class="row">
-        <VisibleText text={deedOf(proposal)} />
-        {proposal.ambiguous ? <Badge tone="warn">a guess</Badge> : null}
+        <VisibleText text={sentence} />
+        {accepted === tried ? null : (
+          <span class="hint">{`helps ${formatCount(accepted)} of ${formatCount(tried)} tried`}</span>
+        )}
+        {ambiguous ? <Badge tone="warn">a guess</Badge> : null}
       </p>
       {first === undefined ? null : (
         <p class="mono break">
           <Change of={first} />
         </p>
       )}
-      <ConfirmButton
-        label={named(`Apply to ${formatCount(cause.count)}`, `records: ${deedOf(proposal)}`)}
-        needs="import"
+      <MendButton
+        job={job}
+        label={named(`Apply to ${formatCount(cause.count)}`, `records: ${sentence}`)}
         title="Mend refused records"
-        count={(signal) => apiTotal(`${path}/rejects`, { cause: cause.id }, signal)}
-        sentence={(number) => (
-          <>
-            {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. Tried on{' '}
-            {formatCount(proposal.tried)}; a load would take {formatCount(proposal.accepted)} of them. Later
-            changes win over mended records. What it cannot mend stays refused.
-          </>
-        )}
-        beside={always.beside}
+        count={(signal) => apiTotal(`${jobPath(job.job_id)}/rejects`, { cause: cause.id }, signal)}
+        sentence={(number) =>
+          `${plural(number, 'record')}: ${sentence}. Tried on ${formatCount(tried)}; a load would take ${formatCount(accepted)} of them. Later changes win over mended records. What it cannot mend stays refused.`
+        }
         verb={(number) => `Mend ${plural(number, 'record')}`}
-        act={async () => {
-          await post(`${path}/amend`, { apply: proposal.id, ...always.said });
-          onChange();
-        }}
+        id={() => id}
+        onChange={onChange}
       />
     </li>
   );
@@ -202,8 +208,6 @@ export function Replace({ job, cause, columns, total, onChange }: ReplaceProps):
   const [find, setFind] = useState('');
   const [by, setBy] = useState('');
   const counted = useRef<ReplacementPreview | null>(null);
-  const path = jobPath(job.job_id);
-  const always = useAlways(job);
   const body = { column, find, by, ...(cause === '' ? {} : { cause }) };
   const isCut = (): boolean => counted.current?.is_complete === false;
   const recordsOf = (number: number): string => `${isCut() ? 'at least ' : ''}${plural(number, 'record')}`;
@@ -231,13 +235,13 @@ export function Replace({ job, cause, columns, total, onChange }: ReplaceProps):
         maxLength={longestText}
         onInput={setBy}
       />
-      <ConfirmButton
+      <MendButton
+        job={job}
         label={`Replace in all ${formatCount(total)} …`}
-        needs="import"
         disabled={find === '' && by === ''}
         title="Replace in refused records"
         count={async (signal) => {
-          const url = `${path}/rejects/replacement_preview`;
+          const url = `${jobPath(job.job_id)}/rejects/replacement_preview`;
           counted.current = await post<ReplacementPreview>(url, body, signal);
           return counted.current.records;
         }}
@@ -253,13 +257,10 @@ export function Replace({ job, cause, columns, total, onChange }: ReplaceProps):
           </>
         )}
         verb={(number) => `Replace in ${recordsOf(number)}`}
-        beside={always.beside}
         // The time to count may be over before the first match is met.
         mayBeNone={isCut}
-        act={async () => {
-          await post(`${path}/amend`, { apply: counted.current?.id ?? '', ...always.said });
-          onChange();
-        }}
+        id={() => counted.current?.id ?? ''}
+        onChange={onChange}
       />
       <span class="hint">{'{row}'} becomes the number of the record.</span>
     </div>

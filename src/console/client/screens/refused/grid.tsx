@@ -1,66 +1,56 @@
-import type { RefObject, VNode } from 'preact';
+import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
-import type { Reject, RejectPage } from '../../../../api/reject.ts';
-import { api, post, type Query, useAction, useApi, useData, withQuery } from '../../lib/api.ts';
-import { formatCount, plural } from '../../lib/format.ts';
-import { isUnfinished, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
+import type { RejectPage } from '../../../../api/reject.ts';
+import { post, type Query, useAction, useApi, withQuery } from '../../lib/api.ts';
+import { plural } from '../../lib/format.ts';
+import { jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
-import { Empty, Loading, Notice, Problems, Section, VisibleText } from '../../ui/page.tsx';
+import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
 import { Replace } from './causes.tsx';
 import { bodyOf, type Edits, type RecordEdit, Row, stillRefused } from './row.tsx';
 
 const none: Edits = new Map();
-/** The most records shown as refused again; all of them are in the list. */
-const shownAgain = 200;
-
-/** Follows the job of the edits that were sent last. `onEnd` receives those to send again because the job failed. */
-function useSent(onEnd: (unsent: Edits) => void) {
-  const [{ jobId, edits }, setSent] = useState({ jobId: '', edits: none });
-  const [outcome, setOutcome] = useState<LoadDetail | null>(null);
-  const isOver = jobId === (outcome?.job_id ?? '');
-  const job = useLoad(isOver ? '' : jobId);
-  const over = job.data !== undefined && !isUnfinished(job.data) ? job.data : undefined;
-  const isRefused = outcome !== null && outcome.counts.rejected > 0;
-  const path = `${jobPath(jobId)}/rejects?limit=${shownAgain}`;
-  const refused = useData(isRefused ? path : null, async (signal) => ({
-    of: jobId,
-    rejects: (await api<RejectPage>(path, { signal })).data,
-  }));
-  useEffect(() => {
-    if (over === undefined || isOver) return;
-    setOutcome(over);
-    onEnd(over.status === 'completed' ? none : edits);
-  }, [over, jobId]);
-  // The records of the job are numbered anew, in the order of the rows.
-  const rows = [...edits.keys()].sort((a, b) => a - b);
-  const again = isRefused && refused.data?.of === jobId ? refused.data.rejects : [];
-  return {
-    /** The edits under way; empty once their job has ended. */
-    edits: isOver ? none : edits,
-    /** The number of edits that were sent. */
-    count: edits.size,
-    /** Their records that were refused again, in their current state. */
-    again: again.map((reject): Reject => ({ ...reject, row: rows[reject.row - 1] ?? 0 })),
-    /** The reason why their job did not complete. */
-    failure:
-      outcome === null || outcome.status === 'completed'
-        ? null
-        : (outcome.failure?.message ?? outcome.status),
-    follow: (job_id: string, sent: Edits) => {
-      setOutcome(null);
-      setSent({ jobId: job_id, edits: sent });
-    },
-  };
-}
-
-type Sent = ReturnType<typeof useSent>;
 
 interface Props {
   readonly query: Query;
   readonly job: LoadDetail;
   readonly onChange: () => void;
+}
+
+/** Keeps the edits of records, those on their way too until what came of them is shown. */
+function useEdits({ amendments }: LoadDetail, page: RejectPage | undefined, cause: string) {
+  const [edits, setEdits] = useState<Edits>(none);
+  const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> }>({
+    jobId: '',
+    rows: new Set(),
+  });
+  const status = amendments.find(({ job_id }) => job_id === sent.jobId)?.status;
+  const isSending = sent.jobId !== '' && status !== 'failed' && status !== 'cancelled';
+  useEffect(() => {
+    if (status === 'completed') {
+      setEdits((before) => new Map([...before].filter(([row]) => !sent.rows.has(row))));
+      setSent({ ...sent, jobId: '' });
+    }
+    // With all causes shown, a record that has left the page was mended by somebody.
+    if (cause === '') setEdits((before) => stillRefused(before, page?.data ?? []));
+  }, [page]);
+  return {
+    edits,
+    unsent: isSending ? new Map([...edits].filter(([row]) => !sent.rows.has(row))) : edits,
+    isSending,
+    isSent: (row: number) => isSending && sent.rows.has(row),
+    isAgain: (row: number) => sent.jobId === '' && sent.rows.has(row),
+    follow: (jobId: string, rows: Iterable<number>) => setSent({ jobId, rows: new Set(rows) }),
+    discard: () =>
+      setEdits((before) => new Map([...before].filter(([row]) => isSending && sent.rows.has(row)))),
+    set: (row: number, edit: RecordEdit | null) =>
+      setEdits((before) => {
+        const others = [...before].filter(([each]) => each !== row);
+        return new Map(edit === null ? others : [...others, [row, edit]]);
+      }),
+  };
 }
 
 const rowsOnPage = 50;
@@ -70,61 +60,57 @@ export function Grid({ query, job, onChange }: Props): VNode {
   const cause = query.get('cause');
   const own = jobPath(job.job_id);
   const path = withQuery(`${own}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
-  const [edits, setEdits] = useState<Edits>(none);
-  const sent = useSent((unsent) => {
-    setEdits((since) => new Map([...unsent, ...since]));
-    onChange();
-  });
   const page = useApi<RejectPage>(path, undefined, refusedState(job));
   const { data: shown = [], metadata } = page.data ?? {};
   const columns = metadata?.columns ?? null;
-  // With all causes shown, a record that has left the page was mended by somebody.
-  useEffect(() => {
-    if (cause === '') setEdits((before) => stillRefused(before, shown));
-  }, [page.data]);
+  const { edits, unsent, ...mine } = useEdits(job, page.data, cause);
   const send = useAction(async () => {
-    const body = bodyOf(edits, columns);
-    sent.follow((await post<{ readonly job_id: string }>(`${own}/rejects/edits`, body)).job_id, edits);
-    setEdits(none);
+    const { job_id } = await post<{ readonly job_id: string }>(`${own}/rejects/edits`, bodyOf(unsent));
+    mine.follow(job_id, unsent.keys());
+    onChange();
   });
-  const again = sent.again.filter(({ row }) => shown.every((each) => each.row !== row));
-  const rejects = [...again, ...shown];
-  const set = (row: number, edit: RecordEdit | null): void =>
-    setEdits((before) => {
-      const others = [...before].filter(([each]) => each !== row);
-      return new Map(edit === null ? others : [...others, [row, edit]]);
-    });
   const place = useShown(cause);
   const total = metadata?.total_count ?? 0;
   return (
     <div ref={place} tabIndex={-1}>
       <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
         <Problems error={page.error} onRetry={page.reload} />
-        {columns === null || rejects.length === 0 ? null : (
+        {columns === null || shown.length === 0 ? null : (
           <Replace job={job} cause={cause} columns={columns} total={total} onChange={onChange} />
         )}
-        <Again sent={sent} />
         {page.data === undefined ? <Loading rows={10} /> : null}
-        {page.data !== undefined && rejects.length === 0 ? <Empty title="None on this page" /> : null}
-        {rejects.length === 0 ? null : (
-          <Records rejects={rejects} columns={columns} edits={edits} sent={sent} onChange={set} />
+        {page.data !== undefined && shown.length === 0 ? <Empty title="None on this page" /> : null}
+        {shown.length === 0 ? null : (
+          <Records columns={columns}>
+            {shown.map((reject) => (
+              <Row
+                key={reject.row}
+                reject={reject}
+                columns={columns}
+                edit={edits.get(reject.row)}
+                isSent={mine.isSent(reject.row)}
+                isAgain={mine.isAgain(reject.row)}
+                onChange={(edit) => mine.set(reject.row, edit)}
+              />
+            ))}
+          </Records>
         )}
-        {edits.size === 0 && send.error === null ? null : (
+        {unsent.size === 0 && send.error === null ? null : (
           <div class="row send-bar">
             <Problems error={send.error} />
             <p class="push" role="status">
-              {plural(edits.size, 'record')} mended here, not sent yet
+              {plural(unsent.size, 'record')} mended here, not sent yet
             </p>
-            <Button look="quiet" onClick={() => setEdits(none)}>
+            <Button look="quiet" onClick={mine.discard}>
               Discard
             </Button>
             <Button
               look="main"
               needs="import"
-              disabled={send.isRunning || edits.size === 0}
+              disabled={send.isRunning || mine.isSending || unsent.size === 0}
               onClick={() => void send.run()}
             >
-              Send {plural(edits.size, 'record')} back
+              Send {plural(unsent.size, 'record')} back
             </Button>
           </div>
         )}
@@ -150,28 +136,12 @@ function useShown(cause: string): RefObject<HTMLDivElement | null> {
   return place;
 }
 
-/** Tells of records that were sent and refused again. */
-function Again({ sent: { again, count, failure } }: { readonly sent: Sent }): VNode | null {
-  if (failure !== null) return <Notice>{`Nothing of it was loaded: ${failure}`}</Notice>;
-  if (again.length === 0) return null;
-  const was = again.length === 1 ? 'was' : 'were';
-  return (
-    <Notice>
-      {`${plural(again.length, 'record')} of ${formatCount(count)} ${was} refused again, and shown here as sent. Look at the reason.`}
-    </Notice>
-  );
-}
-
 interface RecordsProps {
-  readonly rejects: readonly Reject[];
   readonly columns: readonly string[] | null;
-  readonly edits: Edits;
-  readonly sent: Sent;
-  readonly onChange: (row: number, edit: RecordEdit | null) => void;
+  readonly children: ComponentChildren;
 }
 
-function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNode {
-  const titles = columns ?? ['Record'];
+function Records({ columns, children }: RecordsProps): VNode {
   return (
     <div class="table-scroll">
       <table class="table refused-grid">
@@ -181,26 +151,14 @@ function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNo
             <th scope="col" class="num">
               Row
             </th>
-            {[...titles, 'Reason', 'As written'].map((name, at) => (
+            {[...(columns ?? ['Record']), 'Reason', 'As written'].map((name, at) => (
               <th key={`${at} ${name}`} scope="col">
                 <VisibleText text={name} />
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rejects.map((reject) => (
-            <Row
-              key={reject.row}
-              reject={reject}
-              columns={columns}
-              edit={sent.edits.get(reject.row) ?? edits.get(reject.row)}
-              isAgain={sent.again.some(({ row }) => row === reject.row)}
-              isSent={sent.edits.has(reject.row)}
-              onChange={(edit) => onChange(reject.row, edit)}
-            />
-          ))}
-        </tbody>
+        <tbody>{children}</tbody>
       </table>
     </div>
   );

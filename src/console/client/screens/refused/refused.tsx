@@ -1,5 +1,5 @@
-import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
@@ -72,14 +72,11 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
   );
 }
 
-/** Shows how many of the refused records are mended by now, and what is on its way. */
+/** Shows how many of the refused records are mended by now, what is on its way, and what became of the last mend. */
 function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
   const { rejected, amended } = job.counts;
   const all = rejected + amended;
   if (all === 0) return null;
-  const underWay = job.amendments.filter((each) => isUnfinished(each));
-  const failed = job.amendments.filter(({ status }) => status === 'failed');
-  const rowsUnderWay = underWay.reduce((sum, each) => sum + each.total_rows, 0);
   return (
     <section class="panel panel-padded stack mending" aria-label="How much is mended">
       <p class="row num">
@@ -90,21 +87,35 @@ function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
       </p>
       <progress max={all} value={amended} aria-label="Refused records that are mended" />
       <p class="hint" role="status">
-        {underWay.length > 0 ? `${plural(rowsUnderWay, 'mended record')} on the way` : ''}
-        {rejected === 0 ? 'All refused records are mended.' : ''}
+        {lastMend(job)}
       </p>
-      {failed.map(({ job_id }) => (
-        <p key={job_id} class="hint">
-          <a href={jobHref(job_id)}>A job that mends some of them failed</a>; those are still refused.
-        </p>
-      ))}
     </section>
+  );
+}
+
+function lastMend({ counts, amendments }: LoadDetail): ComponentChildren {
+  const onTheWay = amendments.filter((each) => isUnfinished(each));
+  const [last] = amendments;
+  if (onTheWay.length > 0) {
+    const records = onTheWay.reduce((sum, each) => sum + each.total_rows, 0);
+    return `${plural(records, 'mended record')} on the way`;
+  }
+  if (counts.rejected === 0) return 'All refused records are mended.';
+  if (last === undefined) return null;
+  const { job_id, status, total_rows, rejected } = last;
+  if (status === 'completed') {
+    const again = rejected === 0 ? '' : `, ${formatCount(rejected)} refused again: look at the reason`;
+    return `The last mend: ${plural(total_rows - rejected, 'record')} mended${again}`;
+  }
+  return (
+    <>
+      <a href={jobHref(job_id)}>The last mend was not loaded</a>; its records are still refused.
+    </>
   );
 }
 
 /** Downloads all refused records as a file, and takes that file once it is mended. */
 function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
-  const [sent, setSent] = useState('');
   const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
   const format = isJson ? 'ndjson' : 'csv';
   const path = jobPath(job.job_id);
@@ -113,9 +124,8 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
     const file = chosen.current;
     if (file === null) return;
     const headers = { 'content-type': isJson ? 'application/x-ndjson' : 'text/csv' };
-    const url = withQuery(`${path}/amend`, { filename: file.name });
-    const { job_id } = await api<{ readonly job_id: string }>(url, { method: 'POST', body: file, headers });
-    setSent(job_id);
+    await api(withQuery(`${path}/amend`, { filename: file.name }), { method: 'POST', body: file, headers });
+    onChange();
   });
   const take = ([file]: readonly File[]): void => {
     chosen.current = file ?? null;
@@ -130,30 +140,6 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
         Send the mended file
       </FileButton>
       <Problems error={send.error} />
-      {sent === '' ? null : <Outcome key={sent} jobId={sent} onEnd={onChange} />}
     </div>
   );
-}
-
-/** Says what became of the mended file. */
-function Outcome({ jobId, onEnd }: { readonly jobId: string; readonly onEnd: () => void }): VNode {
-  const job = useLoad(jobId);
-  const isOver = job.data !== undefined && !isUnfinished(job.data);
-  useEffect(() => {
-    if (isOver) onEnd();
-  }, [isOver]);
-  return (
-    <p class="hint" role="status">
-      {outcomeOf(job.data)}
-    </p>
-  );
-}
-
-function outcomeOf(job: LoadDetail | undefined): string {
-  if (job === undefined || isUnfinished(job)) return 'The file is being loaded';
-  const { read, rejected } = job.counts;
-  if (job.status === 'cancelled' || (job.failure !== null && rejected < read))
-    return `Nothing of the file was loaded: ${job.failure?.message ?? job.status}`;
-  const again = rejected === 0 ? '' : `, ${formatCount(rejected)} refused again`;
-  return `${plural(read - rejected, 'record')} of the file mended${again}`;
 }

@@ -5,8 +5,8 @@ import { formatCount } from '../../lib/format.ts';
 import { Button, named } from '../../ui/controls.tsx';
 import { VisibleText } from '../../ui/page.tsx';
 
-/** The cells of a record that were edited, by the position of the column; or the text of the record. */
-export type RecordEdit = ReadonlyMap<number, string> | string;
+/** The cells of a record that were edited, by column name; or the text of the record. */
+export type RecordEdit = ReadonlyMap<string, string> | string;
 
 /** The edits that have not been sent yet, by row. */
 export type Edits = ReadonlyMap<number, RecordEdit>;
@@ -17,23 +17,13 @@ function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean
 }
 
 function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
-  return columns.map((_, at) => (typeof edit === 'object' ? edit.get(at) : null) ?? cells?.[at] ?? '');
-}
-
-/** Returns the edit with another text in a cell; `null` if nothing is edited any more. */
-function withCell(reject: Reject, edit: RecordEdit | undefined, at: number, text: string): RecordEdit | null {
-  const next = new Map(typeof edit === 'object' ? edit : []);
-  if (text === (reject.cells?.[at] ?? '')) next.delete(at);
-  else next.set(at, text);
-  return next.size === 0 ? null : next;
+  return columns.map((name, at) => (typeof edit === 'object' ? edit.get(name) : null) ?? cells?.[at] ?? '');
 }
 
 /** Returns the edits as the API takes them: cells that were not touched are not sent. */
-export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown {
+export function bodyOf(edits: Edits): unknown {
   const records = [...edits].map(([row, edit]) =>
-    typeof edit === 'string'
-      ? { row, raw: edit }
-      : { row, values: Object.fromEntries([...edit].map(([at, text]) => [columns?.[at] ?? '', text])) },
+    typeof edit === 'string' ? { row, raw: edit } : { row, values: Object.fromEntries(edit) },
   );
   return { records };
 }
@@ -109,7 +99,13 @@ function Cells({ reject, columns, edit, isSent, onChange }: CellsProps): VNode {
         const text = cells[at] ?? '';
         const before = own[at] ?? '';
         const isFault = name === reject.column && text === before;
-        const set = (next: string): void => onChange(withCell(reject, edit, at, typed(next, before)));
+        const set = (input: string): void => {
+          const next = new Map(typeof edit === 'object' ? edit : []);
+          const value = typed(input, before);
+          if (value === before) next.delete(name);
+          else next.set(name, value);
+          onChange(next.size === 0 ? null : next);
+        };
         const common = { 'aria-label': `${name}, row ${reject.row}`, 'aria-invalid': isFault, value: text };
         const rest = { readOnly: isSent, spellcheck: false, autocomplete: 'off' } as const;
         return (
