@@ -52,6 +52,12 @@ async function runStep(environmentId: number, index: number, events: number, add
   await fill(environmentId, index, added);
   print(`\n${events} events in ${months} months`);
   const context = { ...system, config: { eventRetentionDays: 0, lake: 'mirror' as const } };
+  if (index === 0)
+    report(
+      'exported as Parquet',
+      added,
+      await measure(() => exportEvents(system, environmentId, { format: 'parquet' })),
+    );
   report('appended', added, await measure(() => mirrorEvents(context)));
   await sql`update lake_months set appends = 1000`.execute(db);
   const whole = await measure(() => mirrorEvents(context));

@@ -129,6 +129,8 @@ comment on column sluice.lake_files.filter is
   'A Bloom filter of the ids of users and companies in the file; null: it may hold anybody.';
 comment on column sluice.lake_files.sums is
   'Of events: 32 bytes for each row group, its part in the content hash of an export (ContentHash); zeros: it must be read.';
+-- Uncompressed, so that a few bits of a filter can be read alone.
+alter table sluice.lake_files alter column filter set storage external;
 create index lake_files_stored_idx on sluice.lake_files (environment_id, table_name, kind, first_at) where state = 'stored';
 create index lake_files_leftover_idx on sluice.lake_files (file_id) where state <> 'stored';
 

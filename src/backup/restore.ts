@@ -11,6 +11,7 @@ import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isFull, readDisk } from '../files/disk.ts';
 import { checkRef, type FileRef, type FileStore } from '../files/file-store.ts';
 import { refreshLake } from '../lake/commit.ts';
+import { compareFiles } from '../lake/lost-files.ts';
 import { readPackage } from '../package-root.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { type CopiedTable, connectForCopy } from '../postgres/database-copy/read-database.ts';
@@ -50,6 +51,8 @@ export interface Restored {
   readonly files: number;
   /** Ended jobs whose files were not in the backup; they look as if the files had expired. */
   readonly forgotten: number;
+  /** Files of the lake that are missing, and those that the database does not know; `null`: they could not be listed. */
+  readonly lake: { readonly missing: number; readonly unknown: number } | null;
 }
 
 export async function restoreBackup(
@@ -66,8 +69,12 @@ export async function restoreBackup(
     const isMissing = async (ref: FileRef): Promise<boolean> => (await files.size(ref)) === null;
     const forgotten = about.files === 'included' ? await forgetMissing(client, db, isMissing) : 0;
     if (about.files === 'included') await refreshLake({ pool, db, files });
+    const lake = await compareFiles({ db, files }).then(
+      ({ missing, unknown }) => ({ missing: missing.length, unknown: unknown.length }),
+      () => null,
+    );
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
-    return { rows, files: manifest.files.count, forgotten };
+    return { rows, files: manifest.files.count, forgotten, lake };
   } finally {
     await client.end();
     await pool.end();

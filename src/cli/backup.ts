@@ -278,6 +278,10 @@ was; 2 wrong options.`,
       terminal.print(`The database that was there is in ${restored.aside}; remove it when you are sure.`);
     if (restored.filesAt !== null)
       terminal.inform(`Stored files are not in the backup: set STORAGE_URL to ${restored.filesAt}`);
+    if (restored.lake === null || restored.lake.missing + restored.lake.unknown > 0)
+      terminal.inform(
+        'The lake has other files than at that moment, or they could not be listed: `sluice doctor` says what to do.',
+      );
     if (config.redisUrl !== null)
       terminal.inform(
         'Empty the queue in Redis before the start (redis-cli flushdb): it belongs to the other database.',

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { type Pruned, prune as pruneAll } from '../background-jobs/prune.ts';
+import { mendLake } from '../lake/lost-files.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { defineCommand, several } from './define-command.ts';
+import { defineCommand, flag, several } from './define-command.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';
 import { type ProcessEnv, readSettings } from './settings.ts';
@@ -120,14 +121,28 @@ export const prune = defineCommand({
     'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
     'or what the definitions say, changes after CHANGES_DAYS, and what killed processes left in the storage. A server may\n' +
     'run meanwhile.',
+  options: {
+    mendLake: flag(
+      '--mend-lake',
+      'after a restore: remove files of the lake that the database does not know, and give up those that are gone',
+    ),
+  },
   json: 'print the counts as JSON',
   details: 'Exit code: 1 if events past their retention could not be moved or removed.',
-  examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune'],
+  examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune', 'sluice prune --mend-lake'],
   inSession: async (call) => {
-    const { system, json, terminal } = call;
+    const { system, json, terminal, flags } = call;
+    const mended = flags.mendLake ? await mendLake(system) : null;
     const counts = await pruneAll(system);
     if (!json) terminal.print('Removed:');
-    printRecord(call, recordOf(counts));
+    printRecord(call, {
+      ...recordOf(counts),
+      ...(mended !== null && {
+        unknown_lake_files: mended.unknown.length,
+        missing_lake_files: mended.missing.length,
+        lost_events: mended.lost,
+      }),
+    });
     if (counts.problem === null) return;
     terminal.inform(`Events that outlived their retention could not be removed: ${counts.problem}`);
     process.exitCode = exitCodes.failed;

@@ -2,8 +2,8 @@ import { type Entity, idColumn } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
 import { allHits } from '../export/write/lake-hits.ts';
-import { commitLake, createDataFile, openFields } from '../lake/commit.ts';
-import { createFilterTest } from '../lake/id-filter.ts';
+import { commitLake } from '../lake/commit.ts';
+import { bitsOf } from '../lake/id-filter.ts';
 import { readGroups } from '../lake/read-events.ts';
 import type { Texts } from '../lake/row-group.ts';
 import type { LoadContext } from '../load/context.ts';
@@ -23,17 +23,16 @@ import {
 import { markFilesExpired } from '../postgres/stores/exports.ts';
 import {
   type DataFile,
+  findHolders,
   listData,
-  readFilter,
   replaceData,
   storeData,
-  type WrittenData,
-} from '../postgres/stores/lake.ts';
+} from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
 import { forgetFiles } from '../postgres/stores/loads.ts';
 import { deleteRejects, type ReadRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
-import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
+import { checkContent, checkLength, type NewData, rewriteData } from '../retention/data-files.ts';
 import { yielding } from '../yielding.ts';
 
 /** An attempt under way: nothing of it is committed once the task is lost. */
@@ -141,11 +140,11 @@ export async function eraseArchived(
   const all = await listData(context.db, table);
   const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
   const ids = new Set(data.length === 0 ? [] : await readIds(context.db, deletionId));
-  const mayHold = createFilterTest(entity, ids);
-  const erased: { readonly file: DataFile; readonly by: WrittenData | null }[] = [];
+  const holders = await findHolders(context.db, data, bitsOf(entity, ids));
+  const erased: { readonly file: DataFile; readonly by: NewData | null }[] = [];
   const found = new Map<string, number>();
   for (const file of data) {
-    if (!mayHold(await readFilter(context.db, file))) continue;
+    if (!holders.has(file.fileId)) continue;
     if (await addMatches(attempt, file, ids, file.isHot ? new Map() : found))
       erased.push({ file, by: await rewrite(attempt, file, ids) });
   }
@@ -155,7 +154,7 @@ export async function eraseArchived(
       await noteErased(db, environmentId, months, { isLate: seen !== null });
       for (const { file, by } of erased) {
         await replaceData(db, file);
-        if (by !== null) await storeData(db, by, file.isHot);
+        if (by !== null) await storeData(db, [by], file.isHot);
       }
       await commitLake(context, db, table, months);
       return { events: await countErased(db, deletionId, found) };
@@ -201,12 +200,10 @@ async function rewrite(
   { context, deletion, goOn }: Attempt,
   file: DataFile,
   ids: ReadonlySet<string>,
-): Promise<WrittenData | null> {
+): Promise<NewData | null> {
   const { environmentId, entity } = deletion;
   const place = { environmentId, name: 'events', month: file.month, retirementId: null } as const;
-  const fields = await openFields(context.db, place);
-  const create = () => createDataFile(context, place);
-  const written = await rewriteArchive(context.files, file, { create, fields }, (group) => {
+  const written = await rewriteData(context, file, place, (group) => {
     goOn();
     const all = allHits(group);
     const column = idColumn[entity];
@@ -218,7 +215,8 @@ async function rewrite(
     const places = texts.places.map((place) => (found.has(place) ? -1 : place));
     return { ...all, changed: new Map([[column, { ...texts, places }]]) };
   });
-  return written === null ? null : checkArchive(context.files, written);
+  if (written !== null) await (file.isHot ? checkLength : checkContent)(context.files, written);
+  return written;
 }
 
 const delimiters = /[,;|\t\r\n"{}[\]:]/;

@@ -17,6 +17,7 @@ import {
   deleteEvents,
   eraseCompanies,
   eraseImages,
+  eraseUndropped,
   releaseEvents,
   releaseUsers,
   removeProfiles,
@@ -31,7 +32,8 @@ import {
   failDeletion as markFailed,
   readIds,
 } from '../postgres/stores/deletions.ts';
-import { abandonUnfinished } from '../postgres/stores/lake.ts';
+import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
+import { noteErased } from '../postgres/stores/lake-months.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { eraseProfiles } from '../retention/mirror-profiles.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
@@ -68,6 +70,12 @@ export async function runDeletion(
   // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
   await abandonUnfinished(context.db, { environmentId: claim.environmentId, name: 'events' });
   await eraseArchived(attempt, archived);
+  const ids = await readIds(context.db, claim.subjectId);
+  await untilDone(attempt, async (db) => {
+    const batch = { environmentId: claim.environmentId, ids };
+    const rows = await eraseUndropped(db, work.entity, batch, DELETION_BATCH_ROWS);
+    return { events: 0, left: rows >= DELETION_BATCH_ROWS };
+  });
   await removeReplaced(context);
   await deleteMatchingRejects(attempt);
   await removeKeptFiles(attempt);
@@ -129,7 +137,13 @@ export async function failDeletion(
   deletionId: number,
   failure: TaskFailure,
 ): Promise<void> {
-  const ended = await inTransaction(context.pool, ({ db }) => markFailed(db, deletionId, failure));
+  const ended = await inTransaction(context.pool, async ({ db }) => {
+    const failed = await markFailed(db, deletionId, failure);
+    if (failed === null) return null;
+    // The lake may lack events that are still in the database.
+    await noteErased(db, failed.environmentId, null, { isLate: true });
+    return failed;
+  });
   if (ended === null) return;
   context.log.error({ ...jobFields(ended), code: failure.code }, `deletion failed: ${failure.message}`);
   await startLane(context, ended.environmentId);

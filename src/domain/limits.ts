@@ -352,8 +352,8 @@ export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
 export const ARCHIVE_PART_BYTES = 64 * MiB;
 /** Properties with columns of their own in the lake: each costs a footer of a file some 100 bytes for each row group. */
 export const MAX_LAKE_COLUMNS = 100;
-/** The longest filter of the ids in a file of the lake, a power of two: 200 000 ids at 10 bits each. With more ids it rules out fewer files. */
-export const MAX_LAKE_FILTER_BYTES = 256 * KiB;
+/** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it rules out fewer files. */
+export const MAX_LAKE_FILTER_BYTES = 2 * MiB;
 /** The length of a file of profiles, which is written anew when one of them has changed. */
 export const PROFILE_PART_BYTES = MiB;
 /** Times that a month is written into the lake anew because somebody erased from it meanwhile. */

@@ -13,6 +13,7 @@ import {
   type FileRef,
   type FileStore,
   type FileWriter,
+  isRef,
   streamOf,
 } from './file-store.ts';
 
@@ -40,6 +41,7 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
     size: (ref) => sizeOf(pathOf(ref)),
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
     open: (ref, range) => streamOf(readPieces(pathOf(ref), range)),
+    list: (kind) => listFiles(directory, kind),
     remove: (ref) => removeFile(pathOf(ref)),
     removeFolder: async (folder) => removeFolder(path.join(directory, checkFolder(folder))),
     check,
@@ -106,6 +108,14 @@ function ifThere<T>(work: Promise<T>): Promise<T | null> {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;
   });
+}
+
+async function* listFiles(directory: string, kind: string): AsyncGenerator<FileRef> {
+  const listing = readdir(path.join(directory, kind), { recursive: true, withFileTypes: true });
+  for (const entry of (await attempt('listing files', ifThere(listing))) ?? []) {
+    const name = path.relative(directory, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/');
+    if (entry.isFile() && isRef(name)) yield name;
+  }
 }
 
 const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));

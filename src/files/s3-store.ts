@@ -16,6 +16,7 @@ import {
   type FileRef,
   type FileStore,
   type FileWriter,
+  isRef,
   MissingFileError,
   streamOf,
 } from './file-store.ts';
@@ -55,6 +56,12 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     size: async (ref) => (await open()).size(keyOf(ref)),
     readRange: async (ref, start, end) => readExactly(await open(), keyOf(ref), start, end),
     open: (ref, range) => openStream(open, keyOf(ref), range),
+    async *list(kind) {
+      for await (const key of (await open()).keys(`${top}${kind}/`)) {
+        const ref = key.slice(top.length);
+        if (isRef(ref)) yield ref;
+      }
+    },
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),

@@ -15,19 +15,21 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
 import {
   AbandonedFile,
-  findMovedTables,
   listData,
   listManifests,
   listMonths,
-  lockTable,
-  openTable,
   recordFile,
   replaceMetadata,
+  storeMetadata,
+} from '../postgres/stores/lake-files.ts';
+import {
+  findMovedTables,
+  lockTable,
+  openTable,
   setFields,
   setSnapshot,
-  storeMetadata,
   type TableKey,
-} from '../postgres/stores/lake.ts';
+} from '../postgres/stores/lake-tables.ts';
 import { evolveFields, layouts, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
 
 export interface LakeContext {

@@ -8,7 +8,8 @@ import avro, { type Schema } from 'avsc';
 import type { LakeColumnItem } from '../domain/definitions.ts';
 import type { Dataset } from '../domain/export.ts';
 import { type Column, columnsOf, orderOf } from '../domain/export-columns.ts';
-import type { ColumnStatistics, Manifest, TableFields } from '../postgres/stores/lake.ts';
+import type { ColumnStatistics, Manifest } from '../postgres/stores/lake-files.ts';
+import type { TableFields } from '../postgres/stores/lake-tables.ts';
 
 export interface DataEntry {
   /** The address of the file. */

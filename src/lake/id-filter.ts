@@ -1,76 +1,79 @@
-import { hash } from 'node:crypto';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_LAKE_FILTER_BYTES } from '../domain/limits.ts';
-import type { Texts } from './row-group.ts';
 
 /*
- * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes. Its length is a power of two,
- * and an id has the same bits in all lengths but for the highest of their numbers. So a filter is gathered at its greatest length, and
- * halved as long as that leaves half of the bits clear: some 10 bits an id, of which under 1 % of the ids that are not there pass.
+ * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes (`findHolders`). Its length is a
+ * power of two, and an id has the same bits in all lengths but for the highest of their numbers. So a filter is gathered at its greatest
+ * length, and halved as long as that leaves half of the bits clear: some 10 bits an id, of which under 1 % of the ids that are not there
+ * pass.
  */
 
 const bitsPerId = 7;
 const minBytes = 64;
+const wordBytes = Uint32Array.BYTES_PER_ELEMENT;
+const wordBits = 8 * wordBytes;
 
-/** Two hashes, of which the numbers of all bits are made. */
-type Hashes = readonly [number, number];
+/** Odd numbers, for the two hashes of which the numbers of all bits are made. */
+const primes = [0x01000193, 0x9e3779b1] as const;
+const seeds: Readonly<Record<Entity, number>> = { users: 0x811c9dc5, companies: 0x2c1b3c6d };
 
-function hashesOf(entity: Entity, id: string): Hashes {
-  const digest = hash('sha1', `${entity} ${id}`, 'buffer');
-  return [digest.readUInt32LE(0), digest.readUInt32LE(4)];
+/** FNV-1a, and its bits mixed. */
+function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number, prime: number): number {
+  let hash = seeds[entity];
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), prime);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return hash ^ (hash >>> 16);
 }
 
-const bitOf = ([first, second]: Hashes, n: number, bytes: number): number =>
-  (first + Math.imul(n, second)) & (8 * bytes - 1);
-
 export class IdFilter {
-  readonly #bits = Buffer.alloc(MAX_LAKE_FILTER_BYTES);
+  readonly #words = new Uint32Array(MAX_LAKE_FILTER_BYTES / wordBytes);
 
-  add(entity: Entity, id: string): void {
-    const hashes = hashesOf(entity, id);
+  add(entity: Entity, bytes: Uint8Array, start = 0, end = bytes.length): void {
+    const step = hashOf(entity, bytes, start, end, primes[1]);
+    let bit = hashOf(entity, bytes, start, end, primes[0]);
     for (let n = 0; n < bitsPerId; n++) {
-      const bit = bitOf(hashes, n, this.#bits.length);
-      this.#bits[bit >> 3] = (this.#bits[bit >> 3] as number) | (1 << (bit & 7));
+      const word = (bit >>> 5) & (this.#words.length - 1);
+      this.#words[word] = (this.#words[word] as number) | (1 << (bit & (wordBits - 1)));
+      bit = (bit + step) | 0;
     }
   }
 
-  addTexts(entity: Entity, { memory, starts, ends }: Texts): void {
-    for (let at = 0; at < starts.length; at++)
-      this.add(entity, memory.toString('utf8', starts[at], ends[at]));
-  }
-
   bytes(): Buffer {
-    let bits: Buffer = this.#bits;
-    for (let half = halve(bits); half !== null; half = halve(bits)) bits = half;
-    return bits;
+    let words = this.#words;
+    for (let half = halve(words); half !== null; half = halve(words)) words = half;
+    return Buffer.from(words.buffer);
   }
 }
 
 /** Returns `null` if more than half of the bits would be set. */
-function halve(bits: Buffer): Buffer | null {
-  if (bits.length <= minBytes) return null;
-  const half = Buffer.alloc(bits.length / 2);
+function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
+  if (words.length * wordBytes <= minBytes) return null;
+  const half = words.slice(0, words.length / 2);
   let set = 0;
   for (let at = 0; at < half.length; at++) {
-    const byte = (bits[at] as number) | (bits[at + half.length] as number);
-    half[at] = byte;
-    for (let left = byte; left > 0; left &= left - 1) set++;
+    const word = (half[at] as number) | (words[at + half.length] as number);
+    half[at] = word;
+    set += countBits(word);
   }
-  return set > 4 * half.length ? null : half;
+  return set > (wordBits / 2) * half.length ? null : half;
 }
 
-/** Returns what tells whether a file may hold one of the ids, by its filter. A file without one may hold any. */
-export function createFilterTest(entity: Entity, ids: Iterable<string>): (filter: Buffer | null) => boolean {
-  const all = [...ids].map((id) => hashesOf(entity, id));
-  return (filter) => {
-    if (filter === null) return true;
-    const holds = (hashes: Hashes): boolean => {
-      for (let n = 0; n < bitsPerId; n++) {
-        const bit = bitOf(hashes, n, filter.length);
-        if (((filter[bit >> 3] as number) & (1 << (bit & 7))) === 0) return false;
-      }
-      return true;
-    };
-    return all.some(holds);
-  };
+function countBits(word: number): number {
+  const pairs = word - ((word >>> 1) & 0x55555555);
+  const nibbles = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/** The bits of an id in a filter of `length` bits, a power of two: `first`, `first + step` … modulo the length, as many as `bits`. */
+export interface IdBits {
+  readonly first: readonly number[];
+  readonly step: readonly number[];
+  readonly bits: number;
+}
+
+export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
+  const all = Array.from(ids, (id) => Buffer.from(id));
+  const [first, step] = primes.map((prime) => all.map((id) => hashOf(entity, id, 0, id.length, prime)));
+  return { first: first as number[], step: step as number[], bits: bitsPerId };
 }

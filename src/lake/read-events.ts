@@ -1,9 +1,10 @@
 import { type AsyncBuffer, parquetMetadataAsync, type Statistics } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import type { ColumnStatistics, DataFile } from '../postgres/stores/lake.ts';
+import type { DataFile } from '../postgres/stores/lake-files.ts';
 import { sumIn } from './group-sums.ts';
 import { LakeGroup, PageMemory, startOf } from './row-group.ts';
+import { boundOf } from './statistics.ts';
 
 /*
  * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a
@@ -86,72 +87,6 @@ export async function* readGroups(
 function boundsIn({ min_value, max_value }: Statistics = {}): Bounds {
   const [least, greatest] = [min_value, max_value].map(boundOf);
   return least ? { least, greatest: greatest ?? null } : null;
-}
-
-/** The longest text that is a bound as it is; of a longer one only the beginning is given, as the lower bound. */
-const maxBoundBytes = 64;
-
-/** Reads the statistics of each column from the footer. */
-export async function readStatistics(
-  files: FileStore,
-  file: { readonly ref: FileRef; readonly bytes: number },
-): Promise<Record<string, ColumnStatistics>> {
-  const { row_groups: groups } = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
-  const found: Record<string, { bytes: number; nulls: number; bounds: Buffer[] }> = {};
-  for (const { meta_data: column } of groups.flatMap(({ columns }) => columns)) {
-    if (column === undefined) continue;
-    const name = column.path_in_schema[0] as string;
-    const of = found[name] ?? { bytes: 0, nulls: 0, bounds: [] };
-    found[name] = of;
-    of.bytes += Number(column.total_compressed_size);
-    const { null_count = 0n, min_value, max_value } = column.statistics ?? {};
-    of.nulls += Number(null_count);
-    const both = [min_value, max_value].map(boundOf).filter((bound) => bound !== null);
-    // Numbers are compared as numbers, texts byte by byte.
-    if (both.length > 0) of.bounds = leastAndGreatest([...of.bounds, ...both], typeof min_value === 'bigint');
-  }
-  return Object.fromEntries(
-    Object.entries(found).map(
-      ([
-        name,
-        {
-          bytes,
-          nulls,
-          bounds: [least, greatest],
-        },
-      ]) => [
-        name,
-        {
-          ...{ bytes, nulls },
-          ...(least !== undefined && { lower: least.subarray(0, wholeChars(least)).toString('base64') }),
-          ...(greatest !== undefined &&
-            greatest.length <= maxBoundBytes && { upper: greatest.toString('base64') }),
-        },
-      ],
-    ),
-  );
-}
-
-function boundOf(value: unknown): Buffer | null {
-  if (Buffer.isBuffer(value)) return value;
-  if (typeof value !== 'bigint') return null;
-  const bound = Buffer.alloc(8);
-  bound.writeBigInt64LE(value);
-  return bound;
-}
-
-/** Returns how many bytes a bound takes without cutting a character. */
-function wholeChars(bytes: Buffer): number {
-  let end = Math.min(bytes.length, maxBoundBytes);
-  while (end < bytes.length && ((bytes[end] as number) & 0xc0) === 0x80) end--;
-  return end;
-}
-
-function leastAndGreatest(bounds: readonly Buffer[], areNumbers: boolean): Buffer[] {
-  const sorted = [...bounds].sort((a, b) =>
-    areNumbers ? Number(a.readBigInt64LE() - b.readBigInt64LE()) : Buffer.compare(a, b),
-  );
-  return [sorted[0], sorted.at(-1)].filter((bound) => bound !== undefined);
 }
 
 function storedBuffer(

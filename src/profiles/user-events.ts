@@ -6,7 +6,7 @@ import { MAX_PAGE_LAKE_FILES } from '../domain/limits.ts';
 import { microsOf } from '../export/filter.ts';
 import { filterOf, findHits } from '../export/write/lake-hits.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { createFilterTest } from '../lake/id-filter.ts';
+import { bitsOf } from '../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../lake/read-events.ts';
 import type { LakeEvent } from '../lake/row-group.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
@@ -19,7 +19,7 @@ import {
   readUserEvents,
   type UserEventsQuery,
 } from '../postgres/stores/events.ts';
-import { findData, keepFiles, readFilter } from '../postgres/stores/lake.ts';
+import { findData, findHolders, keepFiles } from '../postgres/stores/lake-files.ts';
 import { findRetiredTables } from '../postgres/stores/retirements.ts';
 
 interface Sources {
@@ -102,20 +102,22 @@ async function readLake(
   const { userId, to, eventName, before, limit } = query;
   const from = last?.at ?? query.from;
   const ids = await findAllIds(db, environmentId, [userId]);
-  const mayHold = createFilterTest('users', ids);
   const eventNames = eventName === null ? [] : [eventName];
   const lake = filterOf({ from, to, eventNames, companyIds: [], eventKinds: [], exclusions: [] }, ids);
   const isAsked = (event: ReadEvent) =>
     (before === null || newestFirst(before, event) < 0) && (last === null || newestFirst(event, last) <= 0);
   const data = (await findData(db, environmentId, { from, to }))
-    .filter(({ firstMicros }) => before === null || firstMicros <= microsOf(before.at))
+    .filter(
+      (file) => (before === null || file.firstMicros <= microsOf(before.at)) && mayHoldAny(file, lake.wanted),
+    )
     .sort((a, b) => b.lastMicros - a.lastMicros);
+  const holders = await findHolders(db, data, bitsOf('users', ids));
   let [found, opened]: [ReadEvent[], number] = [[], 0];
   for (const file of data) {
     const end = instantOfMicros(file.lastMicros);
     const oldest = found[limit];
     if (oldest !== undefined && end < oldest.at) break;
-    if (!mayHoldAny(file, lake.wanted) || !mayHold(await readFilter(db, file))) continue;
+    if (!holders.has(file.fileId)) continue;
     if (opened++ === MAX_PAGE_LAKE_FILES) return { found, stop: end };
     for await (const group of readGroups(files, file, lake.wanted)) {
       const events = Array.from(findHits(group, lake).rows, (row) => toRead(group.event(row), userId));

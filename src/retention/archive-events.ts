@@ -1,35 +1,15 @@
-import { createHash } from 'node:crypto';
-import { sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import type { LakeField } from '../domain/definitions.ts';
-import { entities, idColumn } from '../domain/entity.ts';
-import { ConflictError, Fault } from '../domain/errors.ts';
-import type { ExportFile, ExportRequest } from '../domain/export.ts';
-import { columnsOf } from '../domain/export-columns.ts';
-import { instantOfMicros } from '../domain/instant.ts';
-import { ARCHIVE_PART_BYTES, LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
-import type { Filter } from '../export/filter.ts';
-import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
-import { ContentHash } from '../export/write/content-hash.ts';
-import { allHits, type Hits, isWhole } from '../export/write/lake-hits.ts';
-import { eventText, lakeWriters, readText } from '../export/write/lake-rows.ts';
-import { selectValues } from '../export/write/page.ts';
-import { ParquetFile } from '../export/write/parquet.ts';
-import { ndjsonText, ndjsonWriter, type RowBlock } from '../export/write/rows.ts';
-import { groupRows } from '../export/write/split-files.ts';
-import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
-import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
-import { commitLake, createDataFile, isAbandoned, openFields } from '../lake/commit.ts';
-import { packSums } from '../lake/group-sums.ts';
-import { IdFilter } from '../lake/id-filter.ts';
-import { readGroups, readStatistics } from '../lake/read-events.ts';
-import type { LakeGroup } from '../lake/row-group.ts';
-import { compileForCopy } from '../postgres/copy-out.ts';
+import { ConflictError, TransientError } from '../domain/errors.ts';
+import { LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
+import { readText } from '../export/write/lake-rows.ts';
+import type { FilePlan } from '../export/write/write-export.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { commitLake, isAbandoned } from '../lake/commit.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import { forgetFile, listData, storeData, type WrittenData } from '../postgres/stores/lake.ts';
+import { forgetFile, listData, storeData } from '../postgres/stores/lake-files.ts';
 import {
   type LakeMonth,
   leaveHot,
@@ -46,6 +26,7 @@ import {
   type Retirement,
   readRevision,
 } from '../postgres/stores/retirements.ts';
+import { checkContent, checkLength, contentOf, type NewData, selectEvents, writeData } from './data-files.ts';
 import { removeKnownEvents } from './known-events.ts';
 
 export interface RetentionContext {
@@ -56,26 +37,6 @@ export interface RetentionContext {
   readonly config: Pick<Config, 'eventRetentionDays' | 'lake'>;
 }
 
-/** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
-export const everything: ExportRequest = {
-  from: null,
-  to: null,
-  since: null,
-  includeRemoved: false,
-  distinctIds: false,
-  layout: 'datasets',
-  datasets: ['events'],
-  eventKinds: [],
-  eventNames: [],
-  userIds: [],
-  companyIds: [],
-  segmentId: null,
-  exclusions: [],
-  format: 'parquet',
-  compression: 'none',
-  escapeFormulas: false,
-};
-
 /** A change of the lake: a month of one environment, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
   /** The state of its hot files in the snapshot; null: there are none. */
@@ -84,14 +45,15 @@ export interface LakeChange extends LakeMonth {
   readonly next: Parameters<typeof settleMonth>[3] | null;
   /** The fate of the hot files that there are; null: they stay. */
   readonly before: 'replaced' | 'kept' | null;
-  readonly hot: readonly ExportFile[];
-  readonly cold: readonly ExportFile[];
+  readonly hot: readonly NewData[];
+  /** What will be left of their events. */
+  readonly cold: readonly NewData[];
 }
 
 /**
  * Moves what a retired table holds into the lake, and lets exports read it there: in one transaction with the commit of the lake, and only
  * if nobody has changed it meanwhile. Hot files that hold exactly the events of the table are left as they are; otherwise they are replaced
- * by files that are written of the table and read again.
+ * by files that are written of the table and compared with it.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
@@ -115,13 +77,13 @@ export async function commitChanges(
   changes: readonly LakeChange[],
   begin: (db: Database) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
+  const { files } = context;
   const written = changes.flatMap(({ hot, cold }) => [...hot, ...cold]);
-  const checked = new Map<ExportFile, WrittenData>();
-  const store = async (db: Database, files: readonly ExportFile[], isHot: boolean) => {
-    for (const file of files) await storeData(db, checked.get(file) as WrittenData, isHot);
-  };
   try {
-    for (const file of written) checked.set(file, await checkArchive(context.files, file));
+    for (const { hot, cold } of changes) {
+      for (const file of hot) await checkLength(files, file);
+      for (const file of cold) await checkContent(files, file);
+    }
     return await inTransaction(context.pool, async ({ db }) => {
       if (!(await begin(db))) throw new ConflictError('the events have changed');
       for (const change of changes) {
@@ -130,8 +92,8 @@ export async function commitChanges(
           next === null ? releaseMonth(db, change, of) : settleMonth(db, change, of, next);
         if (state !== null && !(await settle(state))) throw new ConflictError('the month has changed');
         if (before !== null) await leaveHot(db, change, before);
-        await store(db, hot, true);
-        await store(db, cold, false);
+        await storeData(db, hot, true);
+        await storeData(db, cold);
         if (before !== 'kept') await commitLake(context, db, change, [change.month]);
       }
       return true;
@@ -139,8 +101,8 @@ export async function commitChanges(
   } catch (error) {
     if (!(error instanceof ConflictError || isAbandoned(error))) throw error;
     for (const { ref } of written) {
-      await context.files.remove(ref as FileRef);
-      await forgetFile(context.db, ref as FileRef);
+      await files.remove(ref);
+      await forgetFile(context.db, ref);
     }
     return false;
   }
@@ -183,154 +145,21 @@ async function writeRetired(
 
 /** Tells whether the hot files of a month hold the events of the retired table and no others. */
 async function isMirrored(
-  { files }: RetentionContext,
+  { files, log }: RetentionContext,
   { client }: Snapshot,
   month: LakeMonth,
   { state, retired }: { readonly state: MonthState; readonly retired: FilePlan },
 ): Promise<boolean> {
   if (state.appends > LAKE_KEPT_APPENDS) return false;
   const data = (await listData(databaseOn(client), month, month.month)).filter(({ isHot }) => isHot);
+  const mirrored = await contentOf(readText(files, data)).catch((error: unknown) => {
+    if (error instanceof TransientError) throw error;
+    log.warn({ err: error, month: month.month }, 'a damaged month of the lake is written anew');
+    return null;
+  });
+  if (mirrored === null) return false;
   const stored = await contentOf(retired.blocks(client, new AbortController().signal));
-  const mirrored = await contentOf(readText(files, data));
-  return stored.hash === mirrored.hash && mirrored.rows === data.reduce((sum, { rows }) => sum + rows, 0);
-}
-
-async function contentOf(blocks: AsyncIterable<RowBlock>): Promise<{ rows: number; hash: string }> {
-  const hash = new ContentHash('events', ndjsonText);
-  const toText = ndjsonWriter(columnsOf('events', everything));
-  let rows = 0;
-  for await (const block of blocks) {
-    hash.add(block.isText === true ? block : toText(block));
-    rows += block.ends.length;
-  }
-  return { rows, hash: hash.digest() };
-}
-
-/** Plans to read a month, of `sluice.events` unless of another table. */
-export function selectEvents(
-  { environmentId, month }: LakeMonth,
-  {
-    events = sql.table('events'),
-    since = null,
-  }: Partial<Pick<ExportRequest, 'since'> & Pick<Filter, 'events'>> = {},
-): FilePlan {
-  const [from, to] = [0, 1].map((months) => instantOfMicros(1000 * monthStart(month, months)));
-  const request = { ...everything, from: from ?? null, to: to ?? null, since };
-  const filter = { environmentId, request, segment: null, excludedSegments: [], events };
-  const select = compileForCopy(selectValues('events', filter));
-  // Its content is checked by reading it again, and compared with nothing.
-  return { ...planRows('events', everything, { select, pieces: null }), content: null };
-}
-
-const monthStart = (month: string, after: number) =>
-  Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5, 7)) - 1 + after);
-
-/** Writes what the plan reads into data files; there is none without events. */
-export async function writeData(
-  context: Pick<RetentionContext, 'db' | 'files' | 'log'>,
-  snapshot: Snapshot,
-  place: Place,
-  plan: FilePlan,
-  splitBytes = ARCHIVE_PART_BYTES,
-): Promise<readonly ExportFile[]> {
-  const files = new AttemptFiles(archiveStore(context, place));
-  try {
-    const { rows } = await writeFiles(snapshot, files, plan, {
-      request: everything,
-      splitBytes,
-      fields: await openFields(context.db, place),
-      signal: new AbortController().signal,
-      onProgress: () => undefined,
-    });
-    if (rows > 0) return files.files;
-    // There is always one.
-    const [empty] = files.files;
-    await files.discard(context.log);
-    if (empty !== undefined) await forgetFile(context.db, empty.ref as FileRef);
-    return [];
-  } catch (error) {
-    await files.discard(context.log);
-    throw error;
-  }
-}
-
-type Place = Parameters<typeof createDataFile>[1];
-
-/** Each file is known before there is anything in it. */
-function archiveStore(context: Pick<RetentionContext, 'db' | 'files'>, place: Place): FileStore {
-  return { ...context.files, create: () => createDataFile(context, place) };
-}
-
-/**
- * Reads all of a file from where it is stored: it is what is left of its events.
- * @throws Fault if it is not what was written.
- */
-export async function checkArchive(files: FileStore, written: ExportFile): Promise<WrittenData> {
-  const file = await checkStored(files, written);
-  let first: number | null = null;
-  let last = 0;
-  const ids = new IdFilter();
-  const sums: (Buffer | null)[] = [];
-  const toText = eventText();
-  for await (const group of readGroups(files, file)) {
-    first ??= group.micros[0] ?? null;
-    last = group.micros.at(-1) ?? last;
-    for (const entity of entities) ids.addTexts(entity, group.texts(idColumn[entity]));
-    const content = new ContentHash('events', ndjsonText);
-    content.add(toText(allHits(group)));
-    sums.push(content.sum());
-    group.release();
-  }
-  if (first === null) throw new Fault('a file of the lake without events');
-  const statistics = await readStatistics(files, file);
-  const found = { statistics, filter: ids.bytes(), sums: packSums(sums) };
-  return { ...file, firstMicros: first, lastMicros: last, ...found };
-}
-
-export async function checkStored(files: FileStore, { ref, rows, bytes, sha256 }: ExportFile) {
-  const file = { ref: ref as FileRef, bytes, rows, sha256 };
-  const hash = createHash('sha256');
-  for await (const part of files.open(file.ref)) hash.update(part as Buffer);
-  if (hash.digest('hex') !== sha256) throw new Fault('a file of the lake is not stored as it was written');
-  return file;
-}
-
-/**
- * Writes a file again with what `change` leaves of its row groups; null if that is nothing. Those that it leaves as they are, are
- * copied if they have the columns of the properties. If it fails, nothing is left of the new file.
- */
-export async function rewriteArchive(
-  files: FileStore,
-  archive: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
-  { create, fields }: { create(): Promise<FileWriter>; readonly fields: readonly LakeField[] },
-  change: (group: LakeGroup) => Hits,
-): Promise<ExportFile | null> {
-  const stored = new StoredFileWriter(await create(), 'none');
-  try {
-    const parquet = new ParquetFile({ dataset: 'events', request: everything, fields }, stored, groupRows);
-    const { toValues } = lakeWriters('events', { request: everything });
-    let rows = 0;
-    for await (const group of readGroups(files, archive)) {
-      const hits = change(group);
-      rows += hits.rows.length;
-      if (isWhole(hits) && group.hasFields(fields)) await parquet.addPacked(group);
-      else if (hits.rows.length > 0) await writeGroup(parquet, toValues(hits));
-      group.release();
-    }
-    if (rows === 0) {
-      await stored.discard();
-      return null;
-    }
-    await parquet.end();
-    return { filename: 'events.parquet', dataset: 'events', rows, ...(await stored.finish()) };
-  } catch (error) {
-    await stored.discard();
-    throw error;
-  }
-}
-
-async function writeGroup(parquet: ParquetFile, { bytes, ends }: RowBlock): Promise<void> {
-  for (const [row, end] of ends.entries())
-    parquet.addRow(bytes, row === 0 ? 0 : (ends[row - 1] as number), end);
-  await parquet.endGroup();
+  return (
+    stored.content === mirrored.content && mirrored.rows === data.reduce((sum, { rows }) => sum + rows, 0)
+  );
 }

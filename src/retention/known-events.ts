@@ -3,7 +3,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { allEvents, readGroups } from '../lake/read-events.ts';
 import type { LakeEvent } from '../lake/row-group.ts';
 import type { Database } from '../postgres/database.ts';
-import { listData } from '../postgres/stores/lake.ts';
+import { listData } from '../postgres/stores/lake-files.ts';
 import { type LakeMonth, listLakeMonths, readSpan, removeRepeated } from '../postgres/stores/lake-months.ts';
 import type { Retirement } from '../postgres/stores/retirements.ts';
 

@@ -10,13 +10,8 @@ import {
   readMonth,
 } from '../postgres/stores/lake-months.ts';
 import { listMonths, recordEventPruning } from '../postgres/stores/retention.ts';
-import {
-  commitChanges,
-  type LakeChange,
-  type RetentionContext,
-  selectEvents,
-  writeData,
-} from './archive-events.ts';
+import { commitChanges, type LakeChange, type RetentionContext } from './archive-events.ts';
+import { selectEvents, writeData } from './data-files.ts';
 import { mirrorProfiles, removeProfiles } from './mirror-profiles.ts';
 
 /*

@@ -1,23 +1,14 @@
-import { type Entity, entities, idColumn } from '../domain/entity.ts';
-import type { ExportFile } from '../domain/export.ts';
+import { type Entity, entities } from '../domain/entity.ts';
 import { MAX_ARCHIVE_TRIES, PROFILE_PART_BYTES } from '../domain/limits.ts';
 import { selectValues } from '../export/write/page.ts';
 import { type FilePlan, planRows } from '../export/write/write-export.ts';
 import { commitLake, isAbandoned } from '../lake/commit.ts';
-import { createFilterTest, IdFilter } from '../lake/id-filter.ts';
-import { readGroups, readStatistics } from '../lake/read-events.ts';
+import { bitsOf } from '../lake/id-filter.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot } from '../postgres/session.ts';
 import { listEnvironments } from '../postgres/stores/environments.ts';
-import {
-  abandonUnfinished,
-  openTable,
-  readFilter,
-  replaceData,
-  storeData,
-  type WrittenData,
-} from '../postgres/stores/lake.ts';
+import { abandonUnfinished, findHolders, replaceData, storeData } from '../postgres/stores/lake-files.ts';
 import {
   findChangedRanges,
   listRanges,
@@ -27,7 +18,9 @@ import {
   raiseRevision,
   readRevision,
 } from '../postgres/stores/lake-profiles.ts';
-import { checkStored, everything, type RetentionContext, writeData } from './archive-events.ts';
+import { openTable } from '../postgres/stores/lake-tables.ts';
+import type { RetentionContext } from './archive-events.ts';
+import { checkLength, everything, type NewData, writeData } from './data-files.ts';
 
 /*
  * Tables of profiles in the lake. A file holds all profiles of a range of ids; it is written anew, as they are in the database, when one
@@ -88,16 +81,13 @@ export async function eraseProfiles(
 ): Promise<void> {
   if (!(await raiseRevision(context.db, table))) return;
   await abandonUnfinished(context.db, table);
-  const mayHold = createFilterTest(entity, ids);
   await rewriteRanges(context, table, {
     ...how,
     isRefresh: false,
     async choose(db) {
-      const chosen: ProfileRange[] = [];
-      for (const range of await listRanges(db, table))
-        if (range.fileId !== null && mayHold(await readFilter(db, { fileId: range.fileId })))
-          chosen.push(range);
-      return chosen;
+      const ranges = await listRanges(db, table);
+      const holders = await findHolders(db, ranges, bitsOf(entity, ids));
+      return ranges.filter(({ fileId }) => fileId !== null && holders.has(fileId));
     },
   });
 }
@@ -121,7 +111,7 @@ async function rewriteRanges(
       const db = databaseOn(snapshot.client);
       const expected = await readRevision(db, table);
       const ranges = await choose(db);
-      const written: ExportFile[] = [];
+      const written: NewData[] = [];
       const place = { ...table, month: null, retirementId: null };
       for (const range of ranges) {
         const plan = planRange(table, range);
@@ -133,13 +123,12 @@ async function rewriteRanges(
     });
     const replaced = read.ranges.flatMap(({ fileId }) => fileId ?? []);
     if (replaced.length + read.written.length === 0) return;
-    const checked: WrittenData[] = [];
     try {
-      for (const file of read.written) checked.push(await checkProfiles(context, table, file));
+      for (const file of read.written) await checkLength(context.files, file);
       const isTaken = await commit(async (db) => {
         if (!(await raiseRevision(db, table, read.state))) return false;
         for (const fileId of replaced) await replaceData(db, { fileId });
-        for (const file of checked) await storeData(db, file);
+        await storeData(db, read.written);
         await commitLake(context, db, table, [null]);
         return true;
       });
@@ -158,25 +147,5 @@ function planRange(table: ProfileTable, range: ProfileRange): FilePlan {
   const profiles = profilesIn(table, range);
   const filter = { environmentId, request: everything, segment: null, excludedSegments: [], profiles };
   const select = compileForCopy(selectValues(name, filter));
-  // Its content is checked by reading it again, and compared with nothing.
   return { ...planRows(name, everything, { select, pieces: null }), content: null };
-}
-
-/** Reads a file from where it is stored. @throws Fault if it is not what was written. */
-async function checkProfiles(
-  { files }: Pick<MirrorContext, 'files'>,
-  { name }: ProfileTable,
-  written: ExportFile,
-): Promise<WrittenData> {
-  const file = await checkStored(files, written);
-  const ids = new IdFilter();
-  let firstKey: string | null = null;
-  for await (const group of readGroups(files, file)) {
-    for (const entity of entities)
-      if (entity === name || name === 'users') ids.addTexts(entity, group.texts(idColumn[entity]));
-    firstKey ??= group.text(idColumn[name], 0);
-    group.release();
-  }
-  const statistics = await readStatistics(files, file);
-  return { ...file, firstMicros: null, lastMicros: null, firstKey, statistics, filter: ids.bytes() };
 }

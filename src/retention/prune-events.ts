@@ -8,7 +8,7 @@ import type { FileRef } from '../files/file-store.ts';
 import { refreshLake } from '../lake/commit.ts';
 import { withLockTries } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
-import { awaitReaders, findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake.ts';
+import { awaitReaders, findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake-files.ts';
 import {
   findOldMonths,
   type HeldNames,

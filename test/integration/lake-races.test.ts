@@ -1,7 +1,6 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -89,20 +88,17 @@ async function mirroredUsers(system: System = t.system): Promise<unknown[]> {
   return users.map(({ user_id }) => user_id);
 }
 
-/** A store on which something happens once: when the first file has been written and is read, which is before it is taken. */
+/** A store on which something happens once: when the first file has been written and is looked for, which is before it is taken. */
 function storeWith(happens: () => Promise<unknown>): SealingStore {
   let isDue = true;
   return {
     ...t.system.files,
-    open(ref, range) {
-      async function* read(): AsyncGenerator<Buffer> {
-        if (isDue) {
-          isDue = false;
-          await happens();
-        }
-        yield* t.system.files.open(ref, range);
+    async size(ref) {
+      if (isDue) {
+        isDue = false;
+        await happens();
       }
-      return Readable.from(read());
+      return t.system.files.size(ref);
     },
   };
 }

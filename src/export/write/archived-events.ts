@@ -6,11 +6,11 @@ import type { Column } from '../../domain/export-columns.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import { ARCHIVE_BATCH_BYTES, ARCHIVE_BATCH_ROWS } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { createFilterTest } from '../../lake/id-filter.ts';
+import { bitsOf } from '../../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../../lake/read-events.ts';
 import { type Database, databaseOn, findValue } from '../../postgres/database.ts';
 import { findAllIds } from '../../postgres/stores/aliases.ts';
-import { type DataFile, findData, readFilter, readSums } from '../../postgres/stores/lake.ts';
+import { type DataFile, findData, findHolders, readSums } from '../../postgres/stores/lake-files.ts';
 import { eventTable } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
 import { type Filter, instant, integer, text } from '../filter.ts';
@@ -56,14 +56,11 @@ export async function findLeftEvents(client: pg.PoolClient, filter: Filter): Pro
   const userIds = request.userIds.length === 0 ? [] : await findAllIds(db, environmentId, request.userIds);
   const lake = filterOf(request, userIds);
   const asked = { users: userIds, companies: request.companyIds };
-  const tests = entities.flatMap((entity) =>
-    asked[entity].length === 0 ? [] : [createFilterTest(entity, asked[entity])],
-  );
-  const kept: DataFile[] = [];
-  for (const file of data) {
-    if (!mayHoldAny(file, lake.wanted)) continue;
-    const ids = tests.length === 0 ? null : await readFilter(db, file);
-    if (tests.every((mayHold) => mayHold(ids))) kept.push(file);
+  let kept = data.filter((file) => mayHoldAny(file, lake.wanted));
+  for (const entity of entities) {
+    if (asked[entity].length === 0) continue;
+    const holders = await findHolders(db, kept, bitsOf(entity, asked[entity]));
+    kept = kept.filter(({ fileId }) => holders.has(fileId));
   }
   return { data: kept, tables, lake, persons: kept.length === 0 ? null : await openPersons(db, filter) };
 }

@@ -31,11 +31,11 @@ export class AttemptFiles {
   async finish(
     writer: StoredFileWriter,
     about: Pick<ExportFile, 'filename' | 'dataset' | 'rows'>,
-  ): Promise<StoredFile> {
-    const stored = await writer.finish();
+  ): Promise<ExportFile> {
+    const file = { ...about, ...(await writer.finish()) };
     this.#open.delete(writer);
-    this.#files.push({ ...about, ...stored });
-    return stored;
+    this.#files.push(file);
+    return file;
   }
 
   /** Leaves nothing behind. What cannot be removed is logged: nobody will ask for it again. */

@@ -63,8 +63,9 @@ export class AvroFile {
     await this.#stored.write(Buffer.concat([head, packed, marker]));
   }
 
-  async end(): Promise<void> {
+  async end(): Promise<null> {
     if (this.#marker === null) await this.#begin(Buffer.alloc(0));
+    return null;
   }
 
   /** Nothing at all is a null: even an empty text comes with its quotes. */

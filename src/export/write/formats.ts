@@ -4,7 +4,6 @@
  */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import type { LakeField } from '../../domain/definitions.ts';
 import type { Dataset, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { columnsOf } from '../../domain/export-columns.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
@@ -20,7 +19,13 @@ import { csvWriter, planCsv } from './csv.ts';
 import { type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
-import { type DatasetSink, type GroupFileClass, GroupFiles, SplitFiles } from './split-files.ts';
+import {
+  type DatasetSink,
+  type GroupFileClass,
+  GroupFiles,
+  type LakeTarget,
+  SplitFiles,
+} from './split-files.ts';
 import { streamCsvHeader } from './stream.ts';
 
 type ToText = (block: RowBlock) => RowBlock;
@@ -30,7 +35,7 @@ export interface SinkOptions {
   readonly header: Buffer;
   readonly request: ExportRequest;
   readonly splitBytes: number;
-  readonly fields?: readonly LakeField[];
+  readonly lake?: LakeTarget;
 }
 
 export interface FormatWriter {

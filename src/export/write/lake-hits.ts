@@ -1,7 +1,7 @@
 import type { ExportRequest } from '../../domain/export.ts';
 import type { Wanted } from '../../lake/read-events.ts';
 import type { LakeGroup, Texts } from '../../lake/row-group.ts';
-import type { DataFile } from '../../postgres/stores/lake.ts';
+import type { DataFile } from '../../postgres/stores/lake-files.ts';
 import { leftOut, microsOf, nameTest } from '../filter.ts';
 
 /*
@@ -185,9 +185,9 @@ interface Cursor {
  * left) the first. A file is opened when its first event is due: those of different months are read one after another,
  * whatever their number. `data` is in the order of their first events. A group is released when the events after it have been taken.
  */
-export async function* mergeFiles(
-  data: readonly DataFile[],
-  open: (file: DataFile) => AsyncGenerator<Hits>,
+export async function* mergeFiles<T extends Pick<DataFile, 'firstMicros'>>(
+  data: readonly T[],
+  open: (file: T) => AsyncGenerator<Hits>,
 ): AsyncGenerator<Hits> {
   const waiting = [...data];
   let cursors: Cursor[] = [];

@@ -3,7 +3,7 @@ import { type Column, columnsOf } from '../../domain/export-columns.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { readGroups } from '../../lake/read-events.ts';
 import type { Texts } from '../../lake/row-group.ts';
-import type { DataFile } from '../../postgres/stores/lake.ts';
+import type { DataFile } from '../../postgres/stores/lake-files.ts';
 import { type Filter, leftOut, nameTest } from '../filter.ts';
 import type { LakeRows } from './archived-events.ts';
 import { allHits, type Hits, isWhole, mapTexts, mergeFiles, textsOf } from './lake-hits.ts';
@@ -75,10 +75,12 @@ export function eventText(): (hits: Hits) => RowBlock {
   return rowWriter(columns, ndjsonRows, null, true);
 }
 
+type TextFile = Pick<DataFile, 'ref' | 'bytes' | 'rows' | 'firstMicros'>;
+
 /** Reads all events of some files in order, as NDJSON. A block lasts until the next. */
-export async function* readText(files: FileStore, data: readonly DataFile[]): AsyncGenerator<RowBlock> {
+export async function* readText(files: FileStore, data: readonly TextFile[]): AsyncGenerator<RowBlock> {
   const write = eventText();
-  async function* open(file: DataFile): AsyncGenerator<Hits> {
+  async function* open(file: TextFile): AsyncGenerator<Hits> {
     for await (const group of readGroups(files, file)) yield allHits(group);
   }
   for await (const hits of mergeFiles(data, open)) yield { ...write(hits), isText: true };

@@ -14,7 +14,7 @@ import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
 /** Values as Parquet has them, plain or as a dictionary with an index for each value. */
 interface Values {
-  readonly plain: Uint8Array;
+  readonly plain: Buffer;
   readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
   readonly min: Uint8Array | bigint | number | undefined;
   readonly max: Uint8Array | bigint | number | undefined;
@@ -52,11 +52,15 @@ export class ParquetColumn {
     else this.#store.add(bytes, start, end);
   }
 
-  /** Writes what was added as a chunk of the file, and forgets it. */
-  write(writer: ByteWriter): ColumnMetaData {
+  /** Writes what was added as a chunk of the file, and forgets it. `onText` is told of texts, each at least once. */
+  write(
+    writer: ByteWriter,
+    onText?: ((texts: Buffer, start: number, end: number) => void) | null,
+  ): ColumnMetaData {
     const offset = writer.offset;
     const values = this.#store.values();
     const { dictionary, plain, min, max } = values;
+    if (onText) eachText(plain, onText);
     const unpacked = dictionary === null ? 0 : writeDictionary(writer, plain, dictionary.entries);
     const dataOffset = writer.offset;
     const uncompressed = unpacked + this.#writeData(writer, values);
@@ -189,7 +193,7 @@ class Booleans implements ValueStore {
   }
 
   values(): Values {
-    const plain = new Uint8Array(Math.ceil(this.#values.length / 8));
+    const plain = Buffer.alloc(Math.ceil(this.#values.length / 8));
     for (const [at, isTrue] of this.#values.entries())
       if (isTrue) plain[at >> 3] = (plain[at >> 3] as number) | (1 << (at & 7));
     return { plain, dictionary: null, min: undefined, max: undefined };
@@ -319,6 +323,14 @@ class Texts implements ValueStore {
     }
     [this.#kept, this.#spare] = [this.#spare, this.#kept];
     this.#spare.clear();
+  }
+}
+
+function eachText(texts: Buffer, visit: (texts: Buffer, start: number, end: number) => void): void {
+  for (let at = 0; at < texts.length; ) {
+    const start = at + lengthBytes;
+    at = start + texts.readInt32LE(at);
+    visit(texts, start, at);
   }
 }
 

@@ -5,10 +5,11 @@ import type { DataType } from '../../domain/data-type.ts';
 import type { LakeField } from '../../domain/definitions.ts';
 import { type Column, columnsOf } from '../../domain/export-columns.ts';
 import { readInstant } from '../../domain/instant.ts';
-import type { LakeGroup } from '../../lake/row-group.ts';
+import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
+import { LakeFacts } from './lake-facts.ts';
 import { ParquetColumn } from './parquet-column.ts';
-import { findValues } from './rows.ts';
+import { findValues, type PackedGroup } from './rows.ts';
 import type { FileRows } from './split-files.ts';
 
 /** `PAR1` */
@@ -24,14 +25,17 @@ export class ParquetFile {
   readonly #metadata: number;
   readonly #properties: readonly { readonly field: LakeField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
+  readonly #facts: LakeFacts | null;
   readonly #groups: RowGroup[] = [];
   #rows = 0;
   #allRows = 0;
 
   /** `maxRows`: of a row group. */
-  constructor({ dataset, request, fields = [] }: FileRows, stored: StoredFileWriter, maxRows: number) {
+  constructor({ dataset, request, lake }: FileRows, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
     const columns = columnsOf(dataset, request);
+    const fields = lake?.fields ?? [];
+    this.#facts = lake === undefined ? null : new LakeFacts(dataset, request);
     const elements = [
       ...columns.map((column, index) => elementOf(column, index + 1)),
       ...fields.map((field) => elementOf(columnOf(field), field.id)),
@@ -57,6 +61,7 @@ export class ParquetFile {
       column.add(bytes, at, valueEnd);
       at = valueEnd + 1;
     }
+    this.#facts?.addRow(bytes, start, end);
     if (this.#properties.length > 0) {
       const metadataStart = this.#metadata === 0 ? start : (this.#ends[this.#metadata - 1] as number) + 1;
       this.#addProperties(bytes.toString('utf8', metadataStart, this.#ends[this.#metadata]));
@@ -73,12 +78,15 @@ export class ParquetFile {
   }
 
   async endGroup(): Promise<void> {
-    await this.#addGroup(this.#rows, (column) => column.write(this.#bytes));
+    this.#facts?.endGroup();
+    await this.#addGroup(this.#rows, (column, place) => column.write(this.#bytes, this.#facts?.idsOf(place)));
     this.#rows = 0;
   }
 
   /** Copies columns of another file, whose first are those of this one. */
-  async addPacked(group: LakeGroup): Promise<void> {
+  async addPacked(packed: PackedGroup): Promise<void> {
+    const { group } = packed;
+    this.#facts?.addGroup(packed);
     await this.#addGroup(group.rows, (_, place) => {
       const { about, bytes } = group.packed(place);
       const { dictionary_page_offset: dictionary, data_page_offset: data } = about;
@@ -111,7 +119,7 @@ export class ParquetFile {
     await this.#flush();
   }
 
-  async end(): Promise<void> {
+  async end(): Promise<FileFacts | null> {
     writeMetadata(this.#bytes, {
       version: 2,
       created_by: 'sluice',
@@ -121,6 +129,7 @@ export class ParquetFile {
     } as Parameters<typeof writeMetadata>[1]);
     this.#bytes.appendUint32(magic);
     await this.#flush();
+    return this.#facts?.end(this.#groups) ?? null;
   }
 
   /** The buffer is used again; positions in the file go on counting. */

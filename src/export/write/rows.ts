@@ -50,8 +50,14 @@ export interface RowBlock {
   readonly ends: readonly number[];
   /** True if they are text already where others come as values. */
   readonly isText?: true;
-  /** In place of rows: a row group of a Parquet file, to be copied as it is, and what makes text of it. */
-  readonly packed?: { readonly group: LakeGroup; readonly text: () => RowBlock };
+  /** In place of rows. */
+  readonly packed?: PackedGroup;
+}
+
+/** A row group of a Parquet file, to be copied as it is, and what makes text of it. */
+export interface PackedGroup {
+  readonly group: LakeGroup;
+  readonly text: () => RowBlock;
 }
 
 /** Rows that go on together: where the two sources alternate, each brings a row at a time. */

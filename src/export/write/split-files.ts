@@ -1,9 +1,9 @@
 import type { LakeField } from '../../domain/definitions.ts';
-import type { Compression, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
-import type { LakeGroup } from '../../lake/row-group.ts';
+import type { Compression, ExportFile, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
+import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import { endsBlock } from './content-hash.ts';
-import type { RowBlock } from './rows.ts';
+import type { PackedGroup, RowBlock } from './rows.ts';
 
 interface FileOptions {
   readonly dataset: FileDataset;
@@ -58,13 +58,14 @@ abstract class FileSeries {
 
   protected abstract begin(stored: StoredFileWriter): Promise<void>;
 
-  protected async finish(stored: StoredFileWriter): Promise<void> {
+  protected async finish(stored: StoredFileWriter): Promise<ExportFile> {
     const { dataset, format, compression } = this.#options;
     const part = ++this.#finished === 1 ? '' : `-${String(this.#finished).padStart(4, '0')}`;
     const filename = `${dataset}${part}.${format}${compression === 'gzip' ? '.gz' : ''}`;
-    const { bytes } = await this.#files.finish(stored, { filename, dataset, rows: this.rowsInFile });
-    this.#finishedBytes += bytes;
+    const file = await this.#files.finish(stored, { filename, dataset, rows: this.rowsInFile });
+    this.#finishedBytes += file.bytes;
     this.stored = null;
+    return file;
   }
 
   protected async finishIfLong(stored: StoredFileWriter): Promise<void> {
@@ -113,8 +114,15 @@ const goodShare = 0.8;
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** The properties that get columns of their own: of files of the lake. */
-  readonly fields?: readonly LakeField[];
+  /** Set for files of the lake. */
+  readonly lake?: LakeTarget;
+}
+
+export interface LakeTarget {
+  /** The properties that get columns of their own. */
+  readonly fields: readonly LakeField[];
+  /** Called with each file that is complete. */
+  onFile(file: ExportFile, facts: FileFacts): Promise<void>;
 }
 
 /** A file of groups of rows: row groups of Parquet, blocks of Avro. */
@@ -124,9 +132,9 @@ export interface GroupFile {
   /** After at most `groupRows` rows, and at least one. */
   endGroup(): Promise<void>;
   /** Adds a group that is packed already, where the format is Parquet. */
-  addPacked?(group: LakeGroup): Promise<void>;
-  /** To be called once, after the last group; there may be none. */
-  end(): Promise<void>;
+  addPacked?(packed: PackedGroup): Promise<void>;
+  /** To be called once, after the last group; there may be none. Returns what the lake keeps of its files. */
+  end(): Promise<FileFacts | null>;
 }
 
 export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
@@ -137,6 +145,7 @@ export class GroupFiles extends FileSeries implements DatasetSink {
   readonly #open: (stored: StoredFileWriter) => GroupFile;
   /** Before it is encoded. */
   readonly #groupBytes: number;
+  readonly #lake: LakeTarget | undefined;
   #rows = 0;
   #bytes = 0;
   #file: GroupFile | null = null;
@@ -149,10 +158,11 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     super(files, { ...options, compression: 'none' });
     this.#open = (stored) => new File(options, stored, groupRows);
     this.#groupBytes = Math.min(maxGroupBytes, options.splitBytes);
+    this.#lake = options.lake;
   }
 
   async add({ bytes, ends, packed }: RowBlock): Promise<void> {
-    if (packed !== undefined) return this.#addPacked(packed.group);
+    if (packed !== undefined) return this.#addPacked(packed);
     let start = 0;
     for (const end of ends) {
       if (this.#file === null) await this.current();
@@ -174,11 +184,11 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     await super.end();
   }
 
-  async #addPacked(group: LakeGroup): Promise<void> {
+  async #addPacked(packed: PackedGroup): Promise<void> {
     if (this.#rows > 0) await this.#endGroup();
     const stored = await this.current();
-    await this.#file?.addPacked?.(group);
-    this.rowsInFile += group.rows;
+    await this.#file?.addPacked?.(packed);
+    this.rowsInFile += packed.group.rows;
     await this.finishIfLong(stored);
   }
 
@@ -194,9 +204,11 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     await this.finishIfLong(await this.current());
   }
 
-  protected override async finish(stored: StoredFileWriter): Promise<void> {
-    await this.#file?.end();
+  protected override async finish(stored: StoredFileWriter): Promise<ExportFile> {
+    const facts = (await this.#file?.end()) ?? null;
     this.#file = null;
-    await super.finish(stored);
+    const file = await super.finish(stored);
+    if (facts !== null) await this.#lake?.onFile(file, facts);
+    return file;
   }
 }

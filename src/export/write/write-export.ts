@@ -5,7 +5,6 @@
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { LakeField } from '../../domain/definitions.ts';
 import { Fault } from '../../domain/errors.ts';
 import {
   type Dataset,
@@ -35,6 +34,7 @@ import { formatWriters } from './formats.ts';
 import { lakeWriters } from './lake-rows.ts';
 import { selectValues } from './page.ts';
 import { ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
+import type { LakeTarget } from './split-files.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 export interface WriteExportContext {
@@ -143,7 +143,7 @@ async function writeManifest(
 
 interface WriteOptions {
   readonly request: ExportRequest;
-  readonly fields?: readonly LakeField[];
+  readonly lake?: LakeTarget;
   readonly splitBytes: number;
   readonly signal: AbortSignal;
   /** Told of rows and stored bytes as they become more. */

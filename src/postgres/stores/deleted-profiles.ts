@@ -1,11 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
-import { columnOf, type Database, rowsOf } from '../database.ts';
+import { changedBy, columnOf, type Database, rowsOf } from '../database.ts';
 import { allIdsOf, removeAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
-import { findRetiredTables, inEventTables, isSameEvent, removeDoomed } from './retirements.ts';
+import { findRetiredTables, inEventTables, isSameEvent, lockTables, removeDoomed } from './retirements.ts';
 import { deleteClaims } from './unique-values.ts';
 
 export interface DeletionBatch {
@@ -111,6 +111,29 @@ export function deleteEvents(
       from removed`.execute(db);
     return rows[0]?.removed ?? 0;
   });
+}
+
+/**
+ * Takes the profiles out of up to `limit` events that the lake has, where they are counted, and whose tables wait for being dropped. Returns
+ * how many.
+ */
+export async function eraseUndropped(
+  db: Database,
+  entity: Entity,
+  { environmentId, ids }: Pick<DeletionBatch, 'environmentId' | 'ids'>,
+  limit: number,
+): Promise<number> {
+  let changed = 0;
+  for (const { table } of await lockTables(db, 'archived')) {
+    const events = eventTable(table);
+    const isOf = sql`environment_id = ${environmentId} and ${sql.ref(idColumn[entity])} = any(${[...ids]}::text[])`;
+    const erase =
+      entity === 'users' ? sql`delete from ${events}` : sql`update ${events} set company_id = null`;
+    changed += await changedBy(db)`
+      ${erase}
+      where ctid = any(array(select ctid from ${events} where ${isOf} limit ${limit - changed}))`;
+  }
+  return changed;
 }
 
 /** Tells the triggers that nothing is to be left of what the transaction removes. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { instantOfMicros } from '../../domain/instant.ts';
 import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../domain/limits.ts';
 import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../database.ts';
-import type { TableKey } from './lake.ts';
+import type { TableKey } from './lake-tables.ts';
 import { eventTable, type Month } from './retention.ts';
 import { removeDoomed } from './retirements.ts';
 
@@ -105,17 +105,17 @@ export async function releaseMonth(
   return changed === 1;
 }
 
-/** Says that a deletion has changed files of the months; `isLate`: events that came after it may be missing from them now. */
+/** Says that a deletion has changed files of the months (null: of any); `isLate`: events that came after it may be missing from them now. */
 export async function noteErased(
   db: Database,
   environmentId: number,
-  months: readonly string[],
+  months: readonly string[] | null,
   { isLate }: { readonly isLate: boolean },
 ): Promise<void> {
   await rowsOf(db)`
     update lake_months
     set revision = revision + 1, removals = removals + ${isLate ? 1 : 0}
-    where environment_id = ${environmentId} and month = any(${[...months]}::date[])`;
+    where environment_id = ${environmentId} and month = any(coalesce(${months && [...months]}::date[], array[month]))`;
 }
 
 /** Tells whether the month has events that the snapshot of a cursor does not see. */

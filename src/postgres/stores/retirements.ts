@@ -290,9 +290,9 @@ export async function inEventTables(
   work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
 ): Promise<number> {
   // Whoever moves events locks the retirement first, and so does this; those that were begun since are looked for again.
-  await lockRetired(db);
+  await lockTables(db, 'retired');
   let changed = await work(sql.table('events'), limit);
-  for (const { retirementId, table } of await lockRetired(db)) {
+  for (const { retirementId, table } of await lockTables(db, 'retired')) {
     if (changed >= limit) break;
     const ofTable = await work(eventTable(table), limit - changed);
     if (ofTable > 0) await raiseRevision(db, retirementId);
@@ -301,11 +301,15 @@ export async function inEventTables(
   return changed;
 }
 
-function lockRetired(db: Database): Promise<{ retirementId: number; table: string }[]> {
+/** Lists the tables of retirements in a state; none of them is dropped until the transaction ends. */
+export function lockTables(
+  db: Database,
+  state: Retirement['state'],
+): Promise<{ retirementId: number; table: string }[]> {
   return rowsOf<{ retirementId: number; table: string }>(db)`
     select retirement_id as "retirementId", table_name as "table"
     from event_retirements
-    where state = 'retired'
+    where state = ${state}
     order by retirement_id
     for update`;
 }

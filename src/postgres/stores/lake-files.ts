@@ -1,107 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { uuidv7 } from 'uuidv7';
-import type { LakeField } from '../../domain/definitions.ts';
 import { TransientError } from '../../domain/errors.ts';
-import type { Dataset } from '../../domain/export.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
-import {
-  changedBy,
-  columnOf,
-  type Database,
-  findValue,
-  firstRow,
-  inTransaction,
-  rowsOf,
-} from '../database.ts';
+import { changedBy, columnOf, type Database, findValue, inTransaction, rowsOf } from '../database.ts';
+import type { TableKey } from './lake-tables.ts';
 import { lockEventStore } from './retention.ts';
 
-/** Names a table of the lake. */
-export interface TableKey {
-  readonly environmentId: number;
-  readonly name: Dataset;
-}
-
-export interface LakeTable extends TableKey {
-  /** UUID */
-  readonly folder: string;
-  /** The address of the file store, as the metadata has it; null: there is no metadata yet. */
-  readonly location: string | null;
-  /** The number of the snapshot; 0: there is none yet. */
-  readonly version: number;
-  readonly fields: TableFields;
-}
-
-/** The columns that properties have in a table. */
-export interface TableFields {
-  /** Counts the versions of the schema. */
-  readonly schema: number;
-  /** The last id that was given: that of a column that went stays its own. 0: there is none. */
-  readonly last: number;
-  readonly properties: readonly LakeField[];
-}
-
-const tableColumns = sql`environment_id as "environmentId", name, folder, location, version, fields`;
-
-const isTable = ({ environmentId, name }: TableKey) =>
-  sql`environment_id = ${environmentId} and name = ${name}`;
 const isOfTable = ({ environmentId, name }: TableKey) =>
   sql`environment_id = ${environmentId} and table_name = ${name}`;
-
-/** Makes it if it is missing. */
-export async function openTable(db: Database, key: TableKey): Promise<LakeTable> {
-  const table = await firstRow<LakeTable>(db)`
-    with made as (
-      insert into lake_tables (environment_id, name, folder)
-      values (${key.environmentId}, ${key.name}, ${uuidv7()})
-      on conflict do nothing
-      returning ${tableColumns}
-    )
-    select * from made
-    union all
-    select ${tableColumns} from lake_tables where ${isTable(key)}`;
-  return table ?? openTable(db, key);
-}
-
-/** Returns false if others have changed the fields meanwhile. */
-export async function setFields(
-  db: Database,
-  { fields, ...key }: LakeTable,
-  next: TableFields,
-): Promise<boolean> {
-  const changed = await changedBy(db)`
-    update lake_tables
-    set fields = ${JSON.stringify(next)}::jsonb
-    where ${isTable(key)} and fields = ${JSON.stringify(fields)}::jsonb`;
-  return changed === 1;
-}
-
-/** Keeps others from committing to the table until the transaction ends. */
-export async function lockTable(db: Database, key: TableKey): Promise<LakeTable> {
-  await openTable(db, key);
-  const table = await firstRow<LakeTable>(db)`
-    select ${tableColumns} from lake_tables where ${isTable(key)} for update`;
-  return table as LakeTable;
-}
-
-export async function setSnapshot(
-  db: Database,
-  table: LakeTable & { readonly metadataRef: FileRef },
-): Promise<void> {
-  const { location, version, metadataRef } = table;
-  await sql`
-    update lake_tables
-    set location = ${location}, version = ${version}, metadata_ref = ${metadataRef}, changed_at = now()
-    where ${isTable(table)}`.execute(db);
-}
-
-/** Tables whose metadata names another place than that of the file store. */
-export function findMovedTables(db: Database, location: string): Promise<TableKey[]> {
-  return rowsOf<TableKey>(db)`
-    select environment_id as "environmentId", name
-    from lake_tables
-    where version > 0 and location <> ${location}`;
-}
 
 interface NewFile extends TableKey {
   readonly kind: LakeFileKind;
@@ -144,38 +50,61 @@ export interface DataFile {
   readonly statistics: Readonly<Record<string, ColumnStatistics>>;
 }
 
-export interface WrittenData
-  extends Omit<DataFile, 'fileId' | 'month' | 'isHot' | 'firstMicros' | 'lastMicros'> {
-  /** Set for events; `firstKey`: for profiles. */
-  readonly firstMicros: number | null;
-  readonly lastMicros: number | null;
-  readonly firstKey?: string | null;
-  /** Hex. */
-  readonly sha256: string;
+/** What is known of a data file from its rows. */
+export interface FileFacts {
+  readonly statistics: DataFile['statistics'];
   /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
   readonly filter: Buffer;
-  /** The sums of its row groups (`packSums`), of events only. */
-  readonly sums?: Buffer;
+  /** Of events: the sums of its row groups (`packSums`), and the content hash of all of them. */
+  readonly sums: Buffer | null;
+  readonly content: string | null;
+  readonly firstMicros: number | null;
+  readonly lastMicros: number | null;
+  /** Of profiles: the first id. */
+  readonly firstKey: string | null;
 }
 
-/** Makes exports read the file, and the next commit name it. @throws AbandonedFile */
-export async function storeData(db: Database, file: WrittenData, isHot = false): Promise<void> {
-  const changed = await changedBy(db)`
+export interface WrittenFile {
+  readonly ref: FileRef;
+  readonly bytes: number;
+  readonly rows: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** Notes what a complete file holds; it is still nobody's. Does nothing if it was given up meanwhile. */
+export async function describeData(
+  db: Database,
+  { ref, bytes, rows, sha256 }: WrittenFile,
+  facts: FileFacts,
+): Promise<void> {
+  await sql`
     update lake_files
     set
-      state = 'stored',
-      is_hot = ${isHot},
-      row_count = ${file.rows},
-      byte_count = ${file.bytes},
-      sha256 = decode(${file.sha256}, 'hex'),
-      first_at = ${instantOf(file.firstMicros)},
-      last_at = ${instantOf(file.lastMicros)},
-      first_key = ${file.firstKey ?? null}::text,
-      statistics = ${JSON.stringify(file.statistics)}::jsonb,
-      filter = ${file.filter},
-      sums = ${file.sums ?? null}
-    where file_ref = ${file.ref} and state = 'writing'`;
-  if (changed !== 1) throw new AbandonedFile();
+      row_count = ${rows},
+      byte_count = ${bytes},
+      sha256 = decode(${sha256}, 'hex'),
+      first_at = ${instantOf(facts.firstMicros)},
+      last_at = ${instantOf(facts.lastMicros)},
+      first_key = ${facts.firstKey}::text,
+      statistics = ${JSON.stringify(facts.statistics)}::jsonb,
+      filter = ${facts.filter},
+      sums = ${facts.sums}
+    where file_ref = ${ref} and state = 'writing'`.execute(db);
+}
+
+/** Makes exports read the files, and the next commit name them. @throws AbandonedFile */
+export async function storeData(
+  db: Database,
+  files: readonly Pick<WrittenFile, 'ref'>[],
+  isHot = false,
+): Promise<void> {
+  const refs = files.map(({ ref }) => ref);
+  const changed = await changedBy(db)`
+    update lake_files
+    set state = 'stored', is_hot = ${isHot}
+    where file_ref = any(${refs}::text[]) and state = 'writing'`;
+  if (changed !== refs.length) throw new AbandonedFile();
 }
 
 /** Lets nobody take a file that is being written: it may hold what was deleted meanwhile. Retirements have a revision. */
@@ -210,9 +139,31 @@ const dataColumns = sql`
   ${microsOf('last_at')} as "lastMicros",
   statistics`;
 
-/** Reads the filter of the ids in a file; null: it may hold anybody. */
-export function readFilter(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
-  return findValue<Buffer>(db)`select filter from lake_files where file_id = ${fileId}`;
+/** Returns the files that may hold one of the ids with these bits (src/lake/id-filter.ts). A file without a filter may hold anybody. */
+export async function findHolders(
+  db: Database,
+  files: readonly { readonly fileId: number | null }[],
+  {
+    first,
+    step,
+    bits,
+  }: { readonly first: readonly number[]; readonly step: readonly number[]; readonly bits: number },
+): Promise<ReadonlySet<number>> {
+  const found = await columnOf<number>(db)`
+    select file_id
+    from lake_files
+    where file_id = any(${files.map(({ fileId }) => fileId)}::bigint[])
+      and (filter is null or exists (
+        select
+        from unnest(${[...first]}::bigint[], ${[...step]}::bigint[]) as id (first, step)
+        where not exists (
+          select
+          from generate_series(0, ${bits} - 1) n
+          cross join lateral (select (id.first + n * id.step) & (8 * octet_length(filter) - 1) as bit) b
+          where get_byte(substr(filter, (bit / 8)::integer + 1, 1), 0) >> (bit % 8)::integer & 1 = 0
+        )
+      ))`;
+  return new Set(found);
 }
 
 export function readSums(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
@@ -340,6 +291,43 @@ export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
 
 function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`select file_ref from lake_files where ${condition} order by file_id`;
+}
+
+/** Lists all files that the ledger has; true: a snapshot names the file. */
+export async function listRefs(db: Database): Promise<ReadonlyMap<FileRef, boolean>> {
+  const rows = await rowsOf<{ ref: FileRef; isNamed: boolean }>(db)`
+    select file_ref as ref, state = 'stored' as "isNamed" from lake_files`;
+  return new Map(rows.map(({ ref, isNamed }) => [ref, isNamed]));
+}
+
+/**
+ * Takes files that are gone out of their tables, which it returns, with the events that nothing else has. Months of which the database has
+ * the events are written whole by the next append; ranges of profiles it finds changed.
+ */
+export function giveUpFiles(
+  db: Database,
+  refs: readonly FileRef[],
+): Promise<(TableKey & { readonly events: number })[]> {
+  return rowsOf<TableKey & { readonly events: number }>(db)`
+    with gone as (
+      update lake_files
+      set state = 'replaced'
+      where file_ref = any(${[...refs]}::text[]) and state = 'stored'
+      returning *
+    ),
+    due as (
+      update lake_months m
+      set cursor = null, revision = revision + 1
+      where exists (
+        select from gone g where g.is_hot and g.environment_id = m.environment_id and g.month = m.month
+      )
+    )
+    select
+      environment_id as "environmentId",
+      table_name as name,
+      (coalesce(sum(row_count) filter (where kind = 'data' and table_name = 'events' and not is_hot), 0))::bigint as events
+    from gone
+    group by 1, 2`;
 }
 
 /** Keeps files that are replaced from being removed until the transaction ends. */

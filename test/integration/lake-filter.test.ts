@@ -1,0 +1,52 @@
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { MAX_LAKE_FILTER_BYTES } from '../../src/domain/limits.ts';
+import { bitsOf, IdFilter } from '../../src/lake/id-filter.ts';
+import { findHolders } from '../../src/postgres/stores/lake-files.ts';
+import { mayHold } from '../support/lake-filter.ts';
+import { systemOfFile } from '../support/system.ts';
+
+const t = await systemOfFile();
+
+/** A file that may hold these users. */
+async function addFile(name: string, users: readonly string[] | null) {
+  const filter = new IdFilter();
+  for (const id of users ?? []) filter.add('users', Buffer.from(id));
+  const bytes = users && filter.bytes();
+  const { rows } = await sql<{ fileId: number }>`
+    insert into lake_files (environment_id, table_name, kind, file_ref, filter)
+    values (${t.environment.environmentId}, 'events', 'data', ${name}, ${bytes})
+    returning file_id as "fileId"`.execute(t.system.db);
+  return { fileId: rows[0]?.fileId ?? Number.NaN, bytes };
+}
+
+// proves: lake-erasure
+test('PostgreSQL finds the files that may hold one of the ids, by filters of any length', async () => {
+  const idsOf = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `user-ü ${from + n}`);
+  const files = await Promise.all([
+    addFile('small', idsOf(10)),
+    addFile('other', idsOf(1_000, 50)),
+    addFile('large', idsOf(1_000_000, 5_000)),
+    addFile('none', []),
+    addFile('unknown', null),
+  ]);
+  expect(files[2]?.bytes?.length).toBe(MAX_LAKE_FILTER_BYTES);
+  const holders = async (entity: 'users' | 'companies', ids: readonly string[]) => {
+    const found = await findHolders(t.system.db, files, bitsOf(entity, ids));
+    return files.map(({ fileId }) => found.has(fileId));
+  };
+  for (const id of [...idsOf(20), ...idsOf(20, 40), ...idsOf(20, 4_990), ...idsOf(20, 1_004_990)]) {
+    const expected = files.map(({ bytes }) => bytes === null || mayHold(bytes, 'users', id));
+    expect(await holders('users', [id])).toEqual(expected);
+    expect(await holders('companies', [id])).toEqual(
+      files.map(({ bytes }) => bytes === null || mayHold(bytes, 'companies', id)),
+    );
+  }
+  expect(await holders('users', idsOf(1_000, 2_000_000).concat(idsOf(1)))).toMatchObject({
+    0: true,
+    3: false,
+  });
+  expect(await holders('users', [])).toEqual([false, false, false, false, true]);
+  const some = await findHolders(t.system.db, files.slice(0, 1), bitsOf('users', idsOf(1, 50)));
+  expect([...some]).toEqual([]);
+});

@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { afterEach, expect, test } from 'vitest';
+import { writeBackupFile } from '../../src/backup/backup.ts';
+import { restoreBackup } from '../../src/backup/restore.ts';
+import { examine, judgeLake } from '../../src/doctor/examine.ts';
+import { compareFiles, mendLake } from '../../src/lake/lost-files.ts';
+import { mirrorEvents } from '../../src/retention/mirror-events.ts';
+import { pruneEvents } from '../../src/retention/prune-events.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { exportAll, records, texts } from '../support/export-files.ts';
+import {
+  comparable,
+  expectNamedFiles,
+  filesWith,
+  type LakeRow,
+  readLake,
+  readTable,
+} from '../support/lake.ts';
+import { createEmptyDatabase } from '../support/postgres.ts';
+import { insertEvents, instantBetween, monthsAgo } from '../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+afterEach(() => t.close());
+
+async function add(ids: readonly string[], user: string, months: number): Promise<void> {
+  const [from, to] = [monthsAgo(months), Math.min(monthsAgo(months - 1), Date.now())];
+  const of = { environment: t.environment.environmentId, name: 'seen', user, company: null };
+  await insertEvents(
+    t,
+    ids.map((id, n) => ({ ...of, id, at: instantBetween(from, to, n / 10), metadata: {}, named: true })),
+  );
+  await sql`insert into users (environment_id, user_id) values (${of.environment}, ${user}) on conflict do nothing`.execute(
+    t.system.db,
+  );
+}
+
+const idsOf = (rows: readonly LakeRow[]) => rows.map(({ event_id: id }) => id).sort();
+
+// proves: lake-restored
+test.each(['folder', 's3'] as const)(
+  'a database that was restored beside a newer lake (%s) names what is missing and unknown, and mends it: nothing stays that a deletion would not reach',
+  async (storage) => {
+    t = await openTestSystem({ storage, settings: { EVENT_RETENTION_DAYS: '100', LAKE: 'mirror' } });
+    await add(['cold 1', 'cold 2'], 'ann', 7);
+    await add(['cold 3'], 'doomed', 7);
+    await add(['older 1'], 'ann', 8);
+    await add(['hot 1', 'hot 2'], 'ann', 0);
+    await pruneEvents(t.system);
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-test-restored-'));
+    const database = await createEmptyDatabase();
+    const path = join(folder, 'backup.tar.gz');
+    await writeBackupFile({ databaseUrl: t.databaseUrl, files: null, filesAt: 'elsewhere' }, path);
+    const all = await compareFiles(t.system);
+    expect(all).toMatchObject({ missing: [], unknown: [] });
+    expect(judgeLake(all)).toMatchObject([{ status: 'ok' }]);
+
+    // A deletion and a compaction after the backup.
+    const deletion = await acceptDeletion(t.system, t.environment.environmentId, 'users', ['doomed']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    await add(['hot 3'], 'bob', 0);
+    await sql`update lake_months set appends = 1000`.execute(t.system.db);
+    await pruneEvents(t.system);
+    await pruneEvents(t.system);
+    expect(await compareFiles(t.system)).toMatchObject({ missing: [], unknown: [] });
+
+    const restored = t.openAnother({ databaseUrl: database.url });
+    try {
+      const { lake } = await restoreBackup(path, { databaseUrl: database.url, files: restored.files });
+      expect(lake).toEqual({ missing: expect.any(Number), unknown: expect.any(Number) });
+      const found = await compareFiles(restored);
+      expect(found).toMatchObject({ missing: { length: lake?.missing }, unknown: { length: lake?.unknown } });
+      const judged = { status: 'failed', found: expect.stringMatching(/missing.*does not know/) };
+      expect(judgeLake(found)).toMatchObject([judged]);
+      const said = await examine({ ...t.config, databaseUrl: database.url });
+      expect(said.find(({ check }) => check === 'lake')?.status).toBe('failed');
+
+      expect(await mendLake(restored)).toMatchObject({ lost: 3 });
+      await mirrorEvents(restored);
+      await pruneEvents(restored);
+      const exported = await exportAll(restored, t.environment.environmentId, { datasets: ['events'] });
+      const rows = records((await texts(restored, exported))['events.ndjson']).map(comparable);
+      expect(idsOf(rows)).toEqual(['hot 1', 'hot 2', 'older 1']);
+      expect(idsOf(await readLake(restored, 'default'))).toEqual(idsOf(rows));
+      const users = await readTable(restored, 'default', 'users');
+      expect(users.map(({ user_id: id }) => id).sort()).toEqual(['ann', 'doomed']);
+      const there = { ...t, system: restored };
+      await expectNamedFiles(there);
+      expect(await filesWith(there, 'hot 3')).toEqual([]);
+      expect(await compareFiles(restored)).toMatchObject({ missing: [], unknown: [] });
+    } finally {
+      await restored.close();
+      await database.drop();
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+);
