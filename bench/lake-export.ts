@@ -25,20 +25,22 @@ export function exportEvents(
   });
 }
 
-/** The peak of the resident memory, in megabytes, and how long it took. */
+/** The peak of the resident memory, in megabytes, how long it took, and the time of processors that this process took. */
 export async function measure<T>(
   work: () => Promise<T>,
-): Promise<{ seconds: number; peak: number; done: T }> {
+): Promise<{ seconds: number; cpu: number; peak: number; done: T }> {
   let peak = 0;
   const look = (): void => {
     peak = Math.max(peak, process.memoryUsage.rss());
   };
   const timer = setInterval(look, 20);
-  const began = performance.now();
+  const [began, before] = [performance.now(), process.cpuUsage()];
   try {
     const done = await work();
     look();
-    return { seconds: (performance.now() - began) / 1000, peak: Math.round(peak / 1e6), done };
+    const { user, system } = process.cpuUsage(before);
+    const seconds = (performance.now() - began) / 1000;
+    return { seconds, cpu: (user + system) / 1e6, peak: Math.round(peak / 1e6), done };
   } finally {
     clearInterval(timer);
   }

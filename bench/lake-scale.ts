@@ -78,8 +78,13 @@ async function runStep(environmentId: number, index: number, events: number, add
   }
 }
 
-function report(what: string, events: number, { seconds, peak }: { seconds: number; peak: number }): void {
-  const each = `${((seconds * 1e6) / events).toFixed(2)} µs each, ${Math.round(events / seconds)}/s`;
+function report(
+  what: string,
+  events: number,
+  { seconds, cpu, peak }: { readonly seconds: number; readonly cpu: number; readonly peak: number },
+): void {
+  const [time, own] = [seconds, cpu].map((all) => `${((all * 1e6) / events).toFixed(2)} µs`);
+  const each = `${time} each, ${own} of processor here, ${Math.round(events / seconds)}/s`;
   print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MB`);
 }
 

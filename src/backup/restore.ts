@@ -69,7 +69,7 @@ export async function restoreBackup(
     const isMissing = async (ref: FileRef): Promise<boolean> => (await files.size(ref)) === null;
     const forgotten = about.files === 'included' ? await forgetMissing(client, db, isMissing) : 0;
     if (about.files === 'included') await refreshLake({ pool, db, files });
-    const lake = await compareFiles({ db, files }).then(
+    const lake = await compareFiles(pool, files).then(
       ({ missing, unknown }) => ({ missing: missing.length, unknown: unknown.length }),
       () => null,
     );

@@ -3,6 +3,7 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
 import { plural } from '../domain/wording.ts';
+import type { FileStore } from '../files/file-store.ts';
 import { missingKeys } from '../personal/personal-data.ts';
 import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
 import { isPooled, pooling } from '../postgres/session.ts';
@@ -13,13 +14,16 @@ import { type EventRetention, readEventRetention } from '../postgres/stores/rete
 import { listKeyedEnvironments } from '../postgres/stores/rules.ts';
 import { askRedis } from '../queue/redis.ts';
 import { type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
+import { checkLake } from './check-lake.ts';
 import { isAtLeast } from './check-machine.ts';
 
 const connectMs = 5_000;
 const statementMs = 5_000;
 const lookMs = 8_000;
+/** The store lists a thousand files at a time. */
+const listMs = 60_000;
 
-export async function checkPostgres(url: string, config: Config): Promise<Finding[]> {
+export async function checkPostgres(url: string, config: Config, files: FileStore): Promise<Finding[]> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'sluice doctor',
@@ -39,12 +43,15 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       'event retention': () => checkEventRetention(client),
       'change log': () => checkChangeLog(client, config),
       'personal data': () => checkPersonalKeys(client, config),
+      lake: () => checkLake(client, files),
     };
     const findings: Finding[] = [];
     const advice = 'The server did not answer this question; its log may tell why.';
     // In sequence, since they share the connection: the clock's answer must not wait behind another's.
     for (const [name, run] of Object.entries(looks))
-      findings.push(...(await runChecks([{ name, run, deadlineMs: lookMs, advice }])));
+      findings.push(
+        ...(await runChecks([{ name, run, deadlineMs: name === 'lake' ? listMs : lookMs, advice }])),
+      );
     return findings;
   } finally {
     await client.end().catch(() => undefined);

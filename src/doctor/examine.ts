@@ -7,15 +7,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { TransientError } from '../domain/errors.ts';
-import { plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { openFileStore } from '../files/storage.ts';
-import { compareFiles, type LakeDifference } from '../lake/lost-files.ts';
-import { createDatabase } from '../postgres/database.ts';
-import { createPool } from '../postgres/pool.ts';
-import { explainConnection, isMissingTable } from '../postgres/sqlstate.ts';
+import { explainConnection } from '../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
 import { explainRedis } from '../queue/redis.ts';
 import type { Variables } from '../sources/schedules/source.ts';
@@ -43,8 +38,8 @@ function checksOf(config: Config, variables: Variables): Check[] {
     { name: 'node', deadlineMs: 2_000, run: () => checkNode(), advice: 'Install sluice anew.' },
     {
       name: 'postgres',
-      deadlineMs: 30_000,
-      run: () => checkDatabase(config),
+      deadlineMs: 90_000,
+      run: () => checkDatabase(config, files),
       advice: 'Is the server running, and is DATABASE_URL right?',
       advise: (error) => explainConnection(error)?.advice ?? null,
     },
@@ -60,12 +55,6 @@ function checksOf(config: Config, variables: Variables): Check[] {
       deadlineMs: 20_000,
       run: () => checkFiles(config, files),
       advice: adviseOnStorage(config),
-    },
-    {
-      name: 'lake',
-      deadlineMs: 60_000,
-      run: () => checkLake(config, files),
-      advice: 'Is the storage reachable, and may its files be listed?',
     },
     { name: 'disk', deadlineMs: 5_000, run: () => checkDisk(config), advice: 'Is the disk mounted?' },
     {
@@ -108,50 +97,14 @@ async function checkFiles({ storage }: Config, files: FileStore): Promise<Findin
   return checkStorage(files);
 }
 
-/** Compares the files of the lake with what the database says. The check of the database says why that cannot be read. */
-async function checkLake(config: Config, files: FileStore): Promise<Finding[]> {
-  const url = await findDatabaseUrl(config);
-  if (url === undefined) return [];
-  const pool = createPool({ url, max: 1, applicationName: 'sluice doctor' });
-  try {
-    return judgeLake(await compareFiles({ db: createDatabase(pool), files }));
-  } catch (error) {
-    if (error instanceof TransientError || !(isMissingTable(error) || explainConnection(error))) throw error;
-    return [];
-  } finally {
-    await pool.end();
-  }
-}
-
-export function judgeLake({ named, missing, unknown }: LakeDifference): Finding[] {
-  const check = 'lake';
-  if (missing.length + unknown.length > 0) {
-    const show = (what: string, [first, ...others]: readonly string[]) =>
-      first === undefined
-        ? []
-        : [`${plural(others.length + 1, 'file')} ${what} (${first}${others.length > 0 ? ' …' : ''})`];
-    const found = [...show('missing', missing), ...show('that the database does not know', unknown)].join(
-      ', ',
-    );
-    return [
-      failed(
-        check,
-        found,
-        'Was a backup restored? Bring missing files back from older versions of the bucket, if there are any. If no other database uses this storage, `sluice prune --mend-lake` removes unknown files, and writes missing ones anew or gives up their events.',
-      ),
-    ];
-  }
-  return named === 0 ? [] : [ok(check, `${plural(named, 'file')}, all there`)];
-}
-
 async function checkInbox({ inboxDir }: Config): Promise<Finding[]> {
   if (inboxDir === null) return [ok('inbox', 'not set: no folder is watched')];
   return [await judgeFolder('inbox', inboxDir, 'INBOX_DIR')];
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
+async function checkDatabase(config: Config, files: FileStore): Promise<Finding[]> {
   const url = await findDatabaseUrl(config);
-  return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config);
+  return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config, files);
 }
 
 export async function checkEmbedded(dataDir: string): Promise<Finding[]> {

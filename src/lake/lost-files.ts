@@ -2,8 +2,9 @@
  * The files of the lake and the ledger: after a restore the ledger may be older than the files. It then names some that a deletion or a
  * compaction has removed since, and does not know those that were written since.
  */
+import type pg from 'pg';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import { giveUpFiles, listMonths, listRefs } from '../postgres/stores/lake-files.ts';
 import { commitLake, type LakeContext } from './commit.ts';
 
@@ -17,17 +18,14 @@ export interface LakeDifference {
 }
 
 /** Compares them while both change: what is missing or unknown is so before the files are listed and after. */
-export async function compareFiles({
-  db,
-  files,
-}: {
-  readonly db: Database;
-  readonly files: FileStore;
-}): Promise<LakeDifference> {
-  const before = await listRefs(db);
+export async function compareFiles(
+  client: pg.Pool | pg.ClientBase,
+  files: FileStore,
+): Promise<LakeDifference> {
+  const before = await listRefs(client);
   const there = new Set<FileRef>();
   for await (const ref of files.list('lake')) there.add(ref);
-  const after = await listRefs(db);
+  const after = await listRefs(client);
   const named = [...after].flatMap(([ref, isNamed]) => (isNamed ? [ref] : []));
   return {
     named: named.length,
@@ -41,7 +39,7 @@ export async function compareFiles({
  * append if the database has it, and otherwise given up. `lost`: events that are gone.
  */
 export async function mendLake(context: LakeContext): Promise<LakeDifference & { readonly lost: number }> {
-  const found = await compareFiles(context);
+  const found = await compareFiles(context.pool, context.files);
   let lost = 0;
   await inTransaction(context.pool, async ({ db }) => {
     for (const { events, ...table } of await giveUpFiles(db, found.missing)) {

@@ -5,7 +5,8 @@ import { sql } from 'kysely';
 import { afterEach, expect, test } from 'vitest';
 import { writeBackupFile } from '../../src/backup/backup.ts';
 import { restoreBackup } from '../../src/backup/restore.ts';
-import { examine, judgeLake } from '../../src/doctor/examine.ts';
+import { judgeLake } from '../../src/doctor/check-lake.ts';
+import { examine } from '../../src/doctor/examine.ts';
 import { compareFiles, mendLake } from '../../src/lake/lost-files.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
@@ -54,7 +55,7 @@ test.each(['folder', 's3'] as const)(
     const database = await createEmptyDatabase();
     const path = join(folder, 'backup.tar.gz');
     await writeBackupFile({ databaseUrl: t.databaseUrl, files: null, filesAt: 'elsewhere' }, path);
-    const all = await compareFiles(t.system);
+    const all = await compareFiles(t.system.pool, t.system.files);
     expect(all).toMatchObject({ missing: [], unknown: [] });
     expect(judgeLake(all)).toMatchObject([{ status: 'ok' }]);
 
@@ -65,15 +66,15 @@ test.each(['folder', 's3'] as const)(
     await sql`update lake_months set appends = 1000`.execute(t.system.db);
     await pruneEvents(t.system);
     await pruneEvents(t.system);
-    expect(await compareFiles(t.system)).toMatchObject({ missing: [], unknown: [] });
+    expect(await compareFiles(t.system.pool, t.system.files)).toMatchObject({ missing: [], unknown: [] });
 
     const restored = t.openAnother({ databaseUrl: database.url });
     try {
       const { lake } = await restoreBackup(path, { databaseUrl: database.url, files: restored.files });
       expect(lake).toEqual({ missing: expect.any(Number), unknown: expect.any(Number) });
-      const found = await compareFiles(restored);
+      const found = await compareFiles(restored.pool, restored.files);
       expect(found).toMatchObject({ missing: { length: lake?.missing }, unknown: { length: lake?.unknown } });
-      const judged = { status: 'failed', found: expect.stringMatching(/missing.*does not know/) };
+      const judged = { status: 'failed', found: expect.stringMatching(/missing.*unknown to the database/) };
       expect(judgeLake(found)).toMatchObject([judged]);
       const said = await examine({ ...t.config, databaseUrl: database.url });
       expect(said.find(({ check }) => check === 'lake')?.status).toBe('failed');
@@ -90,7 +91,7 @@ test.each(['folder', 's3'] as const)(
       const there = { ...t, system: restored };
       await expectNamedFiles(there);
       expect(await filesWith(there, 'hot 3')).toEqual([]);
-      expect(await compareFiles(restored)).toMatchObject({ missing: [], unknown: [] });
+      expect(await compareFiles(restored.pool, restored.files)).toMatchObject({ missing: [], unknown: [] });
     } finally {
       await restored.close();
       await database.drop();

@@ -294,9 +294,10 @@ function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRe
 }
 
 /** Lists all files that the ledger has; true: a snapshot names the file. */
-export async function listRefs(db: Database): Promise<ReadonlyMap<FileRef, boolean>> {
-  const rows = await rowsOf<{ ref: FileRef; isNamed: boolean }>(db)`
-    select file_ref as ref, state = 'stored' as "isNamed" from lake_files`;
+export async function listRefs(client: pg.Pool | pg.ClientBase): Promise<ReadonlyMap<FileRef, boolean>> {
+  const { rows } = await client.query<{ ref: FileRef; isNamed: boolean }>(
+    `select file_ref as ref, state = 'stored' as "isNamed" from sluice.lake_files`,
+  );
   return new Map(rows.map(({ ref, isNamed }) => [ref, isNamed]));
 }
 
