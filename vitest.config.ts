@@ -28,7 +28,7 @@ if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR
 const server = { globalSetup: 'test/support/postgres-server.ts' };
 
 /** For files that wait half of the time, for processes or a browser: with one more at a time both cores have something to do. */
-const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } };
+const waiting = { maxWorkers: 5, sequence: { groupOrder: 1 } };
 
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
 const timed = [
@@ -65,7 +65,7 @@ export default defineConfig(({ mode }) => {
       isolate: false,
       environment: 'node',
       pool: 'forks' as const,
-      maxWorkers: 3,
+      maxWorkers: 4,
       sequence: { groupOrder: 0 },
       env: short ? { SLUICE_TEST_SHORT: '1' } : {},
       testTimeout: 300_000,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { report } from '../support/exactness.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { type Api, anyQueue, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { type Api, anyQueue, oneQueue, onSite, type Site, workingSession } from '../support/site.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 import {
@@ -38,7 +38,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 // proves: increments
-test.concurrent.each(queues)(
+test.concurrent.each(oneQueue('postgres'))(
   'an increment whose server and worker are killed, once it is accepted and while it is written, is begun anew, and its cursor continues after the files that it has; the queue is on %s',
   (queue) =>
     onSite({ queue }, async (site) => {

@@ -4,7 +4,7 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { type Api, onSite, queues, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const first = createProfileFile({ rows: 60_000 });
+const first = createProfileFile({ rows: 36_000 });
 const second = createProfileFile({ rows: 12_000, seed: 2 });
 /** Well below what a caller would wait: an outage is told, not sat out. */
 const refusedMs = 5_000;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { MIRROR_SLICE_PROFILES } from '../../src/domain/limits.ts';
 import type { Mirrored } from '../../src/domain/mirror.ts';
 import { readLoad, report } from '../support/exactness.ts';
-import { type Api, hold, onSite, queues, workingSession } from '../support/site.ts';
+import { type Api, hold, oneQueue, onSite, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const before = 4 * MIRROR_SLICE_PROFILES;
@@ -18,7 +18,7 @@ async function upload(api: Api, body: string, query = ''): Promise<string> {
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) => {
   // proves: mirror, load-survives
   test('a mirror is exact although kill -9 meets it between merge and removal, and again between two slices of the removal', () =>
     onSite({ queue }, async (site) => {

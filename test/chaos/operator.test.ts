@@ -5,7 +5,7 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { anyQueue, brakeAt, chunkOf, onSite, queues, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 60_000, seed: 8 });
+const file = createProfileFile({ rows: 36_000, seed: 8 });
 const table = oracleOf(file);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {

@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import { digestUsers, ended, expectExact, progressed, readLoad } from '../support/exactness.ts';
 import { createProfileFile, digest, mendedKey, oracleOf, renderTable } from '../support/profile-file.ts';
-import { type Api, onSite, queues, type Site } from '../support/site.ts';
+import { type Api, oneQueue, onSite, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** One record in five lacks its id. */
@@ -10,7 +10,7 @@ const file = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5 });
 /** The file as it was meant. */
 const meant = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5, mended: true });
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
   // proves: plan-once, mend-yields
   test('a plan, its application and the mending of what was refused are exact although all workers and the server are killed in each of them', async () => {
     await onSite({ queue }, async (site) => {
@@ -53,7 +53,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 });
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) => {
   // proves: guard-holds, guard-released
   test('a load is held, stays held and is loaded exactly once it is released, although all workers and the server are killed in each phase', async () => {
     await onSite({ queue }, async (site) => {

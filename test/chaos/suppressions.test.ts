@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { report } from '../support/exactness.ts';
-import { type Api, onSite, queues, type Sql } from '../support/site.ts';
+import { type Api, oneQueue, onSite, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Every second person goes. */
@@ -28,7 +28,7 @@ async function ask(api: Api, path: string, method: 'POST' | 'DELETE', body: Buff
   return (JSON.parse(text) as { job_id: string }).job_id;
 }
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
   // proves: suppressed, acknowledged
   test('nobody of a deletion is left though kill -9 meets workers and server while it runs and their records keep coming, and nobody else is missed', () =>
     onSite({ queue }, async (site) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { report } from '../support/exactness.ts';
 import { createProfileFile } from '../support/profile-file.ts';
-import { type Api, callApi, onSite, queues, type Site, type Sql } from '../support/site.ts';
+import { type Api, callApi, oneQueue, onSite, type Site, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const good = createProfileFile({ rows: 40_000, seed: 1, allValid: true });
@@ -11,7 +11,7 @@ const wrong = createProfileFile({ rows: 40_000, seed: 2, allValid: true });
 const later = createProfileFile({ rows: 4_000, seed: 3, allValid: true });
 const phases = ['begin', 'chunk', 'finish'] as const;
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) => {
   // proves: undo, load-survives
   test('an undo is exact although kill -9 meets server and workers in each phase, and another undo of the load, a file and single records come meanwhile', () =>
     onSite({ queue }, async (site) => {
@@ -67,7 +67,7 @@ const moved = lines(
 );
 const links = lines(pairs.map(([user_id, alias]) => ({ event_type: 'alias', user_id, alias })));
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
   // proves: identities, load-survives
   test('a join is exact although kill -9 meets server and workers in each phase, and records of the aliases come meanwhile', () =>
     onSite({ queue }, async (site) => {

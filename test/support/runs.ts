@@ -1,4 +1,5 @@
-/** Returns how often a property is tried: `times`, and a third of it in the short run. */
+/** Returns how often a property is tried: `times` with SLUICE_LARGE=1, otherwise half of it, and a third in the short run. */
 export function runs(times: number): number {
-  return process.env['SLUICE_TEST_SHORT'] === '1' ? Math.ceil(times / 3) : times;
+  if (process.env['SLUICE_LARGE'] === '1') return times;
+  return Math.ceil(times / (process.env['SLUICE_TEST_SHORT'] === '1' ? 3 : 2));
 }

@@ -19,6 +19,11 @@ export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] :
 /** Where the queue makes no difference: the one of production, if it is there. */
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
+/** For faults that hardly meet the queue: one of the two, so that each has its share; both with SLUICE_LARGE=1. */
+export function oneQueue(preferred: Queue): readonly Queue[] {
+  return process.env['SLUICE_LARGE'] !== '1' && queues.includes(preferred) ? [preferred] : queues;
+}
+
 interface SiteOptions {
   readonly queue: Queue;
   /** A server that the test may stop and start; otherwise a database on the server of the test file. */
