@@ -66,8 +66,6 @@ async function load(
     const columnMap = isNumbered ? { [`column_${idColumn + 1}`]: 'user_id' } : map;
     const reader = createChunkReader(
       {
-        type: 'import',
-        loadId: 0,
         jobId: 'pollock',
         environmentId: 0,
         entity: 'users',
@@ -78,17 +76,8 @@ async function load(
         columnMap,
         preset: null,
         companyFrom: null,
-        pass: 'dry_run',
-        dryRun: true,
-        chunkCount: chunks.length,
-        maxErrors: null,
-        yields: null,
         removals: 'unasked',
         mends: [],
-        keepsKeys: false,
-        unflags: null,
-        namesAliases: false,
-        hasSuppressions: false,
         recordKey: '',
         rules: null,
       },

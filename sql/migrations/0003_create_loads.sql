@@ -382,6 +382,19 @@ comment on column sluice.planned_chunks.properties is
   '{name: [values that appear, change, go, change their type]}';
 comment on column sluice.planned_chunks.companies is 'Companies that users name and that were not there.';
 
+create table sluice.planned_events (
+  load_id bigint not null,
+  event_name text collate "C",
+  day date,
+  events bigint not null,
+  constraint planned_events_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint planned_events_by_name_or_day check (num_nonnulls(event_name, day) = 1)
+);
+comment on table sluice.planned_events is
+  'The events that each chunk of a plan would add, by name and by day, until its summary is written. A number below 0 corrects others.';
+comment on column sluice.planned_events.day is 'In UTC.';
+create index planned_events_load_idx on sluice.planned_events (load_id);
+
 -- A received file has no load for a moment. Who is killed in that moment leaves a file that nothing else names.
 
 create table sluice.received_files (

@@ -366,6 +366,28 @@ const sampledRow = object({
   ),
 });
 
+const plannedEvents = object(
+  {
+    names: Type.Array(
+      object({ name: text('Name of the events.', 'signed_up'), count: count('Their number.', 12) }),
+      {
+        maxItems: MAX_PLAN_PROPERTIES,
+        description: 'By name, those of the most events first.',
+      },
+    ),
+    more_names: count(`Number of names beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
+    days: Type.Array(
+      object({ day: text('Day, in UTC.', '2026-11-20'), count: count('Events of the day.', 12) }),
+      {
+        maxItems: MAX_PLAN_PROPERTIES,
+        description: 'By day, in order.',
+      },
+    ),
+    earlier_days: count(`Number of days before the latest ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
+  },
+  'Events that would be added.',
+);
+
 export const plan = component(
   'Plan',
   object(
@@ -377,6 +399,7 @@ export const plan = component(
         description: 'Changes by property, those with the most changes first.',
       }),
       more_properties: count(`Number of properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
+      events: plannedEvents,
       sample: Type.Array(sampledRow, {
         maxItems: PLAN_SAMPLE_ROWS,
         description: `Some of the rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut and shown as text that ends with an ellipsis. Empty once the rows have expired.`,

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { cellTypes } from '../domain/cell-type.ts';
 import { dataTypes } from '../domain/data-type.ts';
 import { recordKinds } from '../domain/entity.ts';
 import {
@@ -101,6 +102,16 @@ const column = object(
         description: 'The most frequent values, most frequent first.',
         examples: [[{ value: '17', count: 1 }]],
       },
+    ),
+    cell_type: choiceOrNull(cellTypes, 'Type that `types` gives the column of a CSV. Null for texts.', null),
+    fits: Type.Array(choice(cellTypes, 'A type that `types` can give the column.'), {
+      description:
+        'Types that the inspected cells of a CSV all have, the likeliest first. `day_first` and `month_first` together: the values do not tell.',
+      examples: [['number']],
+    }),
+    similar_to: orNull(
+      text('Known property that the column may mean: its name is nearly the same. Null for none.', 'plan'),
+      null,
     ),
     looks_like: choiceOrNull(
       personalHints,

@@ -156,7 +156,7 @@ function printInspection(
   given: Inspection['map'],
 ): void {
   const { found, saved } = inspected;
-  const { readAs, records, isWhole, entity, columns, refused, rows, problem } = found;
+  const { readAs, records, whole_file: isWhole, entity, columns, rejects, rows, problem } = found;
   const size = input.bytes === null ? '' : `, ${formatBytes(input.bytes)}`;
   printFields(terminal, { file: `${printable(input.name, 80)}${size}` });
   for (const text of describeReading({ readAs })) printFields(terminal, { 'read as': text });
@@ -164,7 +164,7 @@ function printInspection(
   printFields(terminal, {
     records:
       records > 0 &&
-      `${share} ${formatCount(records)} were looked at, ${formatCount(refused.count)} of them would be refused`,
+      `${share} ${formatCount(records)} were looked at, ${formatCount(rejects.count)} of them would be refused`,
     what: records > 0 && entity !== 'auto' && entity,
     mappings: saved.length > 0 && `saved for this header: ${saved.join(', ')}`,
   });
@@ -183,14 +183,9 @@ function printInspection(
       terminal,
       {
         '>record': ({ row }) => String(row),
-        kind: ({ kind }) => kind,
-        ids: ({ fields }) =>
-          printable(
-            Object.values(fields)
-              .filter((field) => field !== null)
-              .join(' '),
-            60,
-          ),
+        kind: ({ event_type: kind }) => kind,
+        ids: ({ row: _, event_type: __, metadata: ___, ...fields }) =>
+          printable(Object.values(fields).filter(Boolean).join(' '), 60),
         metadata: ({ metadata }) => printable(JSON.stringify(metadata), 100),
       },
       rows,
@@ -202,19 +197,19 @@ function printInspection(
 }
 
 /** Prints the first refused records, and the rules that others break. */
-export function printBroken(terminal: Terminal, { refused, findings }: Inspection): void {
-  if (refused.count > 0) {
+export function printBroken(terminal: Terminal, { rejects, findings }: Inspection): void {
+  if (rejects.count > 0) {
     terminal.print('');
     terminal.print('Refused:');
     printTable(
       terminal,
       {
         '>line': ({ line }) => String(line),
-        code: ({ code }) => code,
+        code: ({ error_code: code }) => code,
         reason: ({ message }) => printable(withFlags(message), 80),
-        record: ({ raw }) => printable(Buffer.from(raw).toString('utf8').trimEnd(), 60),
+        record: ({ raw }) => printable(raw.trimEnd(), 60),
       },
-      refused.samples,
+      rejects.items,
     );
   }
   if (findings.length > 0) {

@@ -10,7 +10,7 @@ import {
 } from '../background-jobs/jobs.ts';
 import { noLimits } from '../domain/guards.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { loadStatuses, onDriftChoices } from '../domain/load.ts';
+import { loadStatuses, onDriftChoices, type PlannedEvents } from '../domain/load.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { planJson } from '../load/render-load.ts';
@@ -266,7 +266,7 @@ const shownProperties = 20;
 const shownRows = 10;
 
 export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: ShownPlan): void {
-  const { profiles, values, properties, morePropertyNames } = summary;
+  const { profiles, values, properties, morePropertyNames, events } = summary;
   printRecords(
     terminal,
     Object.entries(profiles).map(([entity, counts]) => ({ profiles: entity, ...counts })),
@@ -289,9 +289,25 @@ export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: Sh
   const more = properties.length - shown.length + morePropertyNames;
   if (more > 0) terminal.print(`… and ${formatCount(more)} more ${more === 1 ? 'property' : 'properties'}`);
   terminal.print('');
+  printEvents(terminal, events);
   const rows = sample.slice(0, shownRows).map(({ key: id, ...row }) => ({ id, ...row }));
   if (rows.length > 0) printRecords(terminal, rows, ['entity', 'id', 'before', 'after']);
   terminal.print(`To load it: sluice jobs apply ${id}`);
+}
+
+/** Prints how many events would be added, by name and by day. */
+function printEvents(terminal: Terminal, { names, moreNames, days, earlierDays }: PlannedEvents): void {
+  if (names.length === 0) return;
+  const more = (count: number, what: string) =>
+    count > 0 && terminal.print(`… and ${formatCount(count)} ${what}`);
+  const shown = names.slice(0, shownProperties);
+  printTable(terminal, { event: ({ name }) => printable(name, 40), '>added': ({ count }) => count }, shown);
+  more(names.length - shown.length + moreNames, 'more names');
+  terminal.print('');
+  const latest = days.slice(-shownProperties);
+  printTable(terminal, { day: ({ day }) => day, '>added': ({ count }) => count }, latest);
+  more(days.length - latest.length + earlierDays, 'earlier days');
+  terminal.print('');
 }
 
 export const jobs = defineCommand({

@@ -87,7 +87,13 @@ const save = defineCommand({
       if (input === undefined || input.path === null) throw new UsageError('--header-of names a file.');
       const { config } = readSettings(cli, command);
       const source = readSourceFlags(flags);
-      ({ columnNames } = await lookAt(input, config, { entity, map, format, source, preset: null }));
+      ({ column_names: columnNames } = await lookAt(input, config, {
+        entity,
+        map,
+        format,
+        source,
+        preset: null,
+      }));
       if (columnNames === null) throw new UsageError(`No record of ${headerOf} names its columns.`);
     }
     const absent = absentColumn(map, columnNames);

@@ -77,9 +77,9 @@ const test = defineCommand({
     const found = await lookAt(input, readSettings(cli, command).config, asked, undefined, document);
     if (json) return terminal.json(renderInspection({ found, saved: [], mapping: null }));
     if (found.problem !== null) throw found.problem;
-    const { records, isWhole, refused } = found;
+    const { records, whole_file: isWhole, rejects } = found;
     const share = isWhole ? 'all' : 'the first';
-    terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(refused.count)} would be refused`);
+    terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(rejects.count)} would be refused`);
     printBroken(terminal, found);
   },
 });

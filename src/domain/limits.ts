@@ -206,7 +206,7 @@ export const MAX_SAVED_MENDS = 50;
 export const MAX_MENDS_OF_RECORD = 3;
 export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
-/** Properties that the summary of a plan names, those with the most changes; and rows of it that are shown. */
+/** Properties, names of events and days that the summary of a plan lists; and rows of it that are shown. */
 export const MAX_PLAN_PROPERTIES = 1_000;
 export const PLAN_SAMPLE_ROWS = 50;
 export const MAX_SAMPLE_VALUE_CHARS = 256;

@@ -133,6 +133,16 @@ export interface PlanSummary {
   /** Up to MAX_PLAN_PROPERTIES properties, those with the most changes first. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
+  readonly events: PlannedEvents;
+}
+
+/** New events by name, those of the most first, and by day, the latest MAX_PLAN_PROPERTIES of each. */
+export interface PlannedEvents {
+  readonly names: readonly { readonly name: string; readonly count: number }[];
+  readonly moreNames: number;
+  /** Days in UTC, in their order. */
+  readonly days: readonly { readonly day: string; readonly count: number }[];
+  readonly earlierDays: number;
 }
 
 /** Values of properties. `retype`: those among `change` whose type in JSON changes. */

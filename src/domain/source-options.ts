@@ -1,6 +1,7 @@
+import { cellTypes, readCellType } from './cell-type.ts';
 import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
-import { MAX_SAVED_MENDS, MAX_SHEET_NAME_CHARS } from './limits.ts';
+import { MAX_MAPPED_COLUMNS, MAX_SAVED_MENDS, MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { mendIdPattern } from './reject.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
 
@@ -146,12 +147,21 @@ export const sourceOptions = {
   },
   null: {
     type: 'array',
+    most: maxNullTokens,
     argument: 'text',
     description: 'unquoted cell that means the same as an empty one. May be given several times',
     rule: `must be a text of 1 to ${maxNullChars} characters without control characters, at most ${maxNullTokens} of them`,
     examples: [['NULL', '\\N']],
-    most: maxNullTokens,
     read: (text) => (isLine(text, maxNullChars) ? text : undefined),
+  },
+  types: {
+    type: 'array',
+    most: MAX_MAPPED_COLUMNS,
+    argument: 'column=type',
+    description: `type of the values in a column of a CSV: ${cellTypes.join(', ')}. Without one they are texts. May be given several times`,
+    rule: `must be a column, = and ${cellTypes.slice(0, -1).join(', ')} or ${cellTypes.at(-1)}, at most ${MAX_MAPPED_COLUMNS} of them`,
+    examples: [['Seats=number', 'Signed up=day_first']],
+    read: (text) => (readCellType(text) === undefined ? undefined : text),
   },
   ragged: action(
     ['refuse', 'pad'],
@@ -424,7 +434,7 @@ const formatsOf: Readonly<Partial<Record<SourceOptionName, readonly SourceFormat
   ...forEach(['csv'], ['delimiter', 'quote', 'escape', 'comment', 'stray_quotes', 'apostrophes']),
   ...forEach(
     ['csv', 'xlsx'],
-    ['header', 'header_rows', 'skip_rows', 'skip_footer', 'null', 'ragged', 'strict_header'],
+    ['header', 'header_rows', 'skip_rows', 'skip_footer', 'null', 'ragged', 'strict_header', 'types'],
   ),
 };
 

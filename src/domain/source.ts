@@ -16,6 +16,8 @@ export interface SourceOptions {
   readonly skipFooter?: number;
   readonly comment?: string;
   readonly nulls?: readonly string[];
+  /** Pairs such as `Seats=number` (`readCellType`). */
+  readonly types?: readonly string[];
   readonly ragged?: 'refuse' | 'pad';
   readonly strayQuotes?: 'refuse' | 'keep';
   readonly strictHeader?: boolean;

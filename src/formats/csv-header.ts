@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { type CellType, readCellType } from '../domain/cell-type.ts';
+import { resolveMap } from '../domain/column-map.ts';
 import { idColumn } from '../domain/entity.ts';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
@@ -24,6 +26,8 @@ export interface CsvHeader {
   readonly ragged?: 'pad';
   /** Keeps a surplus quote at the start of a cell as part of its value. */
   readonly strayQuotes?: 'keep';
+  /** The types of columns whose cells are no texts. */
+  readonly types?: Readonly<Record<string, CellType>>;
   /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
   readonly lastColumn?: 'empty';
 }
@@ -33,6 +37,8 @@ export interface CsvReading {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
   readonly strayQuotes: 'refuse' | 'keep';
+  /** As in `SourceOptions`. */
+  readonly types?: readonly string[];
   /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
   readonly headerRows: number;
   readonly columns: number;
@@ -90,7 +96,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   const form = formOf(reading);
   if (reading.headerRows === 0) {
     const columns = Array.from({ length: reading.columns }, (_, index) => numbered(index));
-    return { header: { ...form, columns }, notes: [], end: 0, lines: 0 };
+    return { header: { ...form, columns, ...typesOf(reading, columns) }, notes: [], end: 0, lines: 0 };
   }
   const records = cutRecords(bytes, final, form, reading);
   if (records === null) return null;
@@ -106,8 +112,33 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   if (first !== undefined) throw new InputError(first, ...more);
   const { columns, notes } = distinctNames(names);
   const defused = findDefusedCells(cells, records.text);
-  const header = { ...form, columns, ...(defused !== 'kept' && { defused }) };
+  const header = {
+    ...form,
+    columns,
+    ...(defused !== 'kept' && { defused }),
+    ...typesOf(reading, columns),
+  };
   return { header, notes, end: records.end, lines: records.lines };
+}
+
+/** @throws InputError `invalid_field` for a type of a column that the file does not have. */
+function typesOf(
+  { types = [], headerRows }: CsvReading,
+  columns: readonly string[],
+): Pick<CsvHeader, 'types'> {
+  if (types.length === 0) return {};
+  const said = Object.fromEntries(types.map(readCellType).filter((pair) => pair !== undefined));
+  const resolved = resolveMap(said, columns, headerRows > 0);
+  const known = new Set(columns);
+  const absent = Object.keys(resolved).find((name) => !known.has(name));
+  if (absent === undefined) return { types: resolved as Record<string, CellType> };
+  const message = `types names a column that the file does not have: ${shown(absent)}`;
+  throw inputError('invalid_field', message, 'types');
+}
+
+/** Returns the type of a column; `undefined` for texts. */
+export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: string): CellType | undefined {
+  return Object.hasOwn(types, column) ? types[column] : undefined;
 }
 
 /** Returns the header without its names. */

@@ -254,6 +254,7 @@ class Sniffer {
       columns,
       map,
       strict: source.strictHeader ?? false,
+      ...(source.types !== undefined && { types: source.types }),
     };
     return { reading, start: place.start, lines: place.lines, hasSeparatorLine: false, notes };
   }

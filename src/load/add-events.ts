@@ -1,5 +1,5 @@
 import { byEventKind, type EventKind } from '../domain/entity.ts';
-import { noOutcomes, type Outcomes } from '../domain/load.ts';
+import { keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';
 import { type AddedEvents, classifyEvents, copyEvents, mergeEvents } from '../postgres/merge/add-events.ts';
@@ -63,7 +63,9 @@ export async function addMissingEvents(
     ids: events.hashedIdText(includes),
     contentHashes: scope.keepKeys ? events.contentHashes(includes) : null,
   };
-  const added = await (source.dryRun ? classifyEvents : mergeEvents)(transaction, scope, batch);
+  const added = source.dryRun
+    ? await classifyEvents(transaction, scope, batch, keepsPlan(source.pass) ? 1 : 0)
+    : await mergeEvents(transaction, scope, batch);
   return outcomesOf(events, includes, added);
 }
 

@@ -2,8 +2,7 @@
 import type { Entity } from '../domain/entity.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { escapeCopy, fromByteString, toByteString, unescapeCopy } from '../mapping/json-text.ts';
-import type { Rows } from '../mapping/rows.ts';
+import type { ProfileRow } from '../mapping/row-buffer.ts';
 import { hiddenValues } from '../personal/values.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { createChunkReader } from './read-chunk.ts';
@@ -32,12 +31,13 @@ export async function findRecords(
 ): Promise<FoundRecord[]> {
   const reader = createChunkReader(source, files, hiddenValues);
   const rows = await reader.read(chunk, { hasDigests: false, isDated: true });
-  const latest = new Map<string | null, Written>();
-  for (const written of rowsOf(rows, entity, id)) {
-    if (refused.has(chunk.firstRow + written.record)) continue;
-    for (const name of written.names) {
+  const latest = new Map<string | null, ProfileRow>();
+  for (const row of rows.profiles(entity)) {
+    if (row.key !== id || refused.has(chunk.firstRow + row.record)) continue;
+    const own = Object.keys(JSON.parse(row.properties) as object);
+    for (const name of row.company === null ? own : [...own, null]) {
       const last = latest.get(name);
-      if (last === undefined || isLater(written, last, source.acceptedAt)) latest.set(name, written);
+      if (last === undefined || isLater(row, last, source.acceptedAt)) latest.set(name, row);
     }
   }
   return names.flatMap((name) => {
@@ -48,32 +48,7 @@ export async function findRecords(
   });
 }
 
-interface Written {
-  readonly record: number;
-  /** `null` stands for the time at which the load was accepted. */
-  readonly at: string | null;
-  readonly names: readonly (string | null)[];
-}
-
-function isLater(one: Written, other: Written, acceptedAt: string): boolean {
+function isLater(one: ProfileRow, other: ProfileRow, acceptedAt: string): boolean {
   const [at, otherAt] = [one.at ?? acceptedAt, other.at ?? acceptedAt];
   return at === otherAt ? one.record > other.record : at > otherAt;
 }
-
-/** The rows of a profile, of the text that COPY reads. */
-function* rowsOf({ dated }: Rows, entity: Entity, id: string): Generator<Written> {
-  const key = escapeCopy(toByteString(id));
-  for (let row = 0; row < dated[entity].rows; row++) {
-    const line = dated[entity].line(row).toString('latin1');
-    const [own, record, at = none, properties = '{}', company = none] = line.split('\t');
-    if (own !== key) continue;
-    const names = Object.keys(JSON.parse(fromByteString(unescapeCopy(properties))) as object);
-    yield {
-      record: Number(record),
-      at: at === none ? null : at,
-      names: company === none ? names : [...names, null],
-    };
-  }
-}
-
-const none = '\\N';

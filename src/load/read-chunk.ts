@@ -46,6 +46,13 @@ interface MapScope extends ReadScope, ChunkScope {
   readonly missing?: ReadonlySet<string>;
 }
 
+/** What decides how the chunks of a load are read. */
+export type ReadSource = Pick<
+  LoadSource,
+  | ('entity' | 'header' | 'columnMap' | 'preset' | 'removals' | 'companyFrom' | 'rules' | 'recordKey')
+  | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt' | 'mends')
+>;
+
 const noIds: ReadonlySet<string> = new Set();
 
 /** Returns those of the ids, a text[] in binary, whose users are kept out. */
@@ -115,7 +122,7 @@ async function findMissingCompanies(
  * (found out before a load is accepted).
  */
 export function createChunkReader(
-  source: LoadSource,
+  source: ReadSource,
   files: Pick<FileStore, 'readRange'>,
   personal: PersonalValues,
   rows = new Rows(),
@@ -181,16 +188,16 @@ export function createChunkReader(
  * A preset makes several rows of a record, `removed` may mean another thing in another load, and companies come and go: such records have
  * no digest.
  */
-function isDigested({ preset, removals, rules }: LoadSource): boolean {
+function isDigested({ preset, removals, rules }: ReadSource): boolean {
   return preset === null && removals === 'unasked' && !(rules !== null && asksForCompanies(rules));
 }
 
 /** All that decides what becomes of a record, beside its bytes. */
-function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap, rules }: LoadSource): Int32Array {
+function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap, rules }: ReadSource): Int32Array {
   return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...(rules === null ? [] : [rules])]);
 }
 
-function createParser(source: LoadSource, rows: Rows): CsvRows | CsvPresetRows | NdjsonRows {
+function createParser(source: ReadSource, rows: Rows): CsvRows | CsvPresetRows | NdjsonRows {
   const { header, entity, columnMap: map, preset, removals } = source;
   if (header === null) return new NdjsonRows({ ...source, map }, rows);
   if (preset !== null) return new CsvPresetRows(header, { ...source, map }, rows);

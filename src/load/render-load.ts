@@ -107,7 +107,7 @@ function renderChanges({ appear, change, go, retype }: ValueChanges) {
 
 /** A plan in full, as JSON: values of rows are as PostgreSQL wrote them, whose numbers have digits that ours lose. */
 export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
-  const { properties, morePropertyNames } = plan.summary;
+  const { properties, morePropertyNames, events } = plan.summary;
   const rows = sample.map(
     (row) =>
       `{"entity":"${row.entity}","id":${JSON.stringify(row.key)},"before":${row.before},"after":${row.after},` +
@@ -124,6 +124,10 @@ export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string)
       is_new: isNew,
     })),
     more_properties: morePropertyNames,
+    events: {
+      ...{ names: events.names, more_names: events.moreNames },
+      ...{ days: events.days, earlier_days: events.earlierDays },
+    },
   });
   return `${rest.slice(0, -1)},"sample":[${rows.join(',')}]}`;
 }

@@ -3,6 +3,7 @@ import { ConflictError } from '../domain/errors.ts';
 import {
   addOutcomes,
   type ChunkRange,
+  keepsPlan,
   noOutcomesByKind,
   type Outcomes,
   type OutcomesByKind,
@@ -72,6 +73,7 @@ async function replayChunk(
   const counted = batchOf(rows, repeats.more);
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
+  const surplus = batchOf(rows, repeats.surplus);
   // A dry run numbers them as the chunk itself did.
   const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
@@ -81,7 +83,7 @@ async function replayChunk(
     const added =
       own === null
         ? await addRepeats(transaction, aliased, chunkNo, counted, replacing)
-        : await classifyRepeats(transaction, aliased, chunkNo, counted, own);
+        : await classifyRepeats(transaction, aliased, chunkNo, { counted, own, surplus });
     const all = withAdded(corrections, added);
     if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
       throw new ConflictError(notOurs);
@@ -106,17 +108,18 @@ async function addRepeats(
   return added;
 }
 
-/** Returns the difference between the events that would be added and those that the chunk expected. */
+/** Returns the difference between the events that would be added and those that the chunk expected, and puts its plan right. */
 async function classifyRepeats(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
-  counted: EventBatch,
-  own: EventBatch,
+  { counted, own, surplus }: Readonly<Record<'counted' | 'own' | 'surplus', EventBatch>>,
 ): Promise<AddedEvents> {
   const scope = { ...source, chunkNo, keepKeys: false };
-  const right = await classifyEvents(transaction, scope, counted);
-  const thought = await classifyEvents(transaction, scope, own);
+  const isPlan = keepsPlan(source.pass);
+  const right = await classifyEvents(transaction, scope, counted, isPlan ? 1 : 0);
+  const thought = await classifyEvents(transaction, scope, own, isPlan ? -1 : 0);
+  if (isPlan) await classifyEvents(transaction, scope, surplus, -1);
   return byEventKind((kind) => right[kind] - thought[kind]);
 }
 
@@ -161,6 +164,11 @@ class Repeats implements IdCounter {
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
+  }
+
+  /** The records that the chunk has added although an earlier chunk has their id. */
+  get surplus(): ReadonlySet<number> {
+    return new Set([...this.#superseded].flatMap(([record, isWritten]) => (isWritten ? [record] : [])));
   }
 
   /** Returns corrections of the counts, for events with ids of the caller. */

@@ -50,7 +50,7 @@ interface LookInput {
 }
 
 /** An inspection as it comes from another process: messages carry no classes. */
-interface Rendered extends Pick<RenderedInspection, 'json' | 'columnNames'> {
+interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
   readonly problems: readonly [Problem, ...Problem[]] | null;
 }
 
@@ -89,7 +89,7 @@ export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTa
   async *look({ received, options }, read) {
     const found = await look(storeOf(read), received, options);
     const json = Buffer.from(JSON.stringify(renderFound(found)));
-    yield { json, columnNames: found.columnNames, problems: found.problem?.problems ?? null };
+    yield { json, column_names: found.column_names, problems: found.problem?.problems ?? null };
   },
   async *causes({ source, causes }, readTried) {
     const mending = new Mending(source);

@@ -127,7 +127,7 @@ export async function inspectAndOffer<T extends Asked, Found extends Looked>(
   find: (columnNames: readonly string[]) => Promise<readonly SavedMapping[]>,
 ): Promise<OfferedInspection<Found>> {
   const found = await look(asked, mapping === null ? 'map says so' : sayOf(mapping));
-  const offered = found.columnNames === null ? [] : await find(found.columnNames);
+  const offered = found.column_names === null ? [] : await find(found.column_names);
   const saved = offered.map(({ name }) => name);
   const [last] = offered;
   const isSaid = mapping !== null || asked.preset !== null || Object.keys(asked.map).length > 0;

@@ -1,3 +1,4 @@
+export const typeBigint = 20;
 export const typeText = 25;
 export const typeUuid = 2950;
 

@@ -3,7 +3,7 @@ import { type InputError, inputError } from '../domain/errors.ts';
 import { isDefused, undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
-import type { CsvHeader } from '../formats/csv-header.ts';
+import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
 import { personalHint } from '../personal/hints.ts';
 import { foreignColumns } from './foreign-records.ts';
 
@@ -57,10 +57,11 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
  *   before a name.
  */
 export function planFile(
-  { columns, defused }: Pick<CsvHeader, 'columns' | 'defused'>,
+  header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
   map: Readonly<Record<string, string>>,
   given: LoadEntity,
 ): ColumnPlan {
+  const { columns, defused } = header;
   if (defused === 'doubtful') requireClearNames(columns, map);
   requireMapped(columns, map);
   const names = columns.map(
@@ -77,6 +78,7 @@ export function planFile(
   const properties = names.map((name) => name.replace(/^metadata\./, ''));
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
+  requireProperties(header, roles);
   return { entity, roles, names: properties, saysKinds };
 }
 
@@ -189,6 +191,16 @@ function requireNames(columns: readonly string[], names: readonly string[], role
     if (problem === null) continue;
     throw inputError('invalid_field', `column ${index + 1}: ${problem.message}`, `header: ${columns[index]}`);
   }
+}
+
+/** Refuses types of columns that are no properties. */
+function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: readonly string[]): void {
+  const wrong = header.columns.find(
+    (name, index) => roles[index] !== 'property' && cellTypeOf(header, name) !== undefined,
+  );
+  if (wrong === undefined) return;
+  const message = 'types names a column that is no property: only properties have types';
+  throw inputError('invalid_field', message, `column: ${wrong}`);
 }
 
 export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);

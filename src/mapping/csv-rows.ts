@@ -1,12 +1,14 @@
 import { isUtf8 } from 'node:buffer';
+import type { CellType } from '../domain/cell-type.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange, Removals } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { readStrayQuote } from '../formats/csv-cell-table.ts';
 import { marksOf } from '../formats/csv-dialect.ts';
-import type { CsvHeader } from '../formats/csv-header.ts';
+import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
+import { readTyped } from './cell-types.ts';
 import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
@@ -18,10 +20,10 @@ import { idOf, readAliases } from './presets/record.ts';
 import {
   invalidEscape,
   malformed,
+  notUtf8Csv,
   repeatedHeader,
   shifted,
   strayQuote,
-  Utf8Reasons,
   unclearApostrophe,
   wrongCount,
 } from './reasons.ts';
@@ -47,6 +49,7 @@ export class CsvRows {
   readonly #kindIndex: number;
   readonly #aliasIndex: number;
   readonly #idsIndex: number;
+  readonly #typed: readonly TypedColumn[];
   readonly #repeatedHeader: RepeatedHeader;
   /** Reads records of the kind `alias`. */
   readonly #aliases: JsonRecords;
@@ -73,6 +76,7 @@ export class CsvRows {
     this.#kindIndex = roles.indexOf('event_type');
     this.#aliasIndex = saysKinds ? plan.names.indexOf('alias') : -1;
     this.#idsIndex = roles.indexOf('distinct_ids');
+    this.#typed = typedColumns(header);
     this.#repeatedHeader = new RepeatedHeader(header.columns, saysKinds ? this.#kindIndex : this.#idIndex);
     this.#aliases = new JsonRecords({ entity: plan.entity, map: {} }, rows);
     this.#writer = new RowWriter(plan.entity, rows, removals);
@@ -125,6 +129,7 @@ export class CsvRows {
     if (record >= SAMPLED_ROWS) return null;
     this.#findCells(record);
     this.#record.metadata.count = 0;
+    this.#typeCells();
     this.#writer.sample(this.#record, this.#entity);
     return null;
   }
@@ -159,6 +164,8 @@ export class CsvRows {
     const length = (ends[record] ?? 0) - (starts[record] ?? 0);
     const grown = this.#cells.hasSpecial ? MAX_ESCAPED_BYTES * length : length;
     this.#record.size = grown + this.#nameBytes + this.#record.metadata.size;
+    const untyped = this.#typeCells();
+    if (untyped !== null) return untyped;
     const { dropped } = this.#properties;
     if (dropped === 0) return this.#writer.write(this.#record, record);
     return this.#rows.writeWithout(dropped, record, () => this.#writer.write(this.#record, record));
@@ -171,6 +178,23 @@ export class CsvRows {
     this.#record.own.bytes = this.#cells.bytes;
     this.#record.findings = null;
     return this.#chunk.undoDefused();
+  }
+
+  /** Reads the cells of columns that have a type. Returns why one cannot be read. */
+  #typeCells(): Reason | null {
+    if (this.#typed.length === 0) return null;
+    const { own } = this.#record;
+    const texts = new Map<number, string>();
+    for (const { column, name, type } of this.#typed) {
+      if (this.#cells.isEmpty(column)) continue;
+      const before = this.#cells.text(column);
+      const cell = readTyped(type, before, name);
+      if ('code' in cell) return cell;
+      own.kinds[column] = cell.kind;
+      if (cell.text !== before) texts.set(column, cell.text);
+    }
+    if (texts.size > 0) this.#record.size += own.rewrite(texts);
+    return null;
   }
 
   /** Finds the properties in a cell of JSON, or what is wrong with it. */
@@ -203,6 +227,20 @@ export class CsvRows {
         column: 'metadata',
       };
   }
+}
+
+interface TypedColumn {
+  readonly column: number;
+  readonly name: string;
+  readonly type: CellType;
+}
+
+function typedColumns(header: CsvHeader): TypedColumn[] {
+  if (header.types === undefined) return [];
+  return header.columns.flatMap((name, column) => {
+    const type = cellTypeOf(header, name);
+    return type === undefined ? [] : [{ column, name, type }];
+  });
 }
 
 /** The cells as `cells` finds them, in the order in which jsonb keeps properties. */
@@ -269,7 +307,6 @@ export class CsvChunk {
   readonly #names: readonly string[];
   #source: Buffer = Buffer.alloc(0);
   #isUtf8 = true;
-  #utf8Reasons = new Utf8Reasons();
   #hasNul = false;
   #problems = new Map<number, Reason>();
   /** The cells of records with a stray quote that is kept. */
@@ -287,7 +324,6 @@ export class CsvChunk {
     this.#source = source;
     this.cells.use(source);
     this.#isUtf8 = isUtf8(source);
-    this.#utf8Reasons = new Utf8Reasons();
     this.#hasNul = source.includes(0);
     this.#problems = new Map();
     this.#strays = new Map();
@@ -362,7 +398,7 @@ export class CsvChunk {
   #explainNotText(record: number): Reason {
     const [start, end] = [this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0];
     const isSplit = this.#findCells(record) === this.#header.columns.length;
-    return this.#utf8Reasons.ofCsv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
+    return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
   }
 
   /** Leaves apostrophes out that defuse formulas; returns the reason if it is not clear whether they do. */

@@ -189,6 +189,12 @@ export function unescapeCopy(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
 }
 
+/** Returns the cells of a line of COPY text; null where there is no value. */
+export function copyCells(line: Buffer): (string | null)[] {
+  const cells = line.toString('utf8').replace(/\n$/, '').split('\t');
+  return cells.map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
+}
+
 export type JsonObject = Record<string, unknown>;
 
 export function isObject(value: unknown): value is JsonObject {

@@ -1,4 +1,5 @@
 import { hash, randomFillSync } from 'node:crypto';
+import { BinaryArray, typeBigint } from './binary-array.ts';
 import { unescapeCopy } from './json-text.ts';
 
 const initialRows = 16 * 1024;
@@ -262,40 +263,33 @@ export class SeededHash {
 }
 
 const BACKSLASH = 92;
-/** Binary form of an array: one dimension, no nulls, of bigint (type 20); its length and lower bound follow. */
-const arrayHeader = Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 20]);
 
 /** Hashes of keys, as PostgreSQL reads a bigint[] in binary. */
 export class KeyHashes {
-  readonly array: Buffer;
+  readonly #array: BinaryArray;
   readonly #hash = new KeyHash();
   readonly #flags: number;
-  #at: number;
 
   /** Makes room for so many keys; `flags` go into the two low bits of each. */
   constructor(keys: number, flags: number) {
-    this.array = Buffer.alloc(arrayHeader.length + 4 + 4 + 12 * keys);
-    arrayHeader.copy(this.array);
-    this.#at = this.array.writeInt32BE(keys, arrayHeader.length);
-    this.#at = this.array.writeInt32BE(1, this.#at);
+    this.#array = new BinaryArray(typeBigint, keys, 8 * keys);
     this.#flags = flags;
+  }
+
+  get array(): Buffer {
+    return this.#array.bytes;
   }
 
   /** Adds the key that is written, for COPY, in bytes [start, end). */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
-    this.#write(this.#hash.high, (this.#hash.low & -4) | this.#flags);
+    this.addHash(this.#hash.high, (this.#hash.low & -4) | this.#flags);
   }
 
   /** Adds a hash that is known, of an event (see `eventKey`). */
   addHash(high: number, low: number): void {
-    this.#write(high, low);
-  }
-
-  #write(high: number, low: number): void {
-    this.#at = this.array.writeInt32BE(8, this.#at);
-    this.#at = this.array.writeInt32BE(high, this.#at);
-    this.#at = this.array.writeInt32BE(low, this.#at);
+    const { bytes } = this.#array;
+    bytes.writeInt32BE(low, bytes.writeInt32BE(high, this.#array.reserve(8)));
   }
 
   #update(bytes: Buffer, start: number, end: number): void {

@@ -5,7 +5,7 @@ import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
 import { JsonRecords, type RecordRules } from './json-records.ts';
-import { Utf8Reasons } from './reasons.ts';
+import { notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
 /** Turns chunks of one NDJSON file into rows and rejects. */
@@ -14,7 +14,6 @@ export class NdjsonRows {
   readonly #rows: Rows;
   readonly #records: JsonRecords;
   readonly #keys: NdjsonKeys;
-  #utf8Reasons = new Utf8Reasons();
 
   constructor(rules: RecordRules, rows: Rows) {
     this.#rows = rows;
@@ -31,7 +30,6 @@ export class NdjsonRows {
   *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
-    this.#utf8Reasons = new Utf8Reasons();
     this.#records.reset();
     let line = 0;
     for (let start = 0; start < bytes.length; ) {
@@ -66,8 +64,7 @@ export class NdjsonRows {
     wholeIsUtf8: boolean,
   ): Reason | null {
     if (problem !== null) return tooLarge;
-    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end)))
-      return this.#utf8Reasons.ofRecord(bytes.subarray(start, end));
+    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8(bytes.subarray(start, end));
     return this.#records.read(bytes, start, end, record);
   }
 }

@@ -60,23 +60,21 @@ export function unclearApostrophe(column: string | null): Reason {
   };
 }
 
-/** Explains records that are not UTF-8. */
-export class Utf8Reasons {
-  ofRecord(record: Buffer, column: string | null = null): Reason {
-    return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
-  }
+/** Explains a record that is not UTF-8. */
+export function notUtf8(record: Buffer, column: string | null = null): Reason {
+  return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
+}
 
-  /** Explains the CSV record bytes [start, end), with the column at fault if its cells are those of the columns. */
-  ofCsv(
-    bytes: Buffer,
-    start: number,
-    end: number,
-    cells: CsvCells | null,
-    columns: readonly string[],
-  ): Reason {
-    const record = bytes.subarray(start, end);
-    const at = start + validPrefix(record);
-    const column = cells === null ? -1 : columns.findIndex((_, index) => at < (cells.ends[index] ?? 0));
-    return this.ofRecord(record, columns[column] ?? null);
-  }
+/** Explains the CSV record bytes [start, end), with the column at fault if its cells are those of the columns. */
+export function notUtf8Csv(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  cells: CsvCells | null,
+  columns: readonly string[],
+): Reason {
+  const record = bytes.subarray(start, end);
+  const at = start + validPrefix(record);
+  const column = cells === null ? -1 : columns.findIndex((_, index) => at < (cells.ends[index] ?? 0));
+  return notUtf8(record, columns[column] ?? null);
 }

@@ -37,6 +37,19 @@ export const UNCOUNTED = 2;
 /** The flags that PostgreSQL gets; the last never with another. */
 export const SENT_FLAGS = REMOVES | UNCOUNTED | REMOVED;
 
+/** A row of a profile, decoded. */
+export interface ProfileRow {
+  readonly record: number;
+  readonly key: string;
+  /** Since when it holds; null: since its load was accepted. */
+  readonly at: string | null;
+  /** An object as JSON. */
+  readonly properties: string;
+  /** Null leaves the company as it is, '' removes it. */
+  readonly company: string | null;
+  readonly flags: number;
+}
+
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   /** The position of the next byte. */

@@ -11,30 +11,33 @@ import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-rules.ts';
 import { EventUsers } from './event-users.ts';
-import { escapeCopy, fromByteString, toByteString, unescapeCopy } from './json-text.ts';
+import { copyCells, escapeCopy, fromByteString, toByteString, unescapeCopy } from './json-text.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
-import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
+import { type ProfileRow, RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import { FindingCounts } from './ruled-cells.ts';
 import type { TakenValues } from './taken-values.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
  * Mapping: records to rows or rejects. `column-plan.ts` decides what a column means, `csv-rows.ts` and
- * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
+ * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads. No string or object is made of
+ * a plain CSV cell; every record ends as a row or as a reject, never as an error.
  */
 
-const TAB = 9;
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-/**
- * Mapping turns the bytes of a chunk into rows and rejects: `csv-rows.ts` and `ndjson-rows.ts` read the records,
- * `row-buffer.ts` holds the rows as the text that `COPY` reads. No string or object is made of a plain CSV cell; every
- * record ends as a row or as a reject, never as an error.
- *
- * Holds what one chunk comes to: rows per entity, and what was refused. It is reused from chunk to chunk.
- */
+type DatedCells = [
+  key: string,
+  record: string,
+  at: string | null,
+  properties: string,
+  company: string | null,
+  flags: string,
+];
+
+/** What one chunk comes to: rows per entity, and what was refused. It is reused from chunk to chunk. */
 export class Rows {
   readonly records = new RecordIndex();
   readonly kinds = new RecordKinds();
@@ -131,19 +134,28 @@ export class Rows {
   ): ReadonlyMap<number, RecordKind | null> {
     const found = new Map<number, RecordKind | null>();
     for (const [record, id] of refused) if (ids.has(id)) found.set(record, this.kinds.of(record));
-    const look = (line: Buffer, start: number, record: number): void => {
-      const id = unescapeCopy(line.toString('latin1', start, line.indexOf(TAB, start)));
-      if (ids.has(fromByteString(id))) found.set(record, this.kinds.of(record));
+    const look = (id: string, record: number): void => {
+      if (ids.has(id)) found.set(record, this.kinds.of(record));
     };
-    const { users, events } = this;
-    const dated = this.dated.users;
-    for (let row = 0; row < users.rows; row++) look(users.content(row), 0, users.recordOf(row));
-    for (let row = 0; row < dated.rows; row++) look(dated.line(row), 0, dated.recordOf(row));
-    for (let row = 0; row < events.rows; row++) {
-      const line = events.line(row);
-      look(line, line.indexOf(TAB) + 1, events.recordOf(row));
-    }
+    for (const { key, record } of this.profiles('users')) look(key, record);
+    let row = 0;
+    for (const user of this.events.users())
+      look(fromByteString(unescapeCopy(user)), this.events.recordOf(row++));
     return found;
+  }
+
+  /** The rows of profiles, in order. */
+  *profiles(entity: Entity): Generator<ProfileRow> {
+    const [undated, dated] = [this[entity], this.dated[entity]];
+    for (let row = 0; row < undated.rows; row++) {
+      const [key, properties, company] = copyCells(undated.content(row)) as [string, string, string | null];
+      const [record, flags] = [undated.recordOf(row), undated.flagsOf(row)];
+      yield { record, key, at: null, properties, company, flags };
+    }
+    for (let row = 0; row < dated.rows; row++) {
+      const [key, , at, properties, company, flags] = copyCells(dated.line(row)) as DatedCells;
+      yield { record: dated.recordOf(row), key, at, properties, company, flags: Number(flags) };
+    }
   }
 
   /** To be called once, when all rows are there. If any profile is dated, all go that way. */

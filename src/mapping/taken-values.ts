@@ -2,12 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Entity, entities } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
 import type { TakenValue, UniqueProperty } from '../domain/rules.ts';
-import type { DatedBuffer } from './dated-buffer.ts';
-import { fromByteString, unescapeCopy } from './json-text.ts';
-import type { RowBuffer } from './row-buffer.ts';
+import type { ProfileRow } from './row-buffer.ts';
 
-interface Rows extends Readonly<Record<Entity, RowBuffer>> {
-  readonly dated: DatedBuffer;
+interface Rows {
+  profiles(entity: Entity): Iterable<ProfileRow>;
 }
 
 /**
@@ -37,9 +35,9 @@ export class TakenValues {
         if (value.entity === entity)
           for (const id of value.ids) byId.set(id, [...(byId.get(id) ?? []), value]);
       if (byId.size === 0) continue;
-      for (const [record, key, properties] of contentsOf(rows, entity)) {
-        for (const value of byId.get(fromByteString(unescapeCopy(key))) ?? []) {
-          if (!hasValue(fromByteString(unescapeCopy(properties)), value)) continue;
+      for (const { record, key, properties } of rows.profiles(entity)) {
+        for (const value of byId.get(key) ?? []) {
+          if (!hasValue(properties, value)) continue;
           this.#records[entity].set(record, [...this.of(entity, record), value]);
           left.delete(value);
         }
@@ -61,22 +59,6 @@ export function hasValue(json: string, { property, value }: TakenValue): boolean
 export function* profilesIn(rows: Rows, unique: readonly UniqueProperty[]) {
   for (const entity of entities) {
     if (!unique.some((each) => each.entity === entity)) continue;
-    for (const [, ...content] of contentsOf(rows, entity)) {
-      const [key, properties] = content.map((text) => fromByteString(unescapeCopy(text)));
-      if (key !== undefined && properties !== undefined) yield { entity, key, properties };
-    }
-  }
-}
-
-/** The record, the key and the properties of each row, as they stand in the COPY text. */
-function* contentsOf(rows: Rows, entity: Entity): Generator<readonly [number, string, string]> {
-  const { [entity]: undated, dated } = rows;
-  for (let row = 0; row < undated.rows; row++) {
-    const [key = '', properties = ''] = undated.content(row).toString('latin1').split('\t');
-    yield [undated.recordOf(row), key, properties];
-  }
-  for (let row = 0; row < dated[entity].rows; row++) {
-    const [key = '', , , properties = ''] = dated[entity].line(row).toString('latin1').split('\t');
-    yield [dated[entity].recordOf(row), key, properties];
+    for (const { key, properties } of rows.profiles(entity)) yield { entity, key, properties };
   }
 }

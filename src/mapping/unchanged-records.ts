@@ -68,9 +68,7 @@ export class UnchangedRecords {
 
   /** Takes the places, from 1, of claims that do not hold. */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
-    const offers = this.#offers[entity];
-    offers.keep(refuted);
-    for (const record of offers.unchangedRecords()) {
+    for (const record of this.#offers[entity].keep(refuted)) {
       if (record >= this.#isUnchanged.length) {
         const grown = new Uint8Array(Math.max(2 * this.#isUnchanged.length, record + 1));
         grown.set(this.#isUnchanged);
@@ -89,7 +87,9 @@ export class UnchangedRecords {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
       if (offers.unchanged === 0) return false;
-      return rows[entity].hasSome((bytes, start, end) => offers.hasUnchanged(this.#bytes, bytes, start, end));
+      return rows[entity].hasSome((bytes, start, end) =>
+        this.has(offers.find(this.#bytes, bytes, start, end)),
+      );
     });
   }
 
@@ -101,20 +101,22 @@ export class UnchangedRecords {
 
 /** Records that name profiles of one entity. */
 class Offers {
-  unchanged = 0;
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
-  /** Per key: its record; whether it is unchanged. */
+  /** Per key: its record. */
   #records = new Int32Array(initialRecords);
-  #isUnchanged = new Uint8Array(initialRecords);
-  /** The keys that are looked up. */
-  #claimed = new Int32Array(0);
+  /** The keys that are looked up, and those of them that are unchanged. */
+  #claimed = noKeys;
+  #unchanged = noKeys;
+
+  get unchanged(): number {
+    return this.#unchanged.length;
+  }
 
   reset(): void {
-    if (this.unchanged > 0) this.#isUnchanged.fill(0);
-    this.unchanged = 0;
     this.#keys.reset();
-    this.#claimed = new Int32Array(0);
+    this.#claimed = noKeys;
+    this.#unchanged = noKeys;
   }
 
   add(bytes: Buffer, record: number, start: number, end: number): void {
@@ -149,30 +151,23 @@ class Offers {
     return { keys: texts.bytes, digests: uuids.bytes, count };
   }
 
-  keep(refuted: readonly number[]): void {
-    const isUnchanged =
-      this.#isUnchanged.length < this.#keys.rows ? new Uint8Array(this.#records.length) : this.#isUnchanged;
-    this.#isUnchanged = isUnchanged;
-    for (const key of this.#claimed) isUnchanged[key] = 1;
-    for (const place of refuted) isUnchanged[this.#claimed[place - 1] ?? 0] = 0;
-    this.unchanged = this.#claimed.length - refuted.length;
+  /** Returns the records of the claims that hold. */
+  keep(refuted: readonly number[]): Int32Array {
+    const places = new Set(refuted);
+    this.#unchanged = this.#claimed.filter((_, at) => !places.has(at + 1));
+    return this.#unchanged.map((key) => this.#records[key] ?? 0);
   }
 
-  *unchangedRecords(): Generator<number> {
-    for (const key of this.#claimed) if (this.#isUnchanged[key] === 1) yield this.#records[key] ?? 0;
-  }
-
-  /** Returns true if the key in bytes [start, end) of `other` is that of an unchanged record. */
-  hasUnchanged(bytes: Buffer, other: Buffer, start: number, end: number): boolean {
-    const key = this.#keys.find(bytes, other, start, end);
-    return key !== -1 && this.#isUnchanged[key] === 1;
+  /** Returns the record whose key is in bytes [start, end) of `other`, or -1. */
+  find(bytes: Buffer, other: Buffer, start: number, end: number): number {
+    return this.#records[this.#keys.find(bytes, other, start, end)] ?? -1;
   }
 
   keyHashes(bytes: Buffer): Buffer {
     const hashes = new KeyHashes(this.unchanged, 0);
-    for (const key of this.#claimed) {
-      if (this.#isUnchanged[key] === 1) hashes.add(bytes, this.#keys.start(key), this.#keys.end(key));
-    }
+    for (const key of this.#unchanged) hashes.add(bytes, this.#keys.start(key), this.#keys.end(key));
     return hashes.array;
   }
 }
+
+const noKeys = new Int32Array(0);

@@ -70,6 +70,7 @@ const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
 const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> = {
   header: ['string', 'integer'],
   null: ['string', 'array'],
+  types: ['string', 'array'],
   max_removed: ['string', 'integer'],
 };
 

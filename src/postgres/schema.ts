@@ -576,6 +576,12 @@ export interface DB {
     rows_new: Generated<number>;
     rows_removed: Generated<number>;
   };
+  planned_events: {
+    day: Timestamp | null;
+    event_name: string | null;
+    events: number;
+    load_id: number;
+  };
   planned_rows: {
     after: Json | null;
     before: Json | null;

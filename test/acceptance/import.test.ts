@@ -131,6 +131,16 @@ describe('sluice import, without a server', () => {
     ]);
   });
 
+  // proves: typed-columns
+  test('--types says what the cells of columns are', async () => {
+    await put('typed.csv', 'user_id,Seats,Since\nt1,"1,200",1.2.2026\n');
+    const done = await importing(['typed.csv', '--types', 'Seats=number', '--types', 'Since=day_first']);
+    expect(done.code).toBe(0);
+    expect(await stored('select metadata from sluice.users')).toEqual([
+      { metadata: { Seats: 1200, Since: '2026-02-01' } },
+    ]);
+  });
+
   test('stops at the first file that cannot be loaded, and names those left out', async () => {
     await put('1.csv', usersCsv(1));
     await put('2.csv', 'a,b\n1,2\n');

@@ -92,6 +92,29 @@ test('a CSV is chosen, understood, mapped, planned and loaded, and its refused r
   ]);
 });
 
+// proves: console-load, plan-exact
+test('a file that is dropped is stored after three clicks, and its plan draws its events by day and name', async () => {
+  const page = await stage.open('/load');
+  await page.evaluate("clicks = 0, document.addEventListener('click', () => void clicks++, true)");
+  const days = ['02', '02', '04'].map((day, at) => `track,Paid,d${at},2026-01-${day}\n`);
+  const text = `event_type,event_name,user_id,inserted_at\n${days.join('')}`;
+  const dataTransfer = await page.evaluateHandle(
+    `(() => {
+      const data = new DataTransfer();
+      data.items.add(new File([${JSON.stringify(text)}], 'dropped.csv', { type: 'text/csv' }));
+      return data;
+    })()`,
+  );
+  await page.locator('.drop').dispatchEvent('drop', { dataTransfer });
+  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByRole('img', { name: '3 events from 2026-01-02 to 2026-01-04' }).waitFor();
+  await page.getByRole('row', { name: 'Paid 3' }).waitFor();
+  await page.getByRole('button', { name: 'Load: write 3 records' }).click();
+  await page.getByText('3 records read').waitFor();
+  expect(await page.evaluate('clicks')).toBe(3);
+});
+
 // proves: console-load
 test('from the choice of a file to its result a keyboard is enough', async () => {
   const page = await stage.open('/load');
@@ -169,8 +192,16 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
   const evil = '<img src=x onerror=alert(1)>';
   const id = await upload(`user_id,${evil}\nu1,${evil}\n,"${evil}"x\n`, `${evil}.csv`);
   const read = await upload(customers(300), 'customers.csv');
+  const profiles = ['c1;Kundin 1;free', 'c2;Kundin 2;team', 'n1;Neu;pro', ';x;'];
+  const events = ['2025-11-02', '2025-11-02', '2025-11-30', '2026-01-09'];
   const planned = await upload(
-    'Customer No;Name;Plan;Since\nc1;Kundin 1;free;2024\nc2;Kundin 2;team;2025\nn1;Neu;pro;2026\n;x;;\n',
+    [
+      'Customer No;Name;Plan;event_type;event_name;inserted_at',
+      ...profiles.map((profile) => `${profile};identify_user;;`),
+      ...events.map(
+        (day, at) => `c1;;${at};track;${at === 2 ? 'Plan upgraded' : 'Signed in'};${day}T10:00:00Z`,
+      ),
+    ].join('\n'),
     'november.csv',
   );
   const map = { 'Customer No': 'user_id' };
@@ -251,6 +282,50 @@ test('the columns of a file of events of another product are not proposed as tho
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByText('20 records planned').waitFor();
   expect(await page.getByText('identify_user').count()).toBe(0);
+});
+
+test('short records, stray quotes and texts for nothing have controls, and a column takes the name of the known property that it is like', async () => {
+  const known = await upload('user_id,signup_date\nknown,2026-01-02\n', 'known.csv');
+  const { job_id } = await stage.post<{ job_id: string }>('/v1/imports', { upload_id: known });
+  await stage.t.ended(job_id);
+  const text = 'user_id,Sign-up Date,Size\ns1,N/A\ns2,"12,"a, b"\n';
+  const page = await stage.open(`/load?step=reading&upload=${await upload(text, 'short.csv')}`);
+  await page.getByText('2 records of 2 would be refused').waitFor();
+  await page.getByLabel('Short records').selectOption('pad');
+  await page.getByText('1 record of 2 would be refused').waitFor();
+  await page.getByLabel('Stray quotes').selectOption('keep');
+  await page.getByRole('heading', { name: 'would be refused' }).waitFor({ state: 'detached' });
+  await page.getByLabel('Empty where').fill('N/A, -');
+  await page.getByLabel('Empty where').press('Enter');
+  await page.getByRole('cell', { name: 'N/A' }).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('button', { name: 'Use the known signup_date for Sign-up Date' }).click();
+  await page.waitForURL(/signup_date/);
+  expect(await page.getByLabel('Property that Sign-up Date becomes').inputValue()).toBe('signup_date');
+});
+
+// proves: typed-columns
+test('a column gets the type that its values look like', async () => {
+  const text = 'user_id,Since,Seats\ntyped,1/2/2026,"1,200"\n';
+  const page = await stage.open(`/load?step=columns&upload=${await upload(text, 'types.csv')}`);
+  await page.getByText('Looks like: date, day or month first').waitFor();
+  await page.getByLabel('Type of Since').selectOption('day_first');
+  await page.getByLabel('Type of Seats').selectOption('number');
+  await page.locator('.load-step[aria-busy=false]').waitFor();
+  await page.getByText('2026-02-01').waitFor();
+  await page.getByRole('button', { name: 'Save this mapping' }).click();
+  await page.getByLabel('Name of the mapping').fill('typed');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.waitForURL(/mapping=typed/);
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByRole('button', { name: 'Load: write 1 record' }).click();
+  await page.getByText('1 record read').waitFor();
+  const { metadata } = await stage.t.system.db
+    .selectFrom('users')
+    .select('metadata')
+    .where('user_id', '=', 'typed')
+    .executeTakeFirstOrThrow();
+  expect(metadata).toEqual({ Since: '2026-02-01', Seats: 1200 });
 });
 
 test('an encoding can be chosen, and a sheet of a workbook', async () => {
@@ -344,7 +419,11 @@ test('the export of another product is known, read as such by itself or by choic
   await page.getByText('5 records planned').waitFor();
   await page.getByRole('button', { name: 'Load: write 5 records' }).click();
   await page.getByText('5 records read').waitFor();
-  expect(await stage.t.system.db.selectFrom('events').select('event_name').execute()).toHaveLength(2);
+  const loaded = stage.t.system.db
+    .selectFrom('events')
+    .select('event_name')
+    .where('user_id', 'in', ['ada', 'grace']);
+  expect(await loaded.execute()).toHaveLength(2);
 });
 
 // proves: foreign-files

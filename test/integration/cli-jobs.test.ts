@@ -146,7 +146,9 @@ test('jobs show names only the kinds of records that a file holds', async () => 
 test('jobs plan shows what a load would change, and jobs apply queues it', async () => {
   const { system } = t;
   const other = (await t.addEnvironment('plans')).environment;
-  const content = '{"user_id":"p","plan":"pro","company_id":"acme"}\n';
+  const content =
+    '{"user_id":"p","plan":"pro","company_id":"acme"}\n' +
+    '{"event_type":"track","event_name":"Paid","user_id":"p","inserted_at":"2026-01-02T03:04:05Z"}\n';
   const { jobId } = await runManually(
     await startManually(system, other.environmentId, content, { plan: true }),
   );
@@ -155,6 +157,7 @@ test('jobs plan shows what a load would change, and jobs apply queues it', async
   expect(shown).toMatch(/users +1 +0/);
   expect(shown).toMatch(/companies +1 +0/);
   expect(shown).toMatch(/users +plan +1 +0 +0 +0 +new/);
+  expect(shown).toMatch(/event +added\n.*\nPaid +1\n\nday +added\n.*\n2026-01-02 +1\n/);
   expect(JSON.parse(await sluice('jobs', 'plan', jobId, ...env, '--json'))).toMatchObject({
     job_id: jobId,
     values: { appear: 1, change: 0, go: 0, change_type: 0 },

@@ -100,6 +100,16 @@ describe('a file that is dropped', () => {
     ]);
   });
 
+  // proves: typed-columns
+  test('has the types of columns that its folder says', async () => {
+    const { environment, folder } = await tenant();
+    await drop(join(folder, 'mapping.yaml'), 'types: ["Seats=decimal_comma"]\n');
+    await drop(join(folder, 'users.csv'), 'user_id;Seats\nu1;1,5\n');
+    await concluded(folder, 'users.csv');
+    const { users: stored } = await readProfiles(t.system, environment.environmentId);
+    expect(stored['u1']?.metadata).toEqual({ Seats: 1.5 });
+  });
+
   // proves: rules-everywhere
   test('keeps to the rules of its environment', async () => {
     const { environment, folder } = await tenant();

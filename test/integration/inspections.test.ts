@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SHOWN_RECORDS } from '../../src/domain/limits.ts';
 import { type Inspection, inspectFile, look } from '../../src/load/inspect/inspect-file.ts';
+import { renderReject } from '../../src/load/render-load.ts';
 import {
   newEnvironment,
   readProfiles,
@@ -21,8 +22,8 @@ const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond
 /** The users that the rows shown come to, one after another. */
 function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
   const users = new Map<string, { metadata: Record<string, Json>; company: string | null }>();
-  for (const { kind, fields, metadata } of rows) {
-    const id = fields['user_id'];
+  for (const { event_type: kind, metadata, ...row } of rows) {
+    const { user_id: id, company_id: company } = row as Readonly<Record<string, unknown>>;
     if (kind !== 'identify_user' || typeof id !== 'string') continue;
     const user = users.get(id) ?? { metadata: {}, company: null };
     users.set(id, user);
@@ -30,7 +31,7 @@ function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
       if (value === null) delete user.metadata[name];
       else user.metadata[name] = value as Json;
     }
-    if (fields['company_id'] !== undefined) user.company = fields['company_id'];
+    if (company !== undefined) user.company = company as string | null;
   }
   return Object.fromEntries(users);
 }
@@ -52,10 +53,12 @@ describe('an inspection', () => {
       const load = await startManually(t.system, environmentId, text, { format });
       const { tally } = await runManually(load);
       expect(usersOf(shown)).toEqual((await readProfiles(t.system, environmentId)).users);
-      expect(shown).toMatchObject({ problem: null, isWhole: true, records: tally.read });
-      expect(shown.refused.count).toBe(tally.rejected);
+      expect(shown).toMatchObject({ problem: null, whole_file: true, records: tally.read });
+      expect(shown.rejects.count).toBe(tally.rejected);
       expect(shown.rows).toHaveLength(tally.read - tally.rejected);
-      expect(shown.refused.samples).toEqual(await readRejects(t.system, load.jobId));
+      expect(shown.rejects.items).toEqual(
+        (await readRejects(t.system, load.jobId)).map((reject) => renderReject(reject)),
+      );
     });
     await fc.assert(property, { numRuns: runs(40) });
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EventOracle, type EventRecord, eventTexts } from '../support/event-oracle.ts';
-import { readEvents } from '../support/events.ts';
+import { readEvents, type StoredEvent } from '../support/events.ts';
 import {
   acceptFile,
   countLeftovers,
@@ -119,6 +119,28 @@ function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnTy
   expectTally({ ...users, read: users.read - users.rejected + rejected, rejected }, expected.profiles);
 }
 
+/** Names and days with the numbers of new events; a day that no record says is that of the load. */
+function addedCounts(before: readonly StoredEvent[], after: readonly StoredEvent[]) {
+  const days = new Set(times.map((at) => at.slice(0, 10)));
+  const counts: Record<string, number> = {};
+  const add = ({ name, at }: StoredEvent, count: number): void => {
+    const day = at.slice(0, 10);
+    for (const key of [name, days.has(day) ? day : 'load']) counts[key] = (counts[key] ?? 0) + count;
+  };
+  for (const event of after) add(event, 1);
+  for (const event of before) add(event, -1);
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
+}
+
+function plannedCounts({ plan }: Ended) {
+  const { names = [], days = [] } = plan?.summary.events ?? {};
+  const known = new Set(times.map((at) => at.slice(0, 10)));
+  return Object.fromEntries([
+    ...names.map(({ name, count }) => [name, count]),
+    ...days.map(({ day, count }) => [known.has(day) ? day : 'load', count]),
+  ]);
+}
+
 describe('chunks in any order, some at a time', () => {
   let t: TestSystem;
   beforeAll(async () => {
@@ -126,8 +148,8 @@ describe('chunks in any order, some at a time', () => {
   });
   afterAll(() => t.close());
 
-  // proves: counts-balance, events-once
-  test('events and profiles of a file end as its records one by one, and the dry run before it counts the same', async () => {
+  // proves: counts-balance, events-once, plan-exact
+  test('events and profiles of a file end as its records one by one, and the plan before it counts the same', async () => {
     const property = fc.asyncProperty(
       fc.array(file, { minLength: 1, maxLength: 2 }),
       fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
@@ -140,6 +162,7 @@ describe('chunks in any order, some at a time', () => {
           expect(eventTexts(await readEvents(t.system, environmentId), knownTimes)).toEqual(
             oracle.events.texts(),
           );
+          const before = await readEvents(t.system, environmentId);
           const real = await runShuffled(environmentId, each, ranks, atOnce, false);
           expectCounts(real, oracle.load(each));
           expect(eventTexts(await readEvents(t.system, environmentId), knownTimes)).toEqual(
@@ -149,6 +172,8 @@ describe('chunks in any order, some at a time', () => {
             oracle.profiles.profiles().users,
           );
           expect(dry.tallyByKind).toEqual(real.tallyByKind);
+          const after = await readEvents(t.system, environmentId);
+          expect(plannedCounts(dry)).toEqual(addedCounts(before, after));
           expect(await countLeftovers(t.system, real.jobId)).toBe(0);
         }
       },
@@ -161,9 +186,9 @@ describe('chunks in any order, some at a time', () => {
     { text, chunkBytes }: File,
     ranks: readonly number[],
     atOnce: number,
-    dryRun: boolean,
+    plan: boolean,
   ) {
-    const load = await startManually(t.system, environmentId, text, { format: 'csv', chunkBytes, dryRun });
+    const load = await startManually(t.system, environmentId, text, { format: 'csv', chunkBytes, plan });
     return runAtOnce(load, shuffled(load, ranks), atOnce);
   }
 });

@@ -105,6 +105,16 @@ describe('values', () => {
     );
   });
 
+  // proves: typed-columns
+  test('of a typed CSV column are typed, in whatever order its chunks come', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const options = { chunkBytes: 1, source: { types: ['n=number', 'd=day_first'] } };
+    const text = 'user_id,n,d\nu,1,1.2.2026\nu,"1,000",3.2.2026\n';
+    await runManually(await startManually(t.system, environmentId, text, options), [1, 0]);
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(users['u']?.metadata).toEqual({ n: 1000, d: '2026-02-03' });
+  });
+
   test('of JSON keep their type', async () => {
     const metadata = { s: '1', n: 1, t: true, f: false, a: [1, null], o: { x: null } };
     const { environmentId } = await loaded(lines({ user_id: 'u', metadata }));

@@ -257,6 +257,15 @@ describe('files', () => {
     expect(await userIds()).toEqual(['u8,x']);
   });
 
+  // proves: typed-columns
+  test('have the types of columns that the schedule says', async () => {
+    await put('typed-1.csv', 'user_id,Seats\nt1,"1,200"\n');
+    expect(await doNow(files('typed-*.csv', { types: ['Seats=number'] }))).toMatchObject({
+      status: 'completed',
+    });
+    expect((await readProfiles(t.system, environmentId)).users['t1']?.metadata).toEqual({ Seats: 1200 });
+  });
+
   // proves: rules-everywhere
   test('keep to the rules of their environment', async () => {
     const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };

@@ -18,6 +18,7 @@ import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
 import { findMappingsOf } from '../../postgres/stores/mappings.ts';
+import { listPropertyNames } from '../../postgres/stores/properties.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import { bodyHeaders } from '../parameters.ts';
@@ -164,13 +165,14 @@ async function inspect(
 ): Promise<OfferedInspection<RenderedInspection> | InputError> {
   const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
   const limits = keptLimits(system, kept);
+  const known = await listPropertyNames(system.db, environment);
   const look = async ({ source, map, format, ...asked }: typeof load & Mapped, mapSays: string) => {
     const bytes = openUpload(system.files, kept);
     try {
       const { chunkBytes } = system.config;
       const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
       const rules = (await readRules(system.db, environment))?.document ?? null;
-      const options = { ...asked, map, mapSays, source, rules };
+      const options = { ...asked, map, mapSays, source, rules, known };
       const store = convertingStore(system, environment);
       const lookAt = lookIn(system.sandboxes, environment);
       return await inspectFile(store, bytes, hints, options, limits, signal, lookAt);

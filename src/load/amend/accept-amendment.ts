@@ -101,7 +101,8 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
  * @throws InputError `invalid_field`, `unsupported_format`, `unrecognised_columns`, `job_expired`, `already_amended`, and as `acceptLoad`.
  */
 export async function acceptAmendment(context: LoadContext, request: AmendRequest): Promise<Accepted> {
-  const { environmentId, parent, received, wins } = request;
+  const { environmentId, parent, wins } = request;
+  const received = withTypes(request.received, parent);
   const { removals, companyFrom } = parent.source;
   const source = {
     ...request.options.source,
@@ -122,6 +123,13 @@ export async function acceptAmendment(context: LoadContext, request: AmendReques
       if (created) await claim(db, request, jobId, amended);
     },
   });
+}
+
+/** The mended cells are read as those of the parent's file. */
+function withTypes(received: ReceivedFile, { header }: Parent): ReceivedFile {
+  const { types } = header ?? {};
+  if (types === undefined || received.header === null) return received;
+  return { ...received, header: { ...received.header, types } };
 }
 
 async function readRows(

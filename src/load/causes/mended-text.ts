@@ -27,18 +27,23 @@ export class MendsCsv {
   readonly #text: RejectsAsCsv;
   readonly #edited: EditedCsv;
 
-  constructor(header: CsvHeader, { columnMap }: LoadSource) {
+  constructor(header: CsvHeader, { columnMap }: Pick<LoadSource, 'columnMap'>) {
     this.#header = header;
     this.#map = columnMap;
     this.#records = new RefusedCsv(header);
     this.#text = new RejectsAsCsv(header);
     this.#edited = new EditedCsv(header);
     this.head = this.#text.head;
-    const { columns, delimiter } = header;
+    const { columns, delimiter, types } = header;
     const kept = columns.filter((column) => !isRejectColumn(column));
     const map = Object.entries(columnMap).filter(([column]) => kept.includes(column));
     this.reading = {
-      header: { columns: [...kept, ...rejectColumns], delimiter, defused: 'undone' },
+      header: {
+        columns: [...kept, ...rejectColumns],
+        delimiter,
+        defused: 'undone',
+        ...(types !== undefined && { types }),
+      },
       columnMap: Object.fromEntries(map),
     };
   }
@@ -96,7 +101,7 @@ export class MendsNdjson {
   readonly #map: LoadSource['columnMap'];
   readonly #text = new RejectsAsNdjson(null);
 
-  constructor({ columnMap }: LoadSource) {
+  constructor({ columnMap }: Pick<LoadSource, 'columnMap'>) {
     this.#map = columnMap;
   }
 

@@ -4,6 +4,13 @@ import { MAX_STRAY_QUOTES } from '../../domain/limits.ts';
 import { isNullWord, type RejectCode } from '../../domain/reject.ts';
 import { isWestern, TextReader } from '../../formats/text-encoding.ts';
 import { isObject, parseJsonText } from '../../mapping/json-text.ts';
+import {
+  readDayFirst,
+  readMonthFirst,
+  readNamedMonth,
+  readYearFirst,
+  type TimeReading,
+} from '../../mapping/written-times.ts';
 import type { RefusedCsv } from '../rejects-text.ts';
 import { likelyKind } from './reject-causes.ts';
 
@@ -112,107 +119,21 @@ const mendOfEncoding: Mend = {
   },
 };
 
-/* Times that are written otherwise than ISO 8601 has them. Years of two digits are of this century: no record is older. */
-
-const clock = String.raw`(?:(?:[T,]\s*|\s+)(\d{1,2})[:.](\d\d)(?:[:.](\d\d)(?:[.,](\d{1,9}))?)?\s*([AaPp])?(?:\.?[Mm]\.?)?\s*(Z|UTC|GMT|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)?)?`;
-const threeNumbers = new RegExp(String.raw`^(\d{1,4})([/.\- ])(\d{1,2})\2(\d{1,4})${clock}$`);
-const dayAndMonth = new RegExp(
-  String.raw`^(?:[A-Za-z]{3,9}\.?,?\s+)?(\d{1,2})(?:st|nd|rd|th)?[\s./-]+([A-Za-z]{3,9})\.?,?[\s./-]+(\d{4}|\d\d)${clock}$`,
-);
-const monthAndDay = new RegExp(
-  String.raw`^(?:[A-Za-z]{3,9}\.?,?\s+)?([A-Za-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})${clock}$`,
-);
-const months = 'january february march april may june july august september october november december'.split(
-  ' ',
-);
-/** A longer text is no time. */
-const longestTime = 100;
-
-type Parts = readonly (string | undefined)[];
-
-/** ISO 8601, or null where it is no day. What follows the day: hour, minute, second, fraction, a or p, zone. */
-function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
-  if (year.length !== 4 && year.length !== 2) return null;
-  const date = `${year.padStart(4, '20')}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
-  const [hour, minute = '00', second = '00', fraction, half, zone] = rest;
-  if (hour === undefined) return date;
-  const hours = hourOf(Number(hour), half?.toLowerCase());
-  if (hours === null) return null;
-  const time = `${String(hours).padStart(2, '0')}:${minute}:${second}${fraction === undefined ? '' : `.${fraction}`}`;
-  return `${date}T${time}${zoneOf(zone)}`;
-}
-
-function hourOf(hour: number, half: string | undefined): number | null {
-  if (half === undefined) return hour;
-  if (hour < 1 || hour > 12) return null;
-  return (hour % 12) + (half === 'p' ? 12 : 0);
-}
-
-function zoneOf(zone: string | undefined): string {
-  const offset = zone?.replace(/^(?:GMT|UTC)(?=[+-])/, '');
-  if (offset === undefined) return '';
-  if (!/^[+-]/.test(offset)) return 'Z';
-  return offset.length === 3 ? `${offset}:00` : offset;
-}
-
-type Reading = (text: string) => string | null;
-
-/** `read`: what the three numbers are, in their order. */
-function ofThree(
-  read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
-): Reading {
-  return (text) => {
-    const [, a = '', , b = '', c = '', ...rest] = threeNumbers.exec(text) ?? [];
-    const found = a === '' ? null : read(a, b, c);
-    return found === null ? null : isoTime(...found, rest);
-  };
-}
-
-function readNamedMonth(text: string): string | null {
-  const plain = text.replace(/\s*\([^()]*\)$/, '');
-  const [, day = '', name = '', year = '', ...rest] = dayAndMonth.exec(plain) ?? [];
-  if (day !== '') return ofMonth(name, (month) => isoTime(year, month, day, rest));
-  const [, name2 = '', day2 = '', year2 = '', ...rest2] = monthAndDay.exec(plain) ?? [];
-  return day2 === '' ? null : ofMonth(name2, (month) => isoTime(year2, month, day2, rest2));
-}
-
-function ofMonth(name: string, read: (month: number) => string | null): string | null {
-  const at = months.findIndex((month) => month.startsWith(name.toLowerCase()));
-  return at === -1 ? null : read(at + 1);
-}
-
 /** Readings of a time: the name and sentence of the mend, and what returns the time as ISO 8601 has it. */
-const timeReadings: readonly (readonly [name: string, sentence: string, read: Reading])[] = [
-  [
-    'day-first',
-    'read as day first',
-    ofThree((day, month, year) => (day.length > 2 ? null : [year, month, day])),
-  ],
-  [
-    'month-first',
-    'read as month first',
-    ofThree((month, day, year) => (month.length > 2 ? null : [year, month, day])),
-  ],
-  [
-    'year-first',
-    'read as year, month and day',
-    ofThree((year, month, day) => (day.length > 2 ? null : [year, month, day])),
-  ],
+const timeReadings: readonly (readonly [name: string, sentence: string, read: TimeReading])[] = [
+  ['day-first', 'read as day first', readDayFirst],
+  ['month-first', 'read as month first', readMonthFirst],
+  ['year-first', 'read as year, month and day', readYearFirst],
   ['month-name', 'read with the name of the month', readNamedMonth],
   [
     'decimal-comma',
     'read with a decimal comma',
-    (text) => (/^\d{9,14},\d{1,9}$/.test(text) ? text.replace(',', '.') : null),
+    (text) => (/^\s*\d{9,14},\d{1,9}\s*$/.test(text) ? text.trim().replace(',', '.') : null),
   ],
 ];
 
 const mendsOfDates = timeReadings.map(
-  ([name, sentence, read]): Mend => ({
-    name,
-    sentence,
-    codes: ['invalid_date'],
-    value: (text) => (text.length > longestTime ? null : read(text.trim().replace(/\s+/g, ' '))),
-  }),
+  ([name, sentence, read]): Mend => ({ name, sentence, codes: ['invalid_date'], value: read }),
 );
 
 /* Records of CSV whose cells do not come out as many as the columns. Of each reading they must, exactly. */

@@ -6,7 +6,7 @@ import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { yielding } from '../../yielding.ts';
 import { readMendId } from './mend-ids.ts';
 import { MendsCsv, MendsNdjson } from './mended-text.ts';
-import { RejectCauses } from './reject-causes.ts';
+import { type RefusedSource, RejectCauses } from './reject-causes.ts';
 
 /**
  * SavedMends applies the mends that a load was given (`mend`) while its chunks are read: a record that would be refused is mapped as they
@@ -17,7 +17,7 @@ export class SavedMends {
   readonly #causes: RejectCauses;
   readonly #shape: MendsCsv | MendsNdjson;
 
-  constructor(source: LoadSource) {
+  constructor(source: Pick<LoadSource, 'mends' | keyof RefusedSource>) {
     this.#mends = source.mends.map(readMendId);
     this.#causes = new RejectCauses(source);
     this.#shape = source.header === null ? new MendsNdjson(source) : new MendsCsv(source.header, source);

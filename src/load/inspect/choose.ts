@@ -1,13 +1,14 @@
-import type { InspectedColumn } from '../../api/upload.ts';
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { idColumn, isAutomaticProperty } from '../../domain/entity.ts';
 import { InputError } from '../../domain/errors.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
+import { plural } from '../../domain/wording.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import type { ForeignRecords } from '../../mapping/foreign-records.ts';
 import { foreignProblem } from '../foreign-file.ts';
-import type { NamedValues } from './values.ts';
+import { plainName } from './similar-names.ts';
+import type { DescribedColumn, NamedValues } from './values.ts';
 
 /*
  * An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. Here is how columns are
@@ -52,34 +53,36 @@ export function choose(
   names: readonly string[],
   said: Said,
   isForeign: boolean,
+  values: NamedValues,
 ): Chosen {
-  const given = { ...asGiven(said), isForeign };
-  const { map, entity } = said;
-  try {
-    if (header !== null) return { ...given, plan: planFile(header, map, entity) };
-    requireRecord({ keys: names, arrays: [] }, map);
-    return given;
-  } catch (problem) {
-    if (!(problem instanceof InputError)) throw problem;
-    const chosen = { ...given, problem };
-    return lacksId(chosen) ? withProposal(chosen, proposeByName(names, said), header, said) : chosen;
-  }
+  const chosen = { ...asGiven(said), isForeign, ...tryPlan(header, names, said.map, said) };
+  return lacksId(chosen) ? withProposal(chosen, proposeByName(names, said, values), header, said) : chosen;
 }
 
 export function withProposal(
   chosen: Chosen,
   proposal: Proposal | null,
   header: CsvHeader | null,
-  { entity }: Said,
+  said: Said,
 ): Chosen {
   if (proposal === null) return chosen;
-  const proposed = { ...chosen, ...proposal };
-  if (header === null) return proposed;
+  const plan = header && tryPlan(header, [], proposal.map, said).plan;
+  return { ...chosen, ...proposal, plan };
+}
+
+function tryPlan(
+  header: CsvHeader | null,
+  names: readonly string[],
+  map: ColumnMap,
+  { entity }: Said,
+): Pick<Chosen, 'plan' | 'problem'> {
   try {
-    return { ...proposed, plan: planFile(header, proposal.map, entity) };
-  } catch (error) {
-    if (error instanceof InputError) return proposed;
-    throw error;
+    if (header !== null) return { plan: planFile(header, map, entity), problem: null };
+    requireRecord({ keys: names, arrays: [] }, map);
+    return { plan: null, problem: null };
+  } catch (problem) {
+    if (!(problem instanceof InputError)) throw problem;
+    return { plan: null, problem };
   }
 }
 
@@ -102,10 +105,14 @@ interface Proposal {
  * Names the columns that may be the id that a file must have, by their names; null if none of them looks like one. It is a guess that a
  * person is shown: no load follows it unasked.
  */
-function proposeByName(columns: readonly string[], { map, entity }: Said): Proposal | null {
+function proposeByName(
+  columns: readonly string[],
+  { map, entity }: Said,
+  values: NamedValues,
+): Proposal | null {
   const free = columns.filter((column) => !Object.hasOwn(map, column));
-  const user = entity === 'companies' ? undefined : find(free, userNames);
-  const company = find(free, entity === 'companies' ? ownCompanyNames : companyNames);
+  const user = entity === 'companies' ? undefined : find(free, userNames, values);
+  const company = find(free, entity === 'companies' ? ownCompanyNames : companyNames, values);
   if (user === undefined && (company === undefined || entity === 'users')) return null;
   const found = [
     [user, idColumn.users],
@@ -113,8 +120,14 @@ function proposeByName(columns: readonly string[], { map, entity }: Said): Propo
   ].filter((pair): pair is [string, string] => pair[0] !== undefined);
   return {
     map: { ...map, ...Object.fromEntries(found) },
-    reasons: new Map(found.map(([column, ours]) => [column, `its name looks like that of a ${ours}`])),
+    reasons: new Map(found.map(([column, ours]) => [column, reasonByName(column, ours, values)])),
   };
+}
+
+function reasonByName(column: string, ours: string, values: NamedValues): string {
+  const { filled, distinct } = values.summaryOf(column);
+  const seen = `filled in ${filled} of ${plural(values.records, 'record')}, ${plural(distinct, 'distinct value')}`;
+  return `its name looks like that of a ${ours} (${seen})`;
 }
 
 /** In a smaller sample, nearly every column is distinct. */
@@ -130,8 +143,8 @@ export function proposeByValues(
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
     if (Object.hasOwn(map, name)) return false;
-    const { filled, distinct } = values.summaryOf(name);
-    return filled === values.records && distinct === filled;
+    const { filled, distinct, type } = values.summaryOf(name);
+    return filled === values.records && distinct === filled && type !== 'date';
   });
   if (column === undefined) return null;
   const ours = idColumn[entity === 'companies' ? entity : 'users'];
@@ -139,11 +152,19 @@ export function proposeByValues(
   return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
-function find(columns: readonly string[], names: readonly string[]): string | undefined {
-  const byName = new Map(
-    columns.map((column) => [column.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ''), column]),
-  );
-  return names.map((name) => byName.get(name)).find((column) => column !== undefined);
+/** The share of records with a value, and of distinct values, from which a column may well be an id. */
+const leastFilled = 0.9;
+const leastDistinct = 0.5;
+
+/** Finds the first column of these names whose values may be ids; else the first of these names. */
+function find(columns: readonly string[], names: readonly string[], values: NamedValues): string | undefined {
+  const byName = new Map(columns.map((column) => [plainName(column), column]));
+  const named = names.flatMap((name) => byName.get(name) ?? []);
+  const mayBeId = (column: string): boolean => {
+    const { filled, distinct } = values.summaryOf(column);
+    return filled >= leastFilled * values.records && distinct >= leastDistinct * filled;
+  };
+  return named.find(mayBeId) ?? named[0];
 }
 
 interface Why {
@@ -165,9 +186,9 @@ export function describeColumns(
   values: NamedValues,
   cells: NamedValues,
   { given, mapSays, reasons }: Why,
-): InspectedColumn[] {
+): DescribedColumn[] {
   const stored = new Set(values.names);
-  const described = columns.map((name, index): InspectedColumn => {
+  const described = columns.map((name, index): DescribedColumn => {
     const role = roles[index] ?? 'ignored';
     const own = names[index] ?? name;
     const becomes = role === 'ignored' ? null : role === 'property' ? `metadata.${own}` : role;
@@ -195,7 +216,7 @@ function reasonOf(role: string, name: string): string {
   }
 }
 
-const member = (name: string, values: NamedValues): InspectedColumn => ({
+const member = (name: string, values: NamedValues): DescribedColumn => ({
   name,
   becomes: name,
   reason: 'a member of the column metadata',
@@ -203,7 +224,7 @@ const member = (name: string, values: NamedValues): InspectedColumn => ({
 });
 
 /** Describes the columns or keys of a file from which nothing can be stored, as they stand in it. */
-export function describeUnread(names: readonly string[], cells: NamedValues): InspectedColumn[] {
+export function describeUnread(names: readonly string[], cells: NamedValues): DescribedColumn[] {
   const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
 }
@@ -213,7 +234,7 @@ export function describeKeys(
   values: NamedValues,
   { map, preset, reasons }: Chosen,
   mapSays: string,
-): InspectedColumn[] {
+): DescribedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
   return values.names.map((becomes) => {
     const own = becomes.replace(/^metadata\./, '');

@@ -2,22 +2,20 @@
  * Finds out what a file holds without loading it: its beginning is received as an upload is, and its chunks are read by the loader's
  * own reader, so that what is shown is what would be loaded.
  */
-import type { InspectedColumn } from '../../api/upload.ts';
+import type { InspectedColumn, Inspection as Shown } from '../../api/upload.ts';
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { InputError } from '../../domain/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
-import type { LoadOptions, Preset } from '../../domain/load.ts';
-import type { Reject } from '../../domain/reject.ts';
-import { type CountedFinding, hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
-import type { CsvHeader } from '../../formats/csv-header.ts';
+import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { FindingCounts } from '../../mapping/ruled-cells.ts';
 import { hiddenValues } from '../../personal/values.ts';
-import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { findForeign, readBeginning } from '../foreign-file.ts';
-import { createChunkReader } from '../read-chunk.ts';
+import { createChunkReader, type ReadSource } from '../read-chunk.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
 import type { ReceivingStore } from '../receive/unpack.ts';
@@ -34,55 +32,27 @@ import {
   proposeByValues,
   withProposal,
 } from './choose.ts';
-import { NamedValues, readValues, recordsWithin, type StoredRecord, storedRecords } from './values.ts';
+import { SimilarNames } from './similar-names.ts';
+import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
 /** Bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 
-/** The result of every inspection, in a sandbox or not. */
-export interface Looked {
-  /** The names of the columns, where a record of the file names them; else null. */
-  readonly columnNames: readonly string[] | null;
+/** The members of an inspection, as callers see them, that depend on the file alone. */
+type Found = Omit<
+  Shown,
+  | ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256')
+  | ('read_as' | 'mapping' | 'saved_mappings' | 'problem')
+>;
+
+export interface Inspection extends Found {
+  readonly readAs: ReadAs;
   /** Why the file could not be loaded with the options that were given. */
   readonly problem: InputError | null;
 }
 
-/** An inspection, and the saved mappings of files with the same header. */
-export interface OfferedInspection<Found extends Looked> {
-  readonly found: Found;
-  /** Their names, that of the one used last first. */
-  readonly saved: readonly string[];
-  /** The one that was asked for, or is proposed; null: none. */
-  readonly mapping: string | null;
-}
-
-export interface Inspection extends Looked {
-  readonly readAs: ReadAs;
-  /** The beginning of the text, as it was decoded: SNIFF_BYTES of it. */
-  readonly head: string;
-  readonly isWhole: boolean;
-  readonly records: number;
-  /** The entity; null if no record or column tells. */
-  readonly entity: LoadEntity | null;
-  readonly columns: readonly InspectedColumn[];
-  /** A value for `map`: the given one with proposals. */
-  readonly map: ColumnMap;
-  /** The product whose export file it is: what was given, or is proposed. */
-  readonly preset: Preset | null;
-  readonly refused: {
-    readonly count: number;
-    readonly byCode: Readonly<Record<string, number>>;
-    readonly samples: readonly Reject[];
-  };
-  readonly rows: readonly InspectedRow[];
-  /** The rules that records broke without being refused. */
-  readonly findings: readonly CountedFinding[];
-}
-
-/** `row`: its position among the records of the file, from 1. */
-interface InspectedRow extends Omit<StoredRecord, 'record'> {
-  readonly row: number;
-}
+/** The result of every inspection, in a sandbox or not. */
+export type Looked = Pick<Inspection, 'column_names' | 'problem'>;
 
 /**
  * Looks at the beginning of a file: INSPECTED_BYTES of its text, and of these as many records as `recordsWithin` allows. Leaves nothing in the store.
@@ -111,6 +81,8 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
   readonly source?: SourceOptions;
   /** By default none. */
   readonly rules?: RulesDocument | null;
+  /** Names of properties that data has shown. By default none. */
+  readonly known?: readonly string[];
 }
 
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
@@ -139,12 +111,13 @@ export async function look(
   const isRefused = foreign !== null && (options.preset !== null || options.entity === 'auto');
   let chosen = isRefused ? asForeign(said, foreign, columns) : asGiven(said);
   const isPlanned = header !== null && chosen.preset === null && !isRefused;
-  if (isPlanned) chosen = choose(header, columns, said, foreign !== null);
+  let values = header === null ? new NamedValues() : await readValues(store, received, most);
+  if (isPlanned) chosen = choose(header, columns, said, foreign !== null, values);
   let sample = await readSample(store, received, said, chosen, most);
   // The keys of a JSON record say what it is. Only if no record can be stored are other names for the keys considered.
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
-  if (isUnread && !isRefused) chosen = choose(null, columns, said, foreign !== null);
-  const values = header === null && !isUnread ? new NamedValues() : await readValues(store, received, most);
+  if (isUnread) values = await readValues(store, received, most);
+  if (isUnread && !isRefused) chosen = choose(null, columns, said, foreign !== null, values);
   if (lacksId(chosen)) chosen = withProposal(chosen, proposeByValues(columns, values, said), header, said);
   if (chosen.reasons.size > 0 && sample.rows.length === 0)
     sample = await readSample(store, received, said, chosen, most);
@@ -152,30 +125,55 @@ export async function look(
   const { records, rows, findings } = sample;
   const isPersonal = hasPersonalRules(options.rules ?? {});
   if (isPersonal) values.hide();
-  const refused = isPersonal ? withoutRecords(sample.refused) : sample.refused;
   return {
     readAs,
     head: isPersonal ? '' : await headOf(store, received),
-    isWhole: received.isWhole && records === received.totalRows,
+    whole_file: received.isWhole && records === received.totalRows,
     records,
     entity: entityOf(header, said, chosen),
-    columns: describe(header, columns, sample, values, chosen, { ...said, given }),
-    columnNames: hasHeader && header !== null ? header.columns : null,
-    map,
+    columns: complete(
+      describe(header, columns, sample, values, chosen, { ...said, given }),
+      header,
+      values,
+      options.known,
+    ),
+    column_names: hasHeader && header !== null ? [...header.columns] : null,
+    map: { ...map },
     preset,
     problem,
-    refused,
+    rejects: isPersonal ? withoutRecords(sample.rejects) : sample.rejects,
     rows,
     findings: findings.all,
   };
 }
 
 /** Refused records may hold personal values anywhere. */
-function withoutRecords({ samples, ...refused }: Inspection['refused']): Inspection['refused'] {
-  return {
-    ...refused,
-    samples: samples.map((reject) => ({ ...reject, message: reject.code, raw: Buffer.alloc(0) })),
-  };
+function withoutRecords({ items, ...rejects }: Found['rejects']): Found['rejects'] {
+  const bare = { raw: '', raw_base64: null };
+  return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
+}
+
+const property = 'metadata.';
+
+/** Adds the known properties that columns may mean, unless another column becomes them, and the types of the cells of a CSV. */
+function complete(
+  columns: readonly DescribedColumn[],
+  header: CsvHeader | null,
+  cells: NamedValues,
+  known: readonly string[] = [],
+): InspectedColumn[] {
+  const names = new SimilarNames(known);
+  const taken = new Set(columns.map(({ becomes }) => becomes));
+  return columns.map((column) => {
+    const { becomes } = column;
+    const similar = becomes?.startsWith(property) === true ? names.of(becomes.slice(property.length)) : null;
+    return {
+      ...column,
+      cell_type: (header && cellTypeOf(header, column.name)) ?? null,
+      fits: header === null ? [] : cells.typesOf(column.name),
+      similar_to: taken.has(property + similar) ? null : similar,
+    };
+  });
 }
 
 function describe(
@@ -185,7 +183,7 @@ function describe(
   cells: NamedValues,
   chosen: Chosen,
   { mapSays = 'map says so', given, source }: LookOptions & { readonly given: ColumnMap },
-): InspectedColumn[] {
+): DescribedColumn[] {
   const { plan, preset, reasons } = chosen;
   const why = { given, mapSays, reasons };
   if (plan !== null) {
@@ -242,46 +240,26 @@ async function readSample(
 function sourceOf(
   received: ReceivedFile,
   { map, entity, preset, source = {}, rules = null }: LookOptions,
-): LoadSource {
+): ReadSource {
   return {
-    type: 'import',
-    loadId: 0,
-    jobId: 'inspection',
-    environmentId: 0,
-    entity,
+    ...{ entity, preset, rules, columnMap: map, companyFrom: source.companyFrom ?? null },
+    ...{ header: received.header, fileRef: received.ref, fileFormat: received.format },
+    ...{ jobId: 'inspection', environmentId: 0, recordKey: '' },
     acceptedAt: `${new Date().toISOString().slice(0, -1)}000Z`,
-    fileRef: received.ref,
-    fileFormat: received.format,
-    header: received.header,
-    columnMap: map,
-    preset,
-    pass: 'dry_run',
-    dryRun: true,
-    chunkCount: received.chunks.length,
-    maxErrors: null,
-    yields: null,
     removals: source.removals === true ? 'taken' : 'unasked',
-    companyFrom: source.companyFrom ?? null,
     mends: source.mend ?? [],
-    keepsKeys: false,
-    unflags: null,
-    namesAliases: false,
-    hasSuppressions: false,
-    recordKey: '',
-    rules,
   };
 }
 
 class Sample {
   records = 0;
-  readonly rows: InspectedRow[] = [];
+  readonly rows: Found['rows'] = [];
   readonly findings = new FindingCounts();
   /** Fields, and properties as `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #most: number;
   readonly #byCode: Record<string, number> = {};
-  readonly #rejects: Reject[] = [];
-  #refused = 0;
+  readonly rejects: Found['rejects'] = { count: 0, by_code: this.#byCode, items: [] };
 
   constructor(most: number) {
     this.#most = most;
@@ -289,83 +267,60 @@ class Sample {
 
   add(rows: Rows, firstRow: number, count: number): void {
     const taken = Math.min(count, this.#most - this.records);
-    for (const { record, ...stored } of storedRecords(rows, taken)) {
-      if (this.rows.length < SHOWN_RECORDS) this.rows.push({ row: firstRow + record, ...stored });
-      for (const [name, value] of Object.entries(stored.fields)) this.values.add(name, value);
-      for (const [name, value] of Object.entries(stored.metadata)) this.values.add(`metadata.${name}`, value);
+    for (const { record, kind, fields, metadata } of storedRecords(rows, taken)) {
+      if (this.rows.length < SHOWN_RECORDS)
+        this.rows.push({ row: firstRow + record, event_type: kind, ...fields, metadata });
+      for (const [name, value] of Object.entries(fields)) this.values.add(name, value);
+      for (const [name, value] of Object.entries(metadata)) this.values.add(`metadata.${name}`, value);
     }
+    const { items } = this.rejects;
     for (const reject of rows.rejects) {
       if (reject.row - firstRow >= taken) continue;
-      this.#refused++;
+      this.rejects.count++;
       this.#byCode[reject.code] = (this.#byCode[reject.code] ?? 0) + 1;
-      if (this.#rejects.length < SHOWN_RECORDS) this.#rejects.push(reject);
+      if (items.length < SHOWN_RECORDS) items.push(renderReject(reject));
     }
     this.findings.addCounted(rows.findings.all);
     this.records += taken;
-  }
-
-  get refused(): Inspection['refused'] {
-    return { count: this.#refused, byCode: this.#byCode, samples: this.#rejects };
   }
 }
 
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
+/** An inspection, and the saved mappings of files with the same header. */
+export interface OfferedInspection<Looks extends Looked> {
+  readonly found: Looks;
+  /** Their names, that of the one used last first. */
+  readonly saved: readonly string[];
+  /** The one that was asked for, or is proposed; null: none. */
+  readonly mapping: string | null;
+}
+
 export function renderInspection(offered: OfferedInspection<Inspection>) {
   return { ...renderFound(offered.found), ...renderOffer(offered) };
 }
 
-type Found = Omit<Inspection, 'readAs'> & { readonly readAs: ReadAs | null };
-
 /** Renders what depends on the file alone: of a wide one, megabytes. */
-export function renderFound({ readAs, head, isWhole, records, entity, columns, ...found }: Found) {
-  const { columnNames, map, preset, refused, rows, findings } = found;
-  const { count, byCode, samples } = refused;
-  return {
-    read_as: readAs === null ? null : renderReadAs(readAs),
-    head,
-    entity,
-    records,
-    whole_file: isWhole,
-    columns: [...columns],
-    column_names: columnNames === null ? null : [...columnNames],
-    map: { ...map },
-    preset,
-    rejects: {
-      count,
-      by_code: { ...byCode },
-      items: samples.map((reject) => renderReject(reject)),
-    },
-    findings: [...findings],
-    rows: rows.map(({ row, kind, fields, metadata }) => ({ row, event_type: kind, ...fields, metadata })),
-  };
+export function renderFound({ problem: _, readAs, ...found }: Inspection) {
+  return { ...found, read_as: renderReadAs(readAs) };
 }
 
 /** Renders the rest, for which the saved mappings are needed. */
 export function renderOffer({ found: { problem }, saved, mapping }: OfferedInspection<Looked>) {
+  const [first] = problem?.problems ?? [];
   return {
     mapping,
     saved_mappings: [...saved],
-    problem: problem === null ? null : renderProblem(problem),
+    problem: first ? { error_code: first.code, message: first.message, details: first.details } : null,
   };
-}
-
-function renderProblem({ problems: [first] }: InputError) {
-  return { error_code: first.code, message: first.message, details: first.details };
 }
 
 /** Renders the inspection of a file that cannot be read as records. */
 export function renderUnreadable(problem: InputError, mapping: string | null) {
-  const found = {
-    ...{ head: '', isWhole: false, records: 0, entity: null, columns: [], columnNames: null, map: {} },
-    ...{
-      preset: null,
-      refused: { count: 0, byCode: {}, samples: [] },
-      rows: [],
-      findings: [],
-      readAs: null,
-      problem,
-    },
+  const none: Found = {
+    ...{ head: '', whole_file: false, records: 0, entity: null, preset: null, map: {} },
+    ...{ columns: [], column_names: null, rows: [], findings: [] },
+    rejects: { count: 0, by_code: {}, items: [] },
   };
-  return { ...renderFound(found), ...renderOffer({ found, saved: [], mapping }) };
+  return { ...none, read_as: null, ...renderOffer({ found: { ...none, problem }, saved: [], mapping }) };
 }

@@ -1,4 +1,5 @@
 import type { InspectedColumn } from '../../api/upload.ts';
+import type { CellType } from '../../domain/cell-type.ts';
 import { dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, kindOfEntity, type RecordKind } from '../../domain/entity.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
@@ -6,8 +7,9 @@ import { CellTable } from '../../formats/csv-cell-table.ts';
 import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
-import { isObject, type JsonObject, unescapeCopy } from '../../mapping/json-text.ts';
-import { REMOVED, UNCOUNTED } from '../../mapping/row-buffer.ts';
+import { typesOf } from '../../mapping/cell-types.ts';
+import { copyCells, isObject, type JsonObject } from '../../mapping/json-text.ts';
+import { type ProfileRow, REMOVED, UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { personalHint } from '../../personal/hints.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
@@ -43,6 +45,11 @@ export class NamedValues {
       this.#values.set(name, values);
     }
     values.add(value);
+  }
+
+  /** Lists the types that all texts of a column have. */
+  typesOf(name: string): CellType[] {
+    return typesOf(this.#values.get(name)?.texts ?? []);
   }
 
   summaryOf(name: string): ValuesSummary {
@@ -118,7 +125,9 @@ export function parseObject(line: string): JsonObject | null {
 
 type ValueType = InspectedColumn['type'];
 
-export type ValuesSummary = Omit<InspectedColumn, 'name' | 'becomes' | 'reason'>;
+/** A column by itself: what other columns and known properties say of it is added last. */
+export type DescribedColumn = Omit<InspectedColumn, 'similar_to' | 'cell_type' | 'fits'>;
+export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 
 class ColumnValues {
   readonly #counts = new Map<string, number>();
@@ -138,13 +147,17 @@ class ColumnValues {
     if (count === 0 && this.#samples.length < SHOWN_SAMPLES) this.#samples.push(value);
   }
 
+  get texts(): string[] {
+    return Array.from(this.#counts.keys(), (text) => text.replace(/^"/, ''));
+  }
+
   summary(): ValuesSummary {
     const frequent = [...this.#counts]
       .sort(([, a], [, b]) => b - a)
       .slice(0, SHOWN_FREQUENT)
       .map(([text, count]) => ({ value: readKey(text), count }));
     const distinct = this.#counts.size;
-    const looks_like = personalHint(Array.from(this.#counts.keys(), (text) => text.replace(/^"/, '')));
+    const looks_like = personalHint(this.texts);
     return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent, looks_like };
   }
 }
@@ -174,57 +187,39 @@ export interface StoredRecord {
  * were read the dated way (`isDated`), in which each record has a row of its own.
  */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
-  const profiles = entities.flatMap((entity) => profileRecords(rows, entity, count));
+  const profiles = entities.flatMap((entity) =>
+    [...rows.profiles(entity)].flatMap((row) => (row.record < count ? profile(entity, row) : [])),
+  );
   return [...profiles, ...eventRecords(rows, count)].sort((a, b) => a.record - b.record);
 }
 
-function profileRecords({ dated }: Rows, entity: Entity, count: number): StoredRecord[] {
-  return rowsBelow(count, dated[entity]).flatMap((row) => {
-    const [key = null, record, at, properties, company, flags] = cellsOf(dated[entity].line(row));
-    if ((Number(flags) & UNCOUNTED) !== 0) return [];
-    const fields = {
-      [idColumn[entity]]: key,
-      // An empty company is none: the user leaves it.
-      ...(typeof company === 'string' && { company_id: company === '' ? null : company }),
-      ...(typeof at === 'string' && { inserted_at: at }),
-      ...((Number(flags) & REMOVED) !== 0 && { removed: 'true' }),
-    };
-    return [{ record: Number(record), kind: kindOfEntity[entity], fields, metadata: metadataOf(properties) }];
-  });
+function profile(
+  entity: Entity,
+  { record, key, at, properties, company, flags }: ProfileRow,
+): StoredRecord[] {
+  if ((flags & UNCOUNTED) !== 0) return [];
+  const fields = {
+    [idColumn[entity]]: key,
+    // An empty company is none: the user leaves it.
+    ...(company !== null && { company_id: company === '' ? null : company }),
+    ...(at !== null && { inserted_at: at }),
+    ...((flags & REMOVED) !== 0 && { removed: 'true' }),
+  };
+  return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];
 }
 
 function eventRecords({ events }: Rows, count: number): StoredRecord[] {
-  return rowsBelow(count, events).map((row) => {
-    const [, user_id, event_id, , event_name, company_id, source, inserted_at, properties] = cellsOf(
-      events.line(row),
-    );
-    const all = { event_id, event_name, user_id, company_id, source, inserted_at };
-    const fields = Object.fromEntries(
-      Object.entries(all).filter((field): field is [string, string] => typeof field[1] === 'string'),
-    );
-    return {
-      record: events.recordOf(row),
-      kind: events.kindOf(row),
-      fields,
-      metadata: metadataOf(properties),
-    };
-  });
-}
-
-function metadataOf(properties: string | null | undefined): Record<string, unknown> {
-  return JSON.parse(properties ?? '{}') as Record<string, unknown>;
-}
-
-/** The cells of a line of COPY text; null where there is no value. */
-function cellsOf(line: Buffer): (string | null)[] {
-  const text = line.toString('utf8').replace(/\n$/, '');
-  return text.split('\t').map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
-}
-
-function rowsBelow(
-  count: number,
-  buffer: { readonly rows: number; recordOf(row: number): number },
-): number[] {
-  const all = Array.from({ length: buffer.rows }, (_, row) => row);
-  return all.filter((row) => buffer.recordOf(row) < count);
+  return Array.from({ length: events.rows }, (_, row) => row)
+    .filter((row) => events.recordOf(row) < count)
+    .map((row) => {
+      const [, user_id, event_id, , event_name, company_id, source, inserted_at, properties] = copyCells(
+        events.line(row),
+      );
+      const all = { event_id, event_name, user_id, company_id, source, inserted_at };
+      const fields = Object.fromEntries(
+        Object.entries(all).filter((field): field is [string, string] => typeof field[1] === 'string'),
+      );
+      const metadata = JSON.parse(properties ?? '{}');
+      return { record: events.recordOf(row), kind: events.kindOf(row), fields, metadata };
+    });
 }

@@ -86,16 +86,18 @@ export async function mergeEvents(
   });
 }
 
+/** Counts the events that are not there. A plan keeps them by name and by day: `planned` times each, or none (0). */
 export async function classifyEvents(
   transaction: Transaction,
   scope: Scope,
   batch: EventBatch,
+  planned: 1 | 0 | -1,
 ): Promise<AddedEvents> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, scope, batch);
   const { rows } = await sql<AddedEvents>`
     with added as (
-      select i.user_id, i.event_id, i.event_type
+      select i.*
       from incoming_events i
       left join incoming_event_ids k on k.user_id = i.user_id and k.event_id = i.event_id
       where (
@@ -116,9 +118,18 @@ export async function classifyEvents(
         ) is null
     )
     ${scope.keepKeys ? noted(scope, batch) : sql``}
+    ${planned === 0 ? sql`` : byNameAndDay(scope, planned)}
     select ${countedByKind} from added`.execute(db);
   return rows[0] ?? noEvents;
 }
+
+const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
+  , planned as (
+    insert into planned_events (load_id, event_name, day, events)
+    select ${loadId}, event_name, day, ${times} * count(*)
+    from (select event_name, (inserted_at at time zone 'UTC')::date as day from added) dated
+    group by grouping sets ((event_name), (day))
+  )`;
 
 /**
  * Puts these events in the place of those that this load added under their ids. An event that has left the table meanwhile,

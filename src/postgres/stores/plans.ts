@@ -8,7 +8,7 @@ import {
   PLANNED_BYTES_AT_A_TIME,
   PLANNED_ROWS_AT_A_TIME,
 } from '../../domain/limits.ts';
-import type { PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
+import type { PlannedEvents, PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
 import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { sumsOf } from '../merge/plan-batch.ts';
 
@@ -78,7 +78,19 @@ export async function summarisePlan(
   await updateWhere(db, 'loads', { loadId })
     .set({ plan: JSON.stringify(summary), plan_ended_at: sql`now()` })
     .execute();
+  await forgetSums(db, loadId);
+}
+
+/** Forgets what chunks have added to the summary of a plan. */
+async function forgetSums(db: Database, loadId: number): Promise<void> {
   await deleteWhere(db, 'planned_chunks', { loadId }).execute();
+  await deleteWhere(db, 'planned_events', { loadId }).execute();
+}
+
+/** Forgets a plan that is made anew. */
+export async function forgetPlan(db: Database, loadId: number): Promise<void> {
+  await forgetSums(db, loadId);
+  await forgetPlannedRows(db, [loadId]);
 }
 
 /**
@@ -141,6 +153,34 @@ async function readChanges(
     values: first?.all ?? { appear: 0, change: 0, go: 0, retype: 0 },
     properties: rows.map(({ names: _, all: __, ...property }) => property),
     morePropertyNames: (first?.names ?? 0) - rows.length,
+    events: await sumEvents(db, loadId),
+  };
+}
+
+/** Sums the planned events by name and by day. */
+async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
+  const rows = await rowsOf<{ name: string | null; day: string | null; count: number; found: number }>(db)`
+    select name, day, count, found
+    from (
+      select
+        event_name as name, day::text, sum(events)::bigint as count,
+        count(*) over (partition by day is null) as found,
+        row_number() over (partition by day is null order by day desc, sum(events) desc, event_name) as place
+      from planned_events
+      where load_id = ${loadId}
+      group by event_name, day
+      having sum(events) <> 0
+    ) summed
+    where place <= ${MAX_PLAN_PROPERTIES}
+    order by day, place`;
+  const names = rows.flatMap(({ name, count }) => (name === null ? [] : [{ name, count }]));
+  const days = rows.flatMap(({ day, count }) => (day === null ? [] : [{ day, count }]));
+  const beyond = (shown: readonly object[], row = rows[0]) => (row?.found ?? 0) - shown.length;
+  return {
+    names,
+    moreNames: beyond(names, rows.at(-1)),
+    days,
+    earlierDays: beyond(days),
   };
 }
 

@@ -18,7 +18,7 @@ import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '..
 import { isLogged, notLogged } from './amendments.ts';
 import { takeAliasesAway } from './joins.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
-import { forgetPlannedRows } from './plans.ts';
+import { forgetPlan } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
 /*
@@ -222,10 +222,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     await markUndone(db, load.environmentId);
     await takeAliasesAway(db, loadId);
   }
-  if (keepsPlan(pass)) {
-    await deleteWhere(db, 'planned_chunks', { loadId }).execute();
-    await forgetPlannedRows(db, [loadId]);
-  }
+  if (keepsPlan(pass)) await forgetPlan(db, loadId);
   return insertChunkTasks(db, loadId, load);
 }
 

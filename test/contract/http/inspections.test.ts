@@ -76,7 +76,11 @@ describe('a file that is inspected', () => {
       rejects: { count: 1, items: [{ line: 4, error_code: 'missing_id' }] },
     });
     expect(body.columns).toMatchObject([
-      { name: 'Kunden-Nr', becomes: 'user_id', reason: 'its name looks like that of a user_id' },
+      {
+        name: 'Kunden-Nr',
+        becomes: 'user_id',
+        reason: expect.stringContaining('looks like that of a user_id'),
+      },
       { name: 'Name', becomes: 'metadata.Name' },
     ]);
     expect(body.rows).toMatchObject([
@@ -84,6 +88,23 @@ describe('a file that is inspected', () => {
       { row: 2, user_id: `${serial}-2` },
     ]);
     expect(await t.system.db.selectFrom('loads').select('load_id').execute()).toEqual(before);
+  });
+
+  test('names the known property that a column may mean, unless another column is that property', async () => {
+    const known = await load('', 'user_id,signup_date,phone_2\nsimilar,2026-01-02,1\n', {
+      'content-type': 'text/csv',
+    });
+    await detail(known.body.job_id);
+    const similar = async (header: string) => {
+      const { body } = await inspect(`${header}\n${header.replace(/[^,]+/g, 'x')}\n`, '', {
+        'content-type': 'text/csv',
+      });
+      return body.columns.map(({ similar_to }) => similar_to);
+    };
+    expect(await similar('user_id,Sign-up Date,Signup Dates,phone 1,Town')).toEqual([
+      ...[null, 'signup_date', 'signup_date', null, null],
+    ]);
+    expect(await similar('user_id,Sign-up Date,signup_date')).toEqual([null, null, null]);
   });
 
   test.each([

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Detail, Plan } from '../../../src/api/load.ts';
+import { MAX_PLAN_PROPERTIES } from '../../../src/domain/limits.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 
@@ -100,6 +101,50 @@ describe('a plan', () => {
         company_after: 'pc',
       },
       { id: '=p4', outcome: 'new', before: null, after: { tier: '@x' } },
+    ]);
+  });
+
+  // proves: plan-exact
+  test('says how many events are new, by name and by day', async () => {
+    const event = (event_name: string, inserted_at: string, n = 1) =>
+      `${JSON.stringify({ event_type: 'track', user_id: 'p1', event_name, inserted_at, n })}\n`;
+    const known = event('Opened', '2026-01-02T10:00:00Z');
+    await post('/v1/imports', known, ndjson);
+    const others = [
+      event('Opened', '2026-01-02T23:59:59Z'),
+      event('Paid', '2026-01-03T00:00:00Z'),
+      event('Paid', '2026-01-05T00:00:00+02:00'),
+      event('Paid', '2026-01-05T00:00:00+02:00', 2),
+    ];
+    const jobId = await post('/v1/imports?plan=true', [known, ...others].join(''), ndjson);
+    expect((await planOf(jobId)).events).toEqual({
+      names: [
+        { name: 'Paid', count: 3 },
+        { name: 'Opened', count: 1 },
+      ],
+      more_names: 0,
+      days: [
+        { day: '2026-01-02', count: 1 },
+        { day: '2026-01-03', count: 1 },
+        { day: '2026-01-04', count: 2 },
+      ],
+      earlier_days: 0,
+    });
+  });
+
+  // proves: plan-exact
+  test('names the most frequent events and the latest days, and says how many others there are', async () => {
+    const lines = Array.from({ length: MAX_PLAN_PROPERTIES + 2 }, (_, n) => {
+      const day = new Date(Date.UTC(2020, 0, 1 + n)).toISOString();
+      return `track,p1,name ${n},${day}\n`.repeat(n === 0 ? 2 : 1);
+    });
+    const text = `event_type,user_id,event_name,inserted_at\n${lines.join('')}`;
+    const { names, days, ...more } = (await planOf(await post('/v1/imports?plan=true', text))).events;
+    expect(more).toEqual({ more_names: 2, earlier_days: 2 });
+    expect([names.length, days.length]).toEqual([MAX_PLAN_PROPERTIES, MAX_PLAN_PROPERTIES]);
+    expect([names[0], days[0]]).toEqual([
+      { name: 'name 0', count: 2 },
+      { day: '2020-01-03', count: 1 },
     ]);
   });
 

@@ -87,6 +87,16 @@ export function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
+/** Draws a part of a whole below its words. */
+export function barOf(part: number, whole: number, words: string): VNode {
+  return (
+    <span class="filled">
+      {words}
+      <progress max={Math.max(1, whole)} value={part} aria-hidden="true" />
+    </span>
+  );
+}
+
 /** Draws numbers over time, a bar each, the newest at the right. A part that is not 0 is always seen. */
 export function Bars({ label, bars, parts, top, axis, isLevel = false }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;

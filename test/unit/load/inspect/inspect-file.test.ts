@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
 import { personalRule } from '../../../../src/domain/personal.ts';
-import type { Reject } from '../../../../src/domain/reject.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import {
   INSPECTED_BYTES,
@@ -30,7 +29,7 @@ describe('the inspection of a file', () => {
       'user_id,company_id,plan,visits,first_seen_at\nu1,acme,pro,3,x\nu2,,pro,,x\nu3,acme,free,1,\n',
     );
     expect(found.problem).toBeNull();
-    expect(found).toMatchObject({ entity: 'users', records: 3, isWhole: true });
+    expect(found).toMatchObject({ entity: 'users', records: 3, whole_file: true });
     const property = 'every other column is a property';
     const described = found.columns.map(
       ({ name, becomes, reason, type, filled, distinct, samples, frequent }) => {
@@ -85,8 +84,8 @@ describe('the inspection of a file', () => {
     expect(found.rows).toHaveLength(SHOWN_RECORDS);
     expect(found.rows[3]).toEqual({
       row: 4,
-      kind: 'identify_user',
-      fields: { user_id: 'u3' },
+      event_type: 'identify_user',
+      user_id: 'u3',
       metadata: { name: 'a\tb \\ 3' },
     });
   });
@@ -94,12 +93,12 @@ describe('the inspection of a file', () => {
   // proves: inspection
   test('counts what would be refused, and shows it with its line and reason', async () => {
     const found = await inspect('user_id,name\nu1,a\n,b\nu2,c,d\n,e\n');
-    expect(found.refused).toMatchObject({ count: 3, byCode: { missing_id: 2, wrong_field_count: 1 } });
-    expect(found.refused.samples[0]).toMatchObject({
+    expect(found.rejects).toMatchObject({ count: 3, by_code: { missing_id: 2, wrong_field_count: 1 } });
+    expect(found.rejects.items[0]).toMatchObject({
       row: 2,
       line: 3,
-      code: 'missing_id',
-      raw: Buffer.from(',b\n').subarray(0, 2),
+      error_code: 'missing_id',
+      raw: ',b',
     });
     expect(column(found, 'name')).toMatchObject({ filled: 1 });
   });
@@ -117,7 +116,7 @@ describe('the inspection of a file', () => {
       expect(found.map).toEqual({ [name]: ours });
       expect(column(found, name)).toMatchObject({
         becomes: ours,
-        reason: `its name looks like that of a ${ours}`,
+        reason: `its name looks like that of a ${ours} (filled in 1 of 1 record, 1 distinct value)`,
         filled: 1,
       });
       expect(found.rows).toHaveLength(1);
@@ -126,6 +125,23 @@ describe('the inspection of a file', () => {
       expect(loaded.rows).toEqual(found.rows);
     },
   );
+
+  test.each([
+    [
+      'is empty in many records',
+      'Customer ID,E-mail,Name\n,a@x.io,Ann\n2,b@x.io,Bob\n,c@x.io,Eve\n',
+      'E-mail',
+    ],
+    ['has few values', 'client_id,login,town\n7,ann,Rome\n7,bob,Oslo\n7,eve,Bonn\n', 'login'],
+    ['is as good as any', 'Customer ID,town\n7,Rome\n7,Oslo\n7,Bonn\n', 'Customer ID'],
+  ])('proposes an id by its values where the column with the best name %s', async (_, text, name) => {
+    expect((await inspect(text)).map).toEqual({ [name]: 'user_id' });
+  });
+
+  test('proposes no date as an id', async () => {
+    const text = 'begun,colour\n2026-01-01,red\n2026-01-02,blue\n2026-01-03,green\n';
+    expect((await inspect(text)).map).toEqual({ colour: 'user_id' });
+  });
 
   test.each([
     ['one record says nothing of its columns', 'colour,size\nred,3\n'],
@@ -150,7 +166,7 @@ describe('the inspection of a file', () => {
       const map = { [`column_${position}`]: 'user_id' };
       const found = await inspect(`${header}\n0,Ann,31\n1,Bob,47\n`, { map });
       expect(found.problem).toBeNull();
-      expect(found.rows.map(({ fields }) => fields)).toEqual([{ user_id: '0' }, { user_id: '1' }]);
+      expect(found.rows).toMatchObject([{ user_id: '0' }, { user_id: '1' }]);
     }
   });
 
@@ -158,10 +174,19 @@ describe('the inspection of a file', () => {
     const bytes = Buffer.from('\ufeffuser_id,name\nu1,Zo\u00eb\nu2,Ann', 'utf16le');
     const found = await inspect(bytes.subarray(0, -1));
     expect(found.readAs.encoding).toBe('utf-16le');
-    const [cut] = found.refused.samples;
-    expect(cut).toMatchObject({ line: 3, code: 'invalid_utf8' });
+    const [cut] = found.rejects.items;
+    expect(cut).toMatchObject({ line: 3, error_code: 'invalid_utf8' });
     expect(cut?.message).toMatch(/no character of the file's encoding$/);
-    const sample = { ...(cut as Reject), row: 1 };
+    const raw = Buffer.from(cut?.raw_base64 ?? '', 'base64');
+    const sample = {
+      row: 1,
+      line: 3,
+      byteOffset: 0,
+      code: 'invalid_utf8',
+      message: '',
+      column: null,
+      raw,
+    } as const;
     const reason = explainRefusals({ header: null, byCode: { invalid_utf8: 1 }, sample });
     expect(reason).not.toContain('encoding=');
   });
@@ -177,12 +202,12 @@ describe('the inspection of a file', () => {
 
   test('says how many columns a wide file has, and shows all of them', async () => {
     const names = Array.from({ length: 101 }, (_, n) => `c${n}`);
-    const { readAs, columns, columnNames } = await inspect(
+    const { readAs, columns, column_names } = await inspect(
       `user_id,${names.join()}\nu1${',x'.repeat(101)}\n`,
     );
     expect(readAs.csv?.columns).toHaveLength(100);
     expect(readAs.csv?.columnCount).toBe(102);
-    expect([columns.length, columnNames?.length]).toEqual([102, 102]);
+    expect([columns.length, column_names?.length]).toEqual([102, 102]);
   });
 
   // proves: inspection
@@ -201,7 +226,7 @@ describe('the inspection of a file', () => {
     const { signal } = new AbortController();
     const store = createFileSystemStore(folder);
     const found = await inspectFile(store, source(), {}, options, limits, signal, look);
-    expect(found).toMatchObject({ isWhole: false, refused: { count: 0 } });
+    expect(found).toMatchObject({ whole_file: false, rejects: { count: 0 } });
     expect(found.records).toBeGreaterThan(INSPECTED_BYTES / 1_100);
     expect(found.records).toBeLessThanOrEqual(INSPECTED_RECORDS);
     expect(pulled).toBeLessThan(20_000);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { inspectText as inspect } from './inspect-text.ts';
 
-/** Files as public bodies publish them: the column that is the first to have a different value in each record, or none. */
+/** Files as public bodies publish them: the column that is the first to have a different value, and no date, in each record, or none. */
 const files: readonly (readonly [string, string | null, string])[] = [
   [
     'election results',
@@ -10,7 +10,7 @@ const files: readonly (readonly [string, string | null, string])[] = [
   ],
   [
     'earthquakes',
-    'time',
+    null,
     'time,mag,place\n2024-01-01T00:10:00Z,4.1,Chile\n2024-01-01T00:20:00Z,4.1,Peru\n2024-01-01T00:31:00Z,5.0,Chile\n',
   ],
   ['school lunches', null, 'School,Menu,Price\nEast,A,3\nEast,B,3\nWest,A,3\n'],
@@ -51,6 +51,6 @@ describe('a file none of whose columns is named like an id', () => {
     expect(found.map).toEqual({ m0: 'user_id' });
     expect(found.columns).toHaveLength(columns.length);
     expect(found.records).toBe(25);
-    expect(found.isWhole).toBe(false);
+    expect(found.whole_file).toBe(false);
   });
 });

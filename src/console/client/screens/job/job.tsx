@@ -37,7 +37,8 @@ import { TableSection } from '../../ui/table.tsx';
 import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
 import { JobActions } from '../jobs.tsx';
 import { Answer, Causes } from './answer.tsx';
-import { Changes, Chunks, Phases, Rate, waitedMs } from './parts.tsx';
+import { Changes } from './changes.tsx';
+import { Chunks, Phases, Rate, waitedMs } from './parts.tsx';
 
 /** The time between two loads of the job without a stream. */
 const pollMs = 2_000;

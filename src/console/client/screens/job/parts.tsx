@@ -1,20 +1,11 @@
 import type { VNode } from 'preact';
 import type { JobHistory } from '../../../../api/job.ts';
-import type { LoadChunk, Plan } from '../../../../api/load.ts';
-import { apiHref, useApi } from '../../lib/api.ts';
-import {
-  formatBytes,
-  formatCount,
-  formatMs,
-  formatShare,
-  formatShort,
-  plural,
-  visibleText,
-} from '../../lib/format.ts';
-import { type JobDetail, jobPath } from '../../lib/jobs.ts';
+import type { LoadChunk } from '../../../../api/load.ts';
+import { formatBytes, formatCount, formatMs, formatShare, formatShort, plural } from '../../lib/format.ts';
+import type { JobDetail } from '../../lib/jobs.ts';
 import { Bars, sumOf } from '../../ui/drawings.tsx';
-import { Badge, Loaded, Section, Time, type Tone, Value, VisibleText } from '../../ui/page.tsx';
-import { type Column, Table, TableSection } from '../../ui/table.tsx';
+import { Badge, Section, Time, type Tone } from '../../ui/page.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
 
 /** Shows how far a job is, how fast it goes, and about how long it will take. */
 export function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
@@ -243,107 +234,3 @@ export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): V
     </div>
   );
 }
-
-/** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
-export function Changes({ jobId }: { readonly jobId: string }): VNode {
-  const path = `${jobPath(jobId)}/plan`;
-  const plan = useApi<Plan>(path);
-  return (
-    <Loaded of={plan} rows={3}>
-      {({ profiles, applied_at, properties, more_properties: more, sample }) => (
-        <>
-          <TableSection
-            title="Plan"
-            aside={more === 0 ? null : <span class="hint">and {formatCount(more)} more properties</span>}
-            of={properties}
-            caption="Values that would change, by property"
-            columns={propertyColumns}
-            keyOf={({ entity, name }) => `${entity} ${name}`}
-            empty="No value would change"
-          >
-            <p class="line muted">
-              {profilesText(profiles.users, 'user')},{' '}
-              {profilesText(profiles.companies, 'company', 'companies')}.
-              {applied_at === null ? ' Nothing has been written.' : ''}
-            </p>
-          </TableSection>
-          {sample.length === 0 ? null : (
-            <TableSection
-              title={`Before → after, ${plural(sample.length, 'row')} of those that change`}
-              aside={
-                <a class="button button-quiet" href={apiHref(`${path}?format=csv`)} download>
-                  All as CSV
-                </a>
-              }
-              of={sample.flatMap(linesOf)}
-              caption="Rows that would change"
-              columns={lineColumns}
-              keyOf={({ key }) => key}
-            />
-          )}
-        </>
-      )}
-    </Loaded>
-  );
-}
-
-function profilesText(
-  { new: added, changed, removed }: Plan['profiles']['users'],
-  one: string,
-  many = `${one}s`,
-): string {
-  const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
-  return `${formatCount(added)} new and ${formatCount(changed)} changed ${added + changed === 1 ? one : many}${gone}`;
-}
-
-const propertyColumns: readonly Column<Plan['properties'][number]>[] = [
-  [
-    'Property',
-    ({ name, is_new }) => (
-      <span class="row">
-        <VisibleText text={name} />
-        {is_new ? <Badge tone="busy">new property</Badge> : null}
-      </span>
-    ),
-  ],
-  ['Of', ({ entity }) => <span class="muted">{entity}</span>, 'minor'],
-  ['Added', ({ appear }) => figure(appear), 'num'],
-  ['Changed', ({ change }) => figure(change), 'num'],
-  ['Removed', ({ go }) => figure(go), 'num'],
-  ['Type changed', ({ change_type }) => figure(change_type), 'num minor'],
-];
-
-function figure(count: number): VNode {
-  return <span class={count === 0 ? 'faint' : undefined}>{formatCount(count)}</span>;
-}
-
-interface Line {
-  readonly key: string;
-  /** Empty where the line above has the same id. */
-  readonly id: string;
-  readonly property: string;
-  readonly before: unknown;
-  readonly after: unknown;
-}
-
-function linesOf(row: Plan['sample'][number]): Line[] {
-  const { entity, id, before, after, company_before, company_after } = row;
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])];
-  const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after?.[name]]);
-  if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
-  if (after === null) pairs.unshift(['removed', undefined, true]);
-  return pairs.map(([property, was, is], at) => ({
-    key: `${entity} ${id} ${property} ${at}`,
-    id: at === 0 ? id : '',
-    property,
-    before: was,
-    after: is,
-  }));
-}
-
-const lineColumns: readonly Column<Line>[] = [
-  ['Id', ({ id }) => <code>{visibleText(id)}</code>],
-  ['Property', ({ property }) => <VisibleText text={property} />],
-  ['Before', ({ before }) => <span class="bad break">{<Value of={before} />}</span>],
-  ['After', ({ after }) => <span class="good break">{<Value of={after} />}</span>],
-];

@@ -1,78 +1,43 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import type { Inspection } from '../../../../api/upload.ts';
+import type { CellType } from '../../../../domain/cell-type.ts';
 import { presetTitles } from '../../../../domain/load.ts';
 import { personalRule } from '../../../../domain/personal.ts';
-import { api, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
-import { FilterSelect, InputField, mappingName, Select, useTyped } from '../../ui/controls.tsx';
-import { DialogButton, FormDialog } from '../../ui/dialog.tsx';
+import { Button, named, type Options, Select, useTyped } from '../../ui/controls.tsx';
+import { barOf } from '../../ui/drawings.tsx';
 import { Notice, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
-import { type Inspected, isPreset, mapOf, optionsOf } from './inspection.ts';
+import { type Inspected, isPreset } from './inspection.ts';
+import {
+  type ColumnMap,
+  type Role,
+  roleOf,
+  typesIn,
+  typesWith,
+  within,
+  withProperty,
+  withRole,
+} from './mapping.ts';
 import { StartPlan } from './plan.tsx';
-
-type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
-type Map = Readonly<Record<string, string>>;
-
-const ids: readonly string[] = ['user_id', 'company_id'];
-/** Names that mean something of their own: a property of such a name is written with `metadata.` before it. */
-const fixed: ReadonlySet<string> = new Set([
-  ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
-  ...['event_name', 'source', 'inserted_at', 'url'],
-]);
-const within = 'metadata.';
-
-function roleOf({ becomes }: InspectedColumn): Role {
-  if (becomes === null) return 'ignore';
-  if (ids.includes(becomes)) return becomes as Role;
-  return becomes.startsWith(within) ? 'property' : 'other';
-}
-
-/**
- * Returns the inspection under the page's current map, whatever map the answer is about: a choice shows at once, and an answer
- * that was already on its way does not revert it.
- */
-export function withChoices(query: Query, found: Inspection): Inspection {
-  const map = mapOf(query);
-  if (map === null) return found;
-  const columns = found.columns.map((column) => {
-    const ours = map[column.name];
-    return ours === found.map[column.name] ? column : { ...column, becomes: becomesOf(column.name, ours) };
-  });
-  return { ...found, map, columns };
-}
-
-function becomesOf(name: string, ours = within + name): string | null {
-  if (ours === '') return null;
-  return fixed.has(ours) || ours.startsWith(within) ? ours : within + ours;
-}
-
-/** Returns the map with another role for a column. An id belongs to one column: another that had it becomes a property. */
-function withRole(map: Map, columns: readonly InspectedColumn[], name: string, role: Role): Map {
-  if (role === 'other') return map;
-  if (role === 'property') return withProperty(map, name, name);
-  if (role === 'ignore') return { ...map, [name]: '' };
-  const before = columns.find((column) => column.becomes === role && column.name !== name);
-  const freed = before === undefined ? map : withProperty(map, before.name, before.name);
-  return { ...freed, [name]: role };
-}
-
-/** Returns the map with another name for the property that a column becomes. */
-function withProperty(map: Map, name: string, property: string): Map {
-  const { [name]: _before, ...others } = map;
-  const ours = fixed.has(property) ? within + property : property;
-  return ours === name ? others : { ...others, [name]: ours };
-}
+import { RefusedSamples } from './reading.tsx';
+import { SavedMappings, SaveMapping } from './saved-mappings.tsx';
 
 /** Shows what each column becomes. The server reads the file again with each choice. */
 export function Columns({ query, found }: Inspected): VNode {
-  const choose = (map: Map): void =>
+  const types = typesIn(query, found);
+  const choose = (map: ColumnMap, chosen = types): void =>
     query.set(
-      { map: JSON.stringify(map), mapping: undefined, preset: undefined, plan: undefined },
+      {
+        map: JSON.stringify(map),
+        types: JSON.stringify(typesWith(chosen, map, found)),
+        ...{ mapping: undefined, preset: undefined, plan: undefined },
+      },
       { replace: true },
     );
+  const hasTypes = found.read_as?.csv != null && !isPreset(query, found);
+  const read = found.records - found.rejects.count;
   const columns: readonly Column<InspectedColumn>[] = [
     [
       'Column',
@@ -91,8 +56,21 @@ export function Columns({ query, found }: Inspected): VNode {
           <Becomes column={column} found={found} onChange={choose} />
         ),
     ],
-    ['Type', ({ type }) => <span class="muted">{type ?? '–'}</span>, 'minor'],
-    ['Filled', ({ filled }) => filledOf(filled, found.records - found.rejects.count), 'num'],
+    [
+      'Type',
+      (column) =>
+        hasTypes && roleOf(column) === 'property' ? (
+          <TypeOf
+            column={column}
+            type={types[column.name] ?? ''}
+            onChange={(type) => choose(found.map, { ...types, [column.name]: type })}
+          />
+        ) : (
+          <span class="muted">{column.type ?? '–'}</span>
+        ),
+    ],
+    ['Filled', ({ filled }) => barOf(filled, read, formatShare(filled, read)), 'num'],
+    ['Distinct', ({ filled, distinct }) => barOf(distinct, filled, formatCount(distinct)), 'num'],
     ['Values', valuesOf],
   ];
   return (
@@ -108,6 +86,7 @@ export function Columns({ query, found }: Inspected): VNode {
         columns={columns}
         keyOf={({ name }) => name}
       />
+      <RefusedSamples found={found} />
       <div class="row">
         <StartPlan query={query} found={found} />
         {isPreset(query, found) ? null : <SaveMapping query={query} found={found} />}
@@ -172,36 +151,69 @@ const roles: readonly (readonly [Role, string])[] = [
 interface BecomesProps {
   readonly column: InspectedColumn;
   readonly found: Inspection;
-  readonly onChange: (map: Map) => void;
+  readonly onChange: (map: ColumnMap) => void;
 }
 
 function Becomes({ column, found, onChange }: BecomesProps): VNode {
-  const { name, becomes } = column;
+  const { name, becomes, similar_to: similar } = column;
   const role = roleOf(column);
   const property = becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
   const typed = useTyped(property, (text) => {
     if (text.trim() !== '') onChange(withProperty(found.map, name, text));
   });
+  const isProperty = role === 'property';
   return (
-    <span class="row becomes" title={column.reason}>
-      <Select
-        label={`What ${name} becomes`}
-        value={role}
-        options={role === 'other' ? [...roles, ['other', becomes ?? '']] : roles}
-        onChange={(chosen) => onChange(withRole(found.map, found.columns, name, chosen as Role))}
-      />
-      {role === 'property' ? (
-        <input type="text" aria-label={`Property that ${name} becomes`} {...typed} spellcheck={false} />
+    <span class="two-lines" title={column.reason}>
+      <span class="row becomes">
+        <Select
+          label={`What ${name} becomes`}
+          value={role}
+          options={role === 'other' ? [...roles, ['other', becomes ?? '']] : roles}
+          onChange={(chosen) => onChange(withRole(found.map, found.columns, name, chosen as Role))}
+        />
+        {isProperty ? (
+          <input type="text" aria-label={`Property that ${name} becomes`} {...typed} spellcheck={false} />
+        ) : null}
+      </span>
+      {isProperty && similar !== null && similar !== property ? (
+        <span>
+          <Button look="quiet" onClick={() => onChange(withProperty(found.map, name, similar))}>
+            {named(`Use the known ${visibleText(similar)}`, `for ${name}`)}
+          </Button>
+        </span>
       ) : null}
     </span>
   );
 }
 
-function filledOf(filled: number, records: number): VNode {
+const typeNames = {
+  number: 'Number',
+  decimal_comma: 'Number, 1.234,5',
+  boolean: 'Yes or no',
+  date: 'Date',
+  day_first: 'Date, day first',
+  month_first: 'Date, month first',
+} as const satisfies Record<CellType, string>;
+const typeOptions: Options = [['', 'Text'], ...Object.entries(typeNames)];
+
+interface TypeProps {
+  readonly column: InspectedColumn;
+  readonly type: string;
+  readonly onChange: (type: string) => void;
+}
+
+/** Offers the types of a column, and names those that all of its values have. */
+function TypeOf({ column: { name, fits }, type, onChange }: TypeProps): VNode {
+  const [likely] = fits;
+  const isOpen = likely === 'day_first' && fits.includes('month_first');
   return (
-    <span class="filled">
-      {formatShare(filled, records)}
-      <progress max={Math.max(1, records)} value={filled} aria-hidden="true" />
+    <span class="two-lines">
+      <Select label={`Type of ${name}`} value={type} options={typeOptions} onChange={onChange} />
+      {type !== '' || likely === undefined ? null : (
+        <span class="faint">
+          Looks like: {isOpen ? 'date, day or month first' : typeNames[likely].toLowerCase()}
+        </span>
+      )}
     </span>
   );
 }
@@ -224,54 +236,5 @@ function valuesOf({ becomes, looks_like, frequent, distinct }: InspectedColumn):
         </span>
       )}
     </span>
-  );
-}
-
-/** Offers the saved mappings for files with these columns. */
-function SavedMappings({ query, found: { saved_mappings: saved, mapping } }: Inspected): VNode | null {
-  const names = mapping === null || saved.includes(mapping) ? saved : [mapping, ...saved];
-  if (names.length === 0) return null;
-  return (
-    <FilterSelect
-      label="Saved mapping"
-      value={query.get('mapping') || (query.get('map') === '' ? (mapping ?? '') : '')}
-      options={[['', 'None'], ...names.map((name) => [name, name] as const)]}
-      onChange={(name) => query.set({ mapping: name, map: undefined, plan: undefined }, { replace: true })}
-    />
-  );
-}
-
-/** The options that a saved mapping keeps beside the columns. */
-const kept = ['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity'];
-
-function SaveMapping({ query, found }: Inspected): VNode {
-  const [name, setName] = useState('');
-  const save = async (): Promise<void> => {
-    const { header, ...options } = Object.fromEntries(
-      Object.entries(optionsOf(query)).filter(([option]) => kept.includes(option)),
-    );
-    const body = {
-      ...options,
-      ...(header === undefined ? {} : { header: header === 'none' ? header : Number(header) }),
-      map: found.map,
-      ...(found.column_names === null ? {} : { column_names: found.column_names }),
-    };
-    await api(`/v1/mappings/${encodeURIComponent(name)}`, { method: 'PUT', body });
-    query.set({ mapping: name, map: undefined }, { replace: true });
-  };
-  return (
-    <DialogButton look="quiet" needs="import" label="Save this mapping for later files …">
-      {(close) => (
-        <FormDialog title="Save the mapping" verb="Save" isComplete={name !== ''} act={save} onClose={close}>
-          <InputField
-            label="Name of the mapping"
-            hint="Small letters, digits, - and _. It is offered for files with the same columns."
-            pattern={mappingName}
-            value={name}
-            onInput={setName}
-          />
-        </FormDialog>
-      )}
-    </DialogButton>
   );
 }

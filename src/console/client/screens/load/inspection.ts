@@ -15,16 +15,18 @@ const texts = [
   'mapping',
   'removals',
   'company_from',
+  'ragged',
+  'stray_quotes',
   'mirror',
   'max_removed',
   'mirror_segment',
 ] as const;
 const otherTexts = [
-  ...['format', 'escape', 'comment', 'ragged', 'stray_quotes', 'apostrophes', 'records'],
+  ...['format', 'escape', 'comment', 'apostrophes', 'records'],
   ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header', 'mirror_despite_rejects'],
 ];
 
-const lists = ['null', 'mend'] as const;
+const lists = ['null', 'types', 'mend'] as const;
 
 /** The change of the address that forgets everything that was chosen for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
@@ -43,19 +45,25 @@ export function addressOf(options: Readonly<Record<string, unknown>>): Record<st
 
 /** Returns the options of the file that are given and have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
-  return Object.entries(query.given([...otherTexts, ...lists]));
+  return Object.entries(query.given([...otherTexts, 'mend']));
 }
 
 /** Returns the options as `POST /v1/imports` and its inspection take them. */
 export function optionsOf(query: Query): Record<string, unknown> {
   const map = mapOf(query);
-  const given = lists.map((name) => [name, jsonOf(query, name)]).filter(([, list]) => Array.isArray(list));
+  const given = lists.map((name) => [name, listOf(query, name)] as const);
   return {
     upload_id: query.get('upload'),
     ...query.given([...texts, ...otherTexts]),
-    ...(map === null ? {} : { map }),
-    ...Object.fromEntries(given),
+    ...(map === null || Object.keys(map).length === 0 ? {} : { map }),
+    ...Object.fromEntries(given.filter(([, items]) => items.length > 0)),
   };
+}
+
+/** Returns the texts that count as empty cells, or the types of columns as the API takes them. */
+export function listOf(query: Query, name: (typeof lists)[number]): readonly string[] {
+  const items = jsonOf(query, name);
+  return Array.isArray(items) ? (items as string[]) : [];
 }
 
 /** Returns the chosen map, or `null`. An empty map means that nothing that is proposed is wanted. */

@@ -8,9 +8,10 @@ import { removeUpload } from '../../lib/uploads.ts';
 import { ActionButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/drawings.tsx';
 import { Loading, Notice, Page, Problems } from '../../ui/page.tsx';
-import { Columns, withChoices } from './columns.tsx';
+import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
 import { noOptions, useInspection } from './inspection.ts';
+import { withChoices } from './mapping.ts';
 import { Plan, Result } from './plan.tsx';
 import { Reading } from './reading.tsx';
 

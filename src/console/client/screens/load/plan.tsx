@@ -8,12 +8,13 @@ import { cancelLoad, isUnfinished, jobHref, jobPath, useLoad } from '../../lib/j
 import { Balance } from '../../ui/balance.tsx';
 import { ActionButton } from '../../ui/controls.tsx';
 import { Loaded, Notice, Section, StatusBadge } from '../../ui/page.tsx';
-import { Changes, Progress } from '../job/parts.tsx';
+import { Changes } from '../job/changes.tsx';
+import { Progress } from '../job/parts.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
 import { type Inspected, isPreset, mapOf, noOptions, optionsOf } from './inspection.ts';
 
-/** Returns the options of the load, with the mapping, the map or the preset that is proposed if none was chosen. */
-function loadOptions(query: Query, { map, mapping, preset }: Inspection): Record<string, unknown> {
+/** Returns the options of the load, with the saved mapping, the preset or the map that is proposed if none was chosen. */
+function loadOptions(query: Query, { map, preset, mapping }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
   if (mapOf(query) !== null || query.get('mapping') !== '') return options;
   if (mapping !== null) return { ...options, mapping };

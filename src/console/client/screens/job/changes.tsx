@@ -1,0 +1,160 @@
+import type { VNode } from 'preact';
+import type { Plan } from '../../../../api/load.ts';
+import { apiHref, useApi } from '../../lib/api.ts';
+import { formatCount, plural, visibleText } from '../../lib/format.ts';
+import { jobPath } from '../../lib/jobs.ts';
+import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';
+import { Badge, Loaded, Section, Value, VisibleText } from '../../ui/page.tsx';
+import { type Column, TableSection } from '../../ui/table.tsx';
+
+/** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
+export function Changes({ jobId }: { readonly jobId: string }): VNode {
+  const path = `${jobPath(jobId)}/plan`;
+  const plan = useApi<Plan>(path);
+  return (
+    <Loaded of={plan} rows={3}>
+      {({ profiles, applied_at, properties, more_properties: more, events, sample }) => (
+        <>
+          {events.names.length === 0 ? null : <Events of={events} />}
+          <TableSection
+            title="Plan"
+            aside={more === 0 ? null : <span class="hint">and {formatCount(more)} more properties</span>}
+            of={properties}
+            caption="Values that would change, by property"
+            columns={propertyColumns}
+            keyOf={({ entity, name }) => `${entity} ${name}`}
+            empty="No value would change"
+          >
+            <p class="line muted">
+              {profilesText(profiles.users, 'user')},{' '}
+              {profilesText(profiles.companies, 'company', 'companies')}.
+              {applied_at === null ? ' Nothing has been written.' : ''}
+            </p>
+          </TableSection>
+          {sample.length === 0 ? null : (
+            <TableSection
+              title={`Before → after, ${plural(sample.length, 'row')} of those that change`}
+              aside={
+                <a class="button button-quiet" href={apiHref(`${path}?format=csv`)} download>
+                  All as CSV
+                </a>
+              }
+              of={sample.flatMap(linesOf)}
+              caption="Rows that would change"
+              columns={lineColumns}
+              keyOf={({ key }) => key}
+            />
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+const dayMs = 86_400_000;
+/** Of more days, several share a bar. */
+const mostDayBars = 60;
+const mostNames = 20;
+
+/** Shows the events that would be added, by day and by name. */
+function Events({ of }: { readonly of: Plan['events'] }): VNode {
+  const { names, more_names, days, earlier_days: earlier } = of;
+  const total = sumOf(days.map(({ count }) => count));
+  const [first = '', last = ''] = [days[0]?.day, days.at(-1)?.day];
+  const place = (day: string): number => (Date.parse(day) - Date.parse(first)) / dayMs;
+  const daysPerBar = Math.ceil((place(last) + 1) / mostDayBars);
+  const bars = Map.groupBy(days, ({ day }) => Math.floor(place(day) / daysPerBar));
+  const more = names.length - mostNames + more_names;
+  return (
+    <>
+      <Section
+        title="New events by day"
+        aside={earlier === 0 ? null : <span class="hint">and {plural(earlier, 'earlier day')}</span>}
+      >
+        <Bars
+          label={`from ${first} to ${last}`}
+          parts={[['events', '--inserted']]}
+          axis={[first, 'UTC', last]}
+          bars={Array.from({ length: Math.floor(place(last) / daysPerBar) + 1 }, (_, at) => {
+            const begins = new Date(Date.parse(first) + at * daysPerBar * dayMs).toISOString().slice(0, 10);
+            const value = sumOf((bars.get(at) ?? []).map(({ count }) => count));
+            const span = daysPerBar === 1 ? '' : ` and ${plural(daysPerBar - 1, 'day')} more`;
+            return { values: [value], title: `${begins}${span}: ${plural(value, 'event')}` };
+          })}
+        />
+      </Section>
+      <TableSection
+        title={plural(total, 'new event')}
+        aside={more <= 0 ? null : <span class="hint">and {plural(more, 'more name')}</span>}
+        of={names.slice(0, mostNames)}
+        caption="New events by name"
+        columns={[
+          ['Event', ({ name }) => <VisibleText text={name} />],
+          ['New', ({ count }) => barOf(count, total, formatCount(count)), 'num'],
+        ]}
+        keyOf={({ name }) => name}
+      />
+    </>
+  );
+}
+
+function profilesText(
+  { new: added, changed, removed }: Plan['profiles']['users'],
+  one: string,
+  many = `${one}s`,
+): string {
+  const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
+  return `${formatCount(added)} new and ${formatCount(changed)} changed ${added + changed === 1 ? one : many}${gone}`;
+}
+
+const propertyColumns: readonly Column<Plan['properties'][number]>[] = [
+  [
+    'Property',
+    ({ name, is_new }) => (
+      <span class="row">
+        <VisibleText text={name} />
+        {is_new ? <Badge tone="busy">new property</Badge> : null}
+      </span>
+    ),
+  ],
+  ['Of', ({ entity }) => <span class="muted">{entity}</span>, 'minor'],
+  ['Added', ({ appear }) => figure(appear), 'num'],
+  ['Changed', ({ change }) => figure(change), 'num'],
+  ['Removed', ({ go }) => figure(go), 'num'],
+  ['Type changed', ({ change_type }) => figure(change_type), 'num minor'],
+];
+
+function figure(count: number): VNode {
+  return <span class={count === 0 ? 'faint' : undefined}>{formatCount(count)}</span>;
+}
+
+interface Line {
+  readonly key: string;
+  /** Empty where the line above has the same id. */
+  readonly id: string;
+  readonly property: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+function linesOf(row: Plan['sample'][number]): Line[] {
+  const { entity, id, before, after, company_before, company_after } = row;
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])];
+  const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after?.[name]]);
+  if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
+  if (after === null) pairs.unshift(['removed', undefined, true]);
+  return pairs.map(([property, was, is], at) => ({
+    key: `${entity} ${id} ${property} ${at}`,
+    id: at === 0 ? id : '',
+    property,
+    before: was,
+    after: is,
+  }));
+}
+
+const lineColumns: readonly Column<Line>[] = [
+  ['Id', ({ id }) => <code>{visibleText(id)}</code>],
+  ['Property', ({ property }) => <VisibleText text={property} />],
+  ['Before', ({ before }) => <span class="bad break">{<Value of={before} />}</span>],
+  ['After', ({ after }) => <span class="good break">{<Value of={after} />}</span>],
+];

@@ -1,0 +1,170 @@
+import type { VNode } from 'preact';
+import { groupedPresets, presetTitles } from '../../../../domain/load.ts';
+import type { Query } from '../../lib/api.ts';
+import { formatCount, visibleText } from '../../lib/format.ts';
+import { FilterSelect, FilterText, type Options } from '../../ui/controls.tsx';
+import { type Inspected, listOf } from './inspection.ts';
+
+/* The options of how a file is read that have controls. */
+
+export function headerText(line: number | null): string {
+  return line === null ? 'none; columns are numbered' : `line ${formatCount(line)}`;
+}
+
+/** The encodings that files come in. */
+const encodings: Options = [
+  ...['utf-8', 'utf-16le', 'utf-16be', 'windows-1250', 'windows-1251', 'windows-1252', 'windows-1253'],
+  ...['windows-1254', 'windows-1255', 'windows-1256', 'windows-1257', 'windows-874', 'iso-8859-2'],
+  ...['iso-8859-5', 'iso-8859-15', 'koi8-r', 'ibm866', 'macintosh', 'shift_jis', 'euc-jp', 'euc-kr'],
+  ...['gb18030', 'big5'],
+].map((name) => [name, name]);
+const delimiters: Options = [
+  ['comma', 'Comma ,'],
+  ['semicolon', 'Semicolon ;'],
+  ['tab', 'Tab ␉'],
+  ['pipe', 'Pipe |'],
+  ['space', 'Space'],
+  ['blanks', 'Blanks, any number'],
+];
+const quotes: Options = [
+  ['"', 'Double "'],
+  ["'", "Single '"],
+  ['none', 'None'],
+];
+const headers: Options = [
+  ['none', 'None'],
+  ...Array.from({ length: 5 }, (_, at) => [String(at + 1), `Record ${at + 1}`] as const),
+];
+
+const entityNames = { users: 'users', companies: 'companies', auto: 'each its own' } as const;
+const entities: Options = [
+  ['users', 'Users'],
+  ['companies', 'Companies'],
+  ['auto', 'Each its own'],
+];
+
+const products = Object.entries(presetTitles);
+
+/** Makes the controls of options. A choice forgets what was chosen for the columns, which may be others then. */
+function controlsOf(query: Query) {
+  const choose = (name: string) => (value: string) =>
+    query.set({ [name]: value, map: undefined, types: undefined, plan: undefined }, { replace: true });
+  const choice = (name: string, label: string, none: string, options: Options) => (
+    <FilterSelect
+      label={label}
+      value={query.get(name)}
+      options={[['', none], ...options]}
+      onChange={choose(name)}
+    />
+  );
+  /** Shows what was detected, with the choice to say otherwise. */
+  const detected = (name: string, label: string, seen: string | null | undefined, options: Options) =>
+    choice(
+      name,
+      label,
+      query.get(name) === '' && seen != null ? `Detected: ${seen}` : 'As detected',
+      options,
+    );
+  return { choose, choice, detected };
+}
+
+/** Shows how the text or the sheet is read. */
+export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode {
+  const { choose, choice, detected } = controlsOf(query);
+  const csv = readAs?.csv ?? null;
+  const isWorkbook = readAs?.format === 'xlsx' || query.get('sheet') !== '';
+  const isText = (readAs === null || readAs.encoding !== null) && !isWorkbook;
+  const isTable = csv !== null || readAs === null;
+  const sheets = (readAs?.sheets ?? []).map((each) => [each, each] as const);
+  return (
+    <div class="row filters">
+      {isText && detected('encoding', 'Encoding', readAs?.encoding, encodings)}
+      {isWorkbook && detected('sheet', 'Sheet', readAs?.sheet, sheets)}
+      {isText && isTable && (
+        <>
+          {detected('delimiter', 'Delimiter', csv && visibleText(csv.delimiter), delimiters)}
+          {detected('quote', 'Quote', csv && (csv.quote || 'none'), quotes)}
+          {choice('stray_quotes', 'Stray quotes', 'Are refused', [['keep', 'Belong to the value']])}
+        </>
+      )}
+      {isTable && (
+        <>
+          {detected('header', 'Header', csv && headerText(csv.header_line), headers)}
+          {choice('ragged', 'Short records', 'Are refused', [['pad', 'Get empty cells']])}
+          <FilterText
+            label="Empty where"
+            value={listOf(query, 'null').join(', ')}
+            placeholder="NULL, N/A"
+            onChange={(text) => choose('null')(nullsIn(text))}
+          />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Shows what the records are, and what becomes of profiles that they remove or leave out. */
+export function Meaning({ query, found: { preset, entity } }: Inspected): VNode {
+  const { choose, choice, detected } = controlsOf(query);
+  return (
+    <div class="row filters">
+      {detected('entity', 'Records', entity && entityNames[entity], entities)}
+      {detected('preset', 'Export of', preset && presetTitles[preset], products)}
+      {groupedPresets.has(preset) && (
+        <FilterText
+          label="Groups that are companies"
+          value={query.get('company_from')}
+          placeholder="company, organization, account"
+          onChange={choose('company_from')}
+        />
+      )}
+      {choice('removals', 'Removals', 'None', [['true', 'Where removed is true']])}
+      <Mirrored query={query} />
+    </div>
+  );
+}
+
+/** Returns texts with commas between as a list in the address. */
+function nullsIn(text: string): string {
+  const nulls = text.split(',').flatMap((each) => each.trim() || []);
+  return nulls.length === 0 ? '' : JSON.stringify(nulls);
+}
+
+/** Asks what becomes of the profiles that the file does not hold. */
+function Mirrored({ query }: { readonly query: Query }): VNode {
+  const mirror = query.get('mirror');
+  const flag = mirror.startsWith('flag:') ? mirror : 'flag:missing';
+  const set = (change: Readonly<Record<string, string | undefined>>) =>
+    query.set({ ...change, plan: undefined }, { replace: true });
+  const none = { max_removed: undefined, mirror_segment: undefined, mirror_despite_rejects: undefined };
+  return (
+    <>
+      <FilterSelect
+        label="Profiles not in the file"
+        value={mirror}
+        options={[
+          ['', 'Stay'],
+          ['remove', 'Are removed'],
+          [flag, `Are flagged as ${visibleText(flag.slice('flag:'.length))}`],
+        ]}
+        onChange={(value) => set({ mirror: value, ...(value === '' && none) })}
+      />
+      {mirror !== '' && (
+        <>
+          <FilterText
+            label="At most"
+            value={query.get('max_removed')}
+            placeholder="5%"
+            onChange={(value) => set({ max_removed: value })}
+          />
+          <FilterText
+            label="Of the segment"
+            value={query.get('mirror_segment')}
+            placeholder="all"
+            onChange={(value) => set({ mirror_segment: value })}
+          />
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest';
+import type { JobDetail } from '../../../src/api/load.ts';
+import type { Inspection } from '../../../src/api/upload.ts';
+import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+import { textRow, workbookFile } from '../../support/workbook-file.ts';
+
+const { t, server } = await openServer({ worker: true });
+
+const csv = { 'content-type': 'text/csv' };
+const types = ['Seats=number', 'Since=day_first', 'Active=boolean'];
+const query = types.map((type) => `types=${encodeURIComponent(type)}`).join('&');
+
+let serial = 0;
+/** A file of one user of its own. */
+const fileOf = (id: string) => `user_id,Seats,Since,Active,Note\n${id},"1,200",1.2.2026,yes,7\n`;
+const typed = { Seats: 1200, Since: '2026-02-01', Active: true, Note: '7' };
+
+const load = async (options: object, query = ''): Promise<JobDetail> => {
+  const { status, body } = await server.json<{ job_id: string } & ErrorBody>(`/v1/imports${query}`, {
+    method: 'POST',
+    ...options,
+  });
+  expect([status, body.errors]).toEqual([200, undefined]);
+  return jobOf(body.job_id);
+};
+const jobOf = async (jobId: string): Promise<JobDetail> => {
+  await t.ended(jobId);
+  return (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`)).body;
+};
+const inspect = async (body: string, said = '') =>
+  (await server.json<Inspection>(`/v1/imports/inspect${said}`, { method: 'POST', body, headers: csv })).body;
+const metadataOf = async (id: string) =>
+  (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
+
+describe('the types of columns', () => {
+  // proves: typed-columns
+  test.each([
+    ['the query', (text: string) => load({ body: text, headers: csv }, `?${query}`)],
+    [
+      'a form',
+      (text: string) =>
+        load(
+          { body: form(text, { before: { types: 'Seats=number' } }) },
+          '?types=Since%3Dday_first&types=Active%3Dboolean',
+        ),
+    ],
+    [
+      'the body that names an upload',
+      async (text: string) => load({ json: { upload_id: (await inspect(text)).upload_id, types } }),
+    ],
+    [
+      'a saved mapping',
+      async (text: string) => {
+        await server.json('/v1/mappings/typed', { method: 'PUT', json: { map: {}, types } });
+        return load({ body: text, headers: csv }, '?mapping=typed');
+      },
+    ],
+    [
+      'the query of a workbook',
+      (text: string) => {
+        const rows = text
+          .trim()
+          .split('\n')
+          .map((line, at) => textRow(at + 1, ...line.replace('"1,200"', '1200').split(',')));
+        const body = new Uint8Array(workbookFile({ sheets: [{ name: 'S', rows: rows.join('') }] }));
+        const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+        return load({ body, headers: { 'content-type': type } }, `?${query}`);
+      },
+    ],
+  ])('may be said in %s, and its values are stored as such', async (_, send) => {
+    const id = `typed${++serial}`;
+    expect((await send(fileOf(id))).counts).toMatchObject({ read: 1, inserted: 1 });
+    expect(await metadataOf(id)).toEqual(typed);
+  });
+
+  // proves: typed-columns
+  test('hold for events', async () => {
+    const id = `typed${++serial}`;
+    const text = `event_type,user_id,event_name,inserted_at,Seats\ntrack,${id},Bought,2026-01-02,"1,200"\nidentify_user,${id},,,3\n`;
+    expect((await load({ body: text, headers: csv }, '?types=Seats%3Dnumber')).counts.rejected).toBe(0);
+    expect(await metadataOf(id)).toEqual({ Seats: 3 });
+    const { metadata } = await t.system.db
+      .selectFrom('events')
+      .select('metadata')
+      .where('user_id', '=', id)
+      .executeTakeFirstOrThrow();
+    expect(metadata).toEqual({ Seats: 1200 });
+  });
+
+  // proves: typed-columns
+  test('refuse other values, which are stored once mended', async () => {
+    const [good, number, date] = [++serial, ++serial, ++serial].map((n) => `typed${n}`);
+    const text = `user_id,Seats,Since\n${good},1,1.2.2026\n${number},few,2.2.2026\n${date},3,31.31.2026\n`;
+    const job = await load({ body: text, headers: csv }, '?types=Seats%3Dnumber&types=Since%3Dday_first');
+    expect(job.rejects.by_code).toEqual({ invalid_type: 1, invalid_date: 1 });
+    const path = `/v1/background_jobs/${job.job_id}/rejects/edits`;
+    const records = [
+      { row: 2, values: { Seats: '2,000' } },
+      { row: 3, values: { Since: '3.2.2026' } },
+    ];
+    const { body } = await server.json<{ job_id: string }>(path, { json: { records } });
+    expect((await jobOf(body.job_id)).counts).toMatchObject({ inserted: 2, rejected: 0 });
+    expect(await metadataOf(number ?? '')).toEqual({ Seats: 2000, Since: '2026-02-02' });
+    expect(await metadataOf(date ?? '')).toEqual({ Seats: 3, Since: '2026-02-03' });
+  });
+
+  // proves: typed-columns
+  test('hold for records that a proposal mends', async () => {
+    const [good, split] = [++serial, ++serial].map((n) => `typed${n}`);
+    const text = `user_id,name,Seats\n${good},Ada,1\n${split},Bo,7,5\n`;
+    const { job_id: jobId } = await load({ body: text, headers: csv }, '?types=Seats%3Dnumber');
+    const path = `/v1/background_jobs/${jobId}`;
+    const causes = await server.json<{ data: { proposals: { id: string }[] }[] }>(
+      `${path}/rejects?group_by=cause`,
+    );
+    const apply = causes.body.data[0]?.proposals[0]?.id;
+    const { body } = await server.json<{ job_id: string }>(`${path}/amend`, { json: { apply } });
+    expect((await jobOf(body.job_id)).counts).toMatchObject({ inserted: 1, rejected: 0 });
+    expect(await metadataOf(split ?? '')).toEqual({ name: 'Bo', Seats: 7.5 });
+  });
+
+  // proves: typed-columns
+  test('change the values when the file is loaded again with others', async () => {
+    const id = `typed${++serial}`;
+    const again = (said: string) => load({ body: `user_id,Day\n${id},1/2/2026\n`, headers: csv }, said);
+    await again('?types=Day%3Dday_first');
+    expect((await again('?types=Day%3Dday_first')).counts).toMatchObject({ unchanged: 1 });
+    expect(await metadataOf(id)).toEqual({ Day: '2026-02-01' });
+    expect((await again('?types=Day%3Dmonth_first')).counts).toMatchObject({ updated: 1 });
+    expect(await metadataOf(id)).toEqual({ Day: '2026-01-02' });
+    expect((await again('')).counts).toMatchObject({ updated: 1 });
+    expect(await metadataOf(id)).toEqual({ Day: '1/2/2026' });
+  });
+
+  test.each([
+    ['a column that is not there', 'types=Nothing%3Dnumber', 'user_id,a\n1,1\n', csv],
+    ['the id', 'types=user_id%3Dnumber', 'user_id,a\n1,1\n', csv],
+    ['a type that is none', 'types=a%3Dinteger', 'user_id,a\n1,1\n', csv],
+    ['JSON', 'types=a%3Dnumber', '{"user_id":"1","a":"1"}\n', { 'content-type': 'application/x-ndjson' }],
+    ['the file of another product', 'types=a%3Dnumber&preset=segment', 'type,userId,a\nidentify,1,1\n', csv],
+  ])('are refused for %s', async (_, said, body, headers) => {
+    expect(await refusalOf(server, `/v1/imports?${said}`, { method: 'POST', body, headers })).toEqual([
+      400,
+      ['invalid_field'],
+    ]);
+  });
+
+  test('are shown by an inspection, with those that the cells of each column have', async () => {
+    const text = 'user_id,Seats,Day,zip\n1,"1,200",1/2/2026,0810\n2,3,3/4/2026,1010\n';
+    const shown = ({ columns }: Inspection) =>
+      columns.map(({ type, cell_type, fits }) => [type, cell_type, fits.join(' ')]);
+    expect(shown(await inspect(text))).toEqual([
+      ['string', null, 'number decimal_comma'],
+      ['string', null, 'number decimal_comma'],
+      ['string', null, 'day_first month_first'],
+      ['string', null, ''],
+    ]);
+    const { upload_id } = await inspect(text);
+    const json = { upload_id, types: ['Seats=number', 'Day=month_first'] };
+    const { body: named } = await server.json<Inspection>('/v1/imports/inspect', { method: 'POST', json });
+    expect(shown(named)[1]?.[0]).toBe('numeric');
+    expect(shown(await inspect(text, '?types=Seats%3Dnumber&types=Day%3Dmonth_first')).slice(1, 3)).toEqual([
+      ['numeric', 'number', 'number decimal_comma'],
+      ['date', 'month_first', 'day_first month_first'],
+    ]);
+  });
+});
