@@ -200,6 +200,8 @@ export const CAUSES_MS = 10_000;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
 export const MAX_REPLACEMENT_CHARS = 256;
+/** The id of a mend: that of a replacement holds a name and two texts. */
+export const MAX_MEND_ID_CHARS = 8_000;
 /** Mends of one load. */
 export const MAX_SAVED_MENDS = 50;
 /** Mends that one record may need: each finds another fault. */

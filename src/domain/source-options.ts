@@ -1,7 +1,7 @@
 import { cellTypes, readCellType } from './cell-type.ts';
 import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
-import { MAX_MAPPED_COLUMNS, MAX_SAVED_MENDS, MAX_SHEET_NAME_CHARS } from './limits.ts';
+import { MAX_MAPPED_COLUMNS, MAX_MEND_ID_CHARS, MAX_SAVED_MENDS, MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { mendIdPattern } from './reject.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
 
@@ -14,7 +14,6 @@ const maxDelimiterChars = 8;
 const maxCommentChars = 8;
 const maxNullTokens = 20;
 const maxNullChars = 100;
-const maxMendChars = 4_000;
 const maxRecordsPathChars = 1_000;
 const maxGroupChars = 200;
 const maxFlagChars = 255;
@@ -215,7 +214,7 @@ export const sourceOptions = {
     rule: `must be the id of a proposed mend, as the causes of a job show it, at most ${MAX_SAVED_MENDS} of them`,
     examples: [['05c8a1f0c2d3e-day-first']],
     most: MAX_SAVED_MENDS,
-    read: (text) => (text.length <= maxMendChars && mendIdPattern.test(text) ? text : undefined),
+    read: (text) => (text.length <= MAX_MEND_ID_CHARS && mendIdPattern.test(text) ? text : undefined),
   },
   mirror: {
     type: 'string',

@@ -177,7 +177,7 @@ describe('sluice jobs mend', () => {
       await sluice('jobs', 'rejects', id, '--by-cause', '--json'),
     );
     const [proposal] = byCause.data.find(({ error_code: code }) => code === 'invalid_quote')?.proposals ?? [];
-    const applied = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '');
+    const applied = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '', '--keep-in', 'people');
     expect(applied).toMatchObject({ code: 0, stdout: '1 refused record is mended, 2 are left.\n' });
 
     const mended = join(dataDir, 'mended.csv');
@@ -193,6 +193,8 @@ describe('sluice jobs mend', () => {
     const again = await sluice('jobs', 'mend', id, '--file', mended);
     expect(again.code).toBe(1);
     expect(again.stderr).toContain('refused rows are mended once');
+    const kept = json<{ mend: string[] }>(await sluice('mappings', 'show', 'people', '--json'));
+    expect(kept.mend).toEqual([proposal?.id]);
   });
 });
 

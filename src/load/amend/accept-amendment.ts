@@ -17,7 +17,7 @@ import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 import { keepMend } from '../saved-mappings.ts';
-import { type AmendedRows, readAmendedRows, rowColumn } from './end-amendment.ts';
+import { readAmendedRows, rowColumn } from './end-amendment.ts';
 
 /*
  * Amending: refused records of a load, the parent, come back mended as a load of their own. Here it is accepted, and claims its rows;
@@ -135,10 +135,10 @@ function withTypes(received: ReceivedFile, { header }: Parent): ReceivedFile {
 async function readRows(
   context: LoadContext,
   { parent, received, rows, wins }: AmendRequest,
-): Promise<AmendedRows> {
+): Promise<readonly number[]> {
   try {
     if (!wins && !parent.isLogged) throw inputError('job_expired', notLogged, `job_id: ${parent.jobId}`);
-    if (rows !== undefined) return { rows, lines: null };
+    if (rows !== undefined) return rows;
     requireShape(parent, received);
     return await readAmendedRows(context.files, received);
   } catch (error) {
@@ -171,22 +171,21 @@ async function claim(
   db: Database,
   { environmentId, parent, keep = null }: AmendRequest,
   jobId: string,
-  { rows, lines }: AmendedRows,
+  rows: readonly number[],
 ): Promise<void> {
   const unclaimed = await claimRows(db, parent.loadId, await readLoadId(db, jobId), rows);
-  if (unclaimed.length > 0) throw explain(unclaimed, lines);
+  if (unclaimed.length > 0) throw explain(unclaimed);
   // After this lock no deletion comes before us that cannot be seen.
   await lockLane(db, environmentId);
   if (await isBeforeDeletion(db, environmentId, parent.jobId)) throw deletedSince(parent.jobId);
   if (keep !== null) await keepMend(db, environmentId, keep.mapping, keep.mend, parent);
 }
 
-function explain(unclaimed: readonly Unclaimed[], lines: AmendedRows['lines']): Error {
+function explain(unclaimed: readonly Unclaimed[]): Error {
   const wrong = unclaimed.find(({ claimedBy }) => claimedBy === null);
   if (wrong !== undefined) {
     const message = `row ${wrong.row} is no refused row of the job`;
-    const place = lines === null ? `row ${wrong.row}` : `line ${lines[wrong.record - 1]}`;
-    return inputError('invalid_field', message, place);
+    return inputError('invalid_field', message, `row ${wrong.row}`);
   }
   const named = unclaimed.map(({ row }) => row).join(', ');
   const jobs = [...new Set(unclaimed.map(({ claimedBy }) => claimedBy))].join(', ');

@@ -6,7 +6,6 @@ import type { ChunkRange } from '../../domain/load.ts';
 import { isRejectColumn, type rejectColumns, rejectKey, rejectRawKey } from '../../domain/reject.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createLineScanner } from '../../formats/record-scanner.ts';
 import { CsvChunk } from '../../mapping/csv-rows.ts';
 import { isObject, parseJsonText } from '../../mapping/json-text.ts';
 import { RecordIndex } from '../../mapping/rows.ts';
@@ -15,7 +14,7 @@ import {
   readAmendmentShapes,
   readRefusedAgain,
   refuseAgain,
-  releaseRecords,
+  releaseClaims,
 } from '../../postgres/stores/amendments.ts';
 import type { KeyedDatabase } from '../../postgres/stores/file-keys.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
@@ -41,7 +40,7 @@ export async function endAmendment(keyed: KeyedDatabase, loadId: number): Promis
     const refused = await readRefusedAgain(keyed, loadId, after, heldAtATime);
     const unmended = refused.filter(({ raw }) => isUnmended(raw));
     const sent = refused.filter((each) => !unmended.includes(each));
-    if (unmended.length > 0) await releaseRecords(db, loadId, unmended);
+    if (unmended.length > 0) await releaseClaims(db, loadId, unmended);
     if (sent.length > 0)
       await refuseAgain(
         keyed,
@@ -102,18 +101,10 @@ function createReshaping(from: CsvHeader, to: CsvHeader): (raw: Buffer) => Buffe
   };
 }
 
-/** The refused rows that the records of a mended file replace. */
-export interface AmendedRows {
-  /** In the order of the file, in which they ascend. */
-  readonly rows: readonly number[];
-  /** The lines of the file on which the records start; `null` if nobody sent the file. */
-  readonly lines: readonly number[] | null;
-}
-
 export const rowColumn = 'sluice_row' satisfies (typeof rejectColumns)[number];
 
-/** Takes a record of a chunk: its line within the chunk, from 0, and the row it names. */
-type NamedRow = (line: number, row: number | null) => void;
+/** The line of a record within its chunk, from 0, and the row that it names. */
+type NamedRow = readonly [line: number, row: number | null];
 
 /**
  * Reads the numbers of the refused rows from a file that was received: of CSV the column `sluice_row`, of NDJSON `sluice_reject.row`.
@@ -124,23 +115,20 @@ type NamedRow = (line: number, row: number | null) => void;
 export async function readAmendedRows(
   files: Pick<FileStore, 'readRange'>,
   { ref, header, chunks }: ReceivedFile,
-): Promise<AmendedRows> {
+): Promise<number[]> {
   const rows: number[] = [];
-  const lines: number[] = [];
   const read = header === null ? readJsonRows : createCsvReader(header);
   for (const chunk of chunks) {
     if (chunk.oversized) throw unreadable(chunk.firstLine);
-    const bytes = await files.readRange(ref, chunk.byteStart, chunk.byteEnd);
-    read(bytes, (lineInChunk, row) => {
+    for (const [lineInChunk, row] of read(await files.readRange(ref, chunk.byteStart, chunk.byteEnd))) {
       const line = chunk.firstLine + lineInChunk;
       if (row === null) throw unreadable(line);
       checkOrder(rows.at(-1) ?? 0, row, line);
       rows.push(row);
-      lines.push(line);
-    });
+    }
     checkCount(chunk, rows.length);
   }
-  return { rows, lines };
+  return rows;
 }
 
 function checkOrder(before: number, row: number, line: number): void {
@@ -163,31 +151,23 @@ function unreadable(line: number): Error {
   return inputError('invalid_field', message, `line ${line}`);
 }
 
-function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) => void {
+function createCsvReader(header: CsvHeader): (bytes: Buffer) => Generator<NamedRow> {
   const column = header.columns.indexOf(rowColumn);
   const records = new RecordIndex();
   const chunk = new CsvChunk(header, records);
-  const { cells } = chunk;
-  return (source, named) => {
+  return function* (bytes) {
     records.reset();
-    chunk.index(source);
+    chunk.index(bytes);
     for (let record = 0; record < records.count; record++) {
-      const found = chunk.count(record);
-      const text = found > column ? cells.text(column) : '';
-      named(records.lines[record] ?? 0, readNumber(text.trim()));
+      const text = chunk.count(record) > column ? chunk.cells.text(column) : '';
+      yield [records.lines[record] ?? 0, readNumber(text.trim())];
     }
   };
 }
 
-function readJsonRows(bytes: Buffer, named: NamedRow): void {
-  const scanner = createLineScanner();
-  let line = 0;
-  for (let start = 0; start < bytes.length; ) {
-    const end = scanner.next(bytes, start, bytes.length, true);
-    if (!scanner.blank) named(line, rowOf(bytes.toString('utf8', start, scanner.contentEnd)));
-    line += scanner.lines;
-    start = end;
-  }
+function* readJsonRows(bytes: Buffer): Generator<NamedRow> {
+  for (const [line, text] of bytes.toString('utf8').split('\n').entries())
+    if (!/^[ \t\r]*$/.test(text)) yield [line, rowOf(text)];
 }
 
 function rowOf(record: string): number | null {

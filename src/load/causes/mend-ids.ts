@@ -1,5 +1,5 @@
 import { inputError } from '../../domain/errors.ts';
-import { MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import { MAX_MEND_ID_CHARS, MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { readCauseId, writeCauseId } from '../../domain/reject.ts';
 import { hasPersonalRules } from '../../domain/rules.ts';
@@ -15,19 +15,14 @@ import { type Mend, mends } from './mends.ts';
  * @throws InputError `invalid_field`.
  */
 export function readMendId(id: string): { readonly cause: number | null; readonly mend: Mend } {
-  const replacement = readReplacementId(id);
-  if (replacement !== null) return replacement;
-  const at = id.indexOf('-');
-  const cause = readCauseId(id.slice(0, Math.max(0, at)));
-  const mend = mends.find(({ name }) => name === id.slice(at + 1));
-  if (cause === null || mend === undefined) {
-    throw inputError(
-      'invalid_field',
-      'There is no such proposal; ids come with the causes of the job',
-      id.slice(0, 80),
-    );
-  }
-  return { cause, mend };
+  const [scope = ''] = id.split('-', 1);
+  const name = id.slice(scope.length + 1);
+  const cause = readCauseId(scope);
+  const replacement = cause !== null || scope === allCauses ? readReplacement(name) : null;
+  const mend = replacement ?? (cause === null ? null : mends.find((each) => each.name === name));
+  if (mend != null) return { cause, mend };
+  const message = 'There is no such proposal; ids come with the causes of the job';
+  throw inputError('invalid_field', message, id.slice(0, 80));
 }
 
 /**
@@ -70,40 +65,28 @@ export interface Replacement {
   readonly cause: number | null;
 }
 
-const mark = '-replace-';
+const mark = 'replace-';
 const allCauses = 'all';
 
 /** Names it, wherever the id of a proposal is taken. */
 export function writeReplacementId({ cause, column, find, by }: Replacement): string {
   const texts = Buffer.from(JSON.stringify([column, find, by])).toString('base64url');
-  return `${cause === null ? allCauses : writeCauseId(cause)}${mark}${texts}`;
+  return `${cause === null ? allCauses : writeCauseId(cause)}-${mark}${texts}`;
 }
 
-export function readReplacementId(id: string): { readonly cause: number | null; readonly mend: Mend } | null {
-  const at = id.indexOf(mark);
-  const scope = id.slice(0, Math.max(0, at));
-  const cause = readCauseId(scope);
-  const texts = at === -1 ? null : readTexts(id.slice(at + mark.length));
-  if (texts === null || (cause === null && scope !== allCauses)) return null;
-  return { cause, mend: replacementMend(...texts) };
-}
-
-function readTexts(encoded: string): [column: string, find: string, by: string] | null {
-  if (encoded.length > longestId) return null;
+function readReplacement(name: string): Mend | null {
+  if (!name.startsWith(mark) || name.length > MAX_MEND_ID_CHARS) return null;
   try {
-    const texts: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8'));
+    const texts: unknown = JSON.parse(Buffer.from(name.slice(mark.length), 'base64url').toString('utf8'));
     if (!Array.isArray(texts) || texts.length !== 3 || texts.some((text) => typeof text !== 'string'))
       return null;
-    const [, find, by] = texts;
+    const [column, find, by] = texts as [string, string, string];
     const isShort = [find, by].every((text) => text.length <= MAX_REPLACEMENT_CHARS);
-    return isShort ? (texts as [string, string, string]) : null;
+    return isShort ? replacementMend(column, find, by) : null;
   } catch {
     return null;
   }
 }
-
-/** The longest id: a column name, which a record bounds, and two texts. */
-const longestId = 8 * MAX_REJECT_RAW_BYTES;
 
 function replacementMend(column: string, find: string, by: string): Mend {
   return {

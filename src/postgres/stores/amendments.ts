@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, deleteWhere, rowsOf } from '../database.ts';
 import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 
 /*
@@ -38,8 +38,6 @@ export async function readParent(db: Database, environmentId: number, jobId: str
 
 /** A row that could not be claimed. */
 export interface Unclaimed {
-  /** Number of its record in the file of the amendment, from 1. */
-  readonly record: number;
   readonly row: number;
   /** The job that has claimed or amended it; `null`: it is no refused row of the parent. */
   readonly claimedBy: string | null;
@@ -67,59 +65,43 @@ export async function claimRows(
       join load_rejects r on r.load_id = ${parentId} and r.row_number = g.row_number
       order by r.row_number
       on conflict (load_id, row_number) do nothing`.execute(db);
-    if (Number(numAffectedRows ?? 0) < some.length) return findUnclaimed(db, parentId, amendmentId, some, at);
+    if (Number(numAffectedRows ?? 0) < some.length) return findUnclaimed(db, parentId, amendmentId, some);
   }
   return [];
 }
 
-async function findUnclaimed(
+function findUnclaimed(
   db: Database,
   parentId: number,
   amendmentId: number,
   rows: readonly number[],
-  before: number,
 ): Promise<readonly Unclaimed[]> {
-  const { rows: unclaimed } = await sql<Unclaimed>`
-    select ${before} + g.record as record, g.row_number as row, l.job_id as "claimedBy"
-    from unnest(${rows}::bigint[]) with ordinality g (row_number, record)
-    left join load_amendments a on a.load_id = ${parentId} and a.row_number = g.row_number
+  return rowsOf<Unclaimed>(db)`
+    select g.row, l.job_id as "claimedBy"
+    from unnest(${rows}::bigint[]) g (row)
+    left join load_amendments a on a.load_id = ${parentId} and a.row_number = g.row
     left join loads l on l.load_id = a.amended_by
     where a.amended_by is distinct from ${amendmentId}
-    order by g.record
-    limit ${shownUnclaimed}`.execute(db);
-  return unclaimed;
+    order by g.row
+    limit ${shownUnclaimed}`;
 }
 
-/** Releases what an amendment had claimed that ended without completing. */
-export async function releaseClaims(db: Database, amendmentId: number): Promise<void> {
-  await db
-    .deleteFrom('load_amendments')
-    .where('amended_by', '=', amendmentId)
-    .where('amended_at', 'is', null)
-    .execute();
-}
-
-/** Releases the rows claimed by records of the amendment that mend nothing. */
-export async function releaseRecords(
+/** Releases what an amendment had claimed that ended without completing; or, of one that completes, the rows of records that mend nothing. */
+export async function releaseClaims(
   db: Database,
   amendmentId: number,
-  records: readonly { readonly record: number }[],
+  records?: readonly { readonly record: number }[],
 ): Promise<void> {
-  await db
-    .deleteFrom('load_amendments')
-    .where('amended_by', '=', amendmentId)
-    .where(
-      'amended_row',
-      'in',
-      records.map(({ record }) => record),
+  await deleteWhere(db, 'load_amendments', { amendedBy: amendmentId })
+    .where('amended_at', 'is', null)
+    .$if(records !== undefined, (claims) =>
+      claims.where('amended_row', 'in', records?.map(({ record }) => record) ?? []),
     )
     .execute();
 }
 
 /** A claimed record that the amendment refused. */
 export interface RefusedAgain {
-  /** The row in the parent's file. */
-  readonly row: number;
   /** The record in the amendment's file. */
   readonly record: number;
   readonly raw: Buffer;
@@ -132,7 +114,7 @@ export async function readRefusedAgain(
   limit: number,
 ): Promise<readonly RefusedAgain[]> {
   const { rows } = await sql<RefusedAgain & { sealedIn: string | null }>`
-    select a.row_number as row, r.row_number as record, r.raw, r.sealed_in as "sealedIn"
+    select r.row_number as record, r.raw, r.sealed_in as "sealedIn"
     from load_rejects r
     join load_amendments a on a.amended_by = r.load_id and a.amended_row = r.row_number
     where r.load_id = ${amendmentId} and r.row_number > ${afterRecord}

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
-import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/mend-ids.ts';
+import { readMendId, writeReplacementId } from '../../../../src/load/causes/mend-ids.ts';
 import { mendsOf } from '../../../../src/load/causes/mends.ts';
 import { RefusedCsv } from '../../../../src/load/rejects-text.ts';
 import { EventTimes } from '../../../../src/mapping/event-rules.ts';
@@ -67,9 +67,9 @@ describe('a mend', () => {
     fc.assert(
       fc.property(fc.tuple(plain, plain, plain), plain, plain, (cells, find, by) => {
         const id = writeReplacementId({ cause: 0xabc, column: 'b', find, by });
-        const { cause, mend } = readReplacementId(id) ?? {};
+        const { cause, mend } = readMendId(id);
         expect(cause).toBe(0xabc);
-        const after = mend?.cells?.(Buffer.from(cells.join(',')), readings, 41) ?? cells;
+        const after = mend.cells?.(Buffer.from(cells.join(',')), readings, 41) ?? cells;
         const meant = by.split('{row}').join('41');
         const [a, b, c] = cells;
         const filled = b === '' ? meant : b;

@@ -194,6 +194,8 @@ interface ReplaceProps {
   /** Empty for any cause. */
   readonly cause: string;
   readonly columns: readonly string[];
+  /** The column at fault in the first of them, if it is one. */
+  readonly fault: string | null;
   /** The number of refused records of the job, or of the cause, on all pages. */
   readonly total: number;
   readonly onChange: () => void;
@@ -203,11 +205,17 @@ interface ReplaceProps {
 const longestText = 256;
 
 /** Replaces one text by another in one column of all refused records, after the server has counted them. */
-export function Replace({ job, cause, columns, total, onChange }: ReplaceProps): VNode {
-  const [column, setColumn] = useState(columns[0] ?? '');
+export function Replace({ job, cause, columns, fault, total, onChange }: ReplaceProps): VNode {
+  const [chosen, setColumn] = useState<string | null>(null);
+  const column = [chosen, fault].find((name) => columns.includes(name ?? '')) ?? columns[0] ?? '';
   const [find, setFind] = useState('');
   const [by, setBy] = useState('');
   const counted = useRef<ReplacementPreview | null>(null);
+  // From then on the column stays, whichever record comes first.
+  const typed = (put: (text: string) => void) => (text: string) => {
+    setColumn(column);
+    put(text);
+  };
   const body = { column, find, by, ...(cause === '' ? {} : { cause }) };
   const isCut = (): boolean => counted.current?.is_complete === false;
   const recordsOf = (number: number): string => `${isCut() ? 'at least ' : ''}${plural(number, 'record')}`;
@@ -225,7 +233,7 @@ export function Replace({ job, cause, columns, total, onChange }: ReplaceProps):
         value={find}
         placeholder="empty cells"
         maxLength={longestText}
-        onInput={setFind}
+        onInput={typed(setFind)}
       />
       <InputField
         label="Replace with"
@@ -233,7 +241,7 @@ export function Replace({ job, cause, columns, total, onChange }: ReplaceProps):
         value={by}
         placeholder="nothing"
         maxLength={longestText}
-        onInput={setBy}
+        onInput={typed(setBy)}
       />
       <MendButton
         job={job}

@@ -76,7 +76,11 @@ export function Grid({ query, job, onChange }: Props): VNode {
       <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
         <Problems error={page.error} onRetry={page.reload} />
         {columns === null || shown.length === 0 ? null : (
-          <Replace job={job} cause={cause} columns={columns} total={total} onChange={onChange} />
+          <Replace
+            {...{ job, cause, columns, total, onChange }}
+            key={cause}
+            fault={shown[0]?.column ?? null}
+          />
         )}
         {page.data === undefined ? <Loading rows={10} /> : null}
         {page.data !== undefined && shown.length === 0 ? <Empty title="None on this page" /> : null}
