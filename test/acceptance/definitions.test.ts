@@ -78,6 +78,36 @@ describe('sluice definitions', () => {
     expect(unknown.stderr).toContain('There is no segment "nobody"');
   });
 
+  // proves: segments-made
+  test('segments are made and deleted by command; a file that names one takes it over and says so', async () => {
+    const segments = (...args: string[]): Promise<Finished> => sluice(['segments', ...args]);
+    const definition = await file('starters.json', '{"property": "plan", "equals": "starter"}');
+    const made = await segments(
+      'create',
+      'starters',
+      '--title',
+      'Starters',
+      '--definition',
+      definition,
+      '--json',
+    );
+    expect(json(made)).toMatchObject({
+      key: 'starters',
+      title: 'Starters',
+      made_by: 'api',
+      category: 'custom',
+    });
+    const piped = await sluice(['segments', 'create', 'payers'], { input: '{"event": "paid"}' });
+    expect(piped.stdout).toMatch(/^Made segment \d+: sluice segments preview payers$/m);
+    expect((await segments('sizes', 'starters')).stderr).toContain('It has not been counted yet');
+    const taking = 'segments: [{ key: starters, title: Starters, definition: { event: e } }]';
+    const applied = await definitions('apply', await file('taking.yaml', taking), '--force');
+    expect(applied.stderr).toContain('which had made segments of these keys: starters.');
+    const refused = await segments('delete', 'starters');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('change it there')]);
+    expect((await segments('delete', 'payers')).stdout).toContain('The segment payers is deleted.');
+  });
+
   test('export writes a file that makes the same definitions elsewhere, in both formats', async () => {
     const yaml = await definitions('export');
     expect(yaml).toMatchObject({ code: 0, stderr: '' });

@@ -1,9 +1,11 @@
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { SegmentDetail, SegmentSizes } from '../../../src/api/definition.ts';
 import { storeSize } from '../../../src/postgres/stores/segments.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer();
 const neighbour = await t.addEnvironment('neighbour');
@@ -125,4 +127,33 @@ test('the sizes of a segment are listed by day', async () => {
   ];
   for (const size of stored.toReversed()) await storeSize(t.system.db, made.id, size);
   expect(await sizes()).toEqual({ id: made.id, sizes: stored });
+});
+
+// proves: leaving-client
+test('a count ends as soon as its caller leaves', async () => {
+  const { db } = t.system;
+  const counts = async () =>
+    (
+      await sql`
+        select 1 from pg_stat_activity
+        where datname = current_database() and application_name = 'sluice segment' and wait_event_type = 'Lock'`.execute(
+        db,
+      )
+    ).rows.length;
+  const ended = async (status: number) =>
+    (await (await server.fetch('/metrics', { key: null })).text()).includes(
+      `sluice_http_requests_total{method="POST",route="/v1/segments/preview",status="${status}"}`,
+    );
+  await db.transaction().execute(async (transaction) => {
+    await sql`lock table users in access exclusive mode`.execute(transaction);
+    const leaving = new AbortController();
+    const json = { definition: payers.definition };
+    const left = server.fetch('/v1/segments/preview', { json, signal: leaving.signal }).catch(() => 'left');
+    await waitFor('the count to wait', async () => (await counts()) === 1);
+    leaving.abort();
+    expect(await left).toBe('left');
+    // A count that takes too long would end with 503.
+    await waitFor('the count to end', () => ended(408));
+    expect([await counts(), await ended(503)]).toEqual([0, false]);
+  });
 });

@@ -67,7 +67,7 @@ function Members({ of: { kind, items }, known, onChange }: Part<Group>): VNode {
   return (
     <fieldset class="group stack">
       <legend class="visually-hidden">Group</legend>
-      <Field label="Users for whom holds">
+      <Field label="Users who match">
         <Select
           value={kind}
           options={kinds}

@@ -22,7 +22,9 @@ export function groupOf(node: Node): Group | null {
 }
 
 export function nodeOf({ kind, items }: Group): Node {
-  return kind === 'none' ? { not: { any: items } } : { [kind]: items };
+  if (kind !== 'none') return { [kind]: items };
+  const [only, ...others] = items;
+  return { not: others.length === 0 && only !== undefined ? only : { any: items } };
 }
 
 export const subjects = {

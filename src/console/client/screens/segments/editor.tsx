@@ -4,7 +4,7 @@ import { useLocation } from 'preact-iso';
 import type { DefinitionPreview, SegmentDetail, SegmentPreview } from '../../../../api/definition.ts';
 import { api, post, screenHref, useAction, useData } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
-import { Button, CopyButton, Field, InputField } from '../../ui/controls.tsx';
+import { Button, CopyButton, InputField } from '../../ui/controls.tsx';
 import { Notice, Page, Problems, Section } from '../../ui/page.tsx';
 import { profileHref } from '../profiles.tsx';
 import { Builder } from './builder.tsx';
@@ -44,8 +44,12 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
     onSaved?.();
   });
   const isOfFile = segment?.made_by === 'file';
+  const isChanged = JSON.stringify(definition) !== JSON.stringify(segment?.definition);
   return (
-    <Section title="Definition" aside={<CopyButton text={JSON.stringify(definition)} />}>
+    <Section
+      title="Definition"
+      aside={<CopyButton label="Copy as JSON" text={JSON.stringify(definition, null, 2)} />}
+    >
       <form
         class="stack"
         onSubmit={(event) => {
@@ -67,8 +71,7 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
           </div>
         )}
         <Builder of={definition} onChange={setDefinition} />
-        <AsJson of={definition} onChange={setDefinition} />
-        <Counted definition={definition} now={now} />
+        {isChanged ? <Counted definition={definition} now={now} /> : null}
         <Problems error={saving.error} />
         {isOfFile ? null : (
           <div class="row">
@@ -94,45 +97,6 @@ function keyOf(title: string): string {
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '')
     .slice(0, 100);
-}
-
-/** The same definition as text. What is no JSON object yet changes nothing. */
-function AsJson({ of, onChange }: { readonly of: Node; readonly onChange: (changed: Node) => void }): VNode {
-  const [typed, setTyped] = useState('');
-  const read = parse(typed);
-  const isMeant = read === null || JSON.stringify(read) === JSON.stringify(of);
-  const text = typed !== '' && isMeant ? typed : JSON.stringify(of, null, 2);
-  const input = (next: string): void => {
-    setTyped(next);
-    const changed = parse(next);
-    if (changed !== null) onChange(changed);
-  };
-  return (
-    <details>
-      <summary>As JSON</summary>
-      <Field
-        label="Definition as JSON"
-        hint={read === null && typed !== '' ? 'This is not a JSON object.' : undefined}
-      >
-        <textarea
-          class="mono"
-          rows={Math.min(24, Math.max(6, text.split('\n').length + 1))}
-          spellcheck={false}
-          value={text}
-          onInput={(event) => input(event.currentTarget.value)}
-        />
-      </Field>
-    </details>
-  );
-}
-
-function parse(text: string): Node | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Node) : null;
-  } catch {
-    return null;
-  }
 }
 
 /** The pause in typing after which is counted. */

@@ -118,7 +118,9 @@ export function Segment(): VNode {
               <Section title="Who is in it">
                 <Words of={data.words} />
               </Section>
-              <Editor key={id} segment={data} now={count} onSaved={reload} />
+              {data.words.length === 0 ? null : (
+                <Editor key={id} segment={data} now={count} onSaved={reload} />
+              )}
             </div>
             <div class="stack">
               <Section title="Members">
