@@ -10,7 +10,7 @@ import { type Definitions, kinds } from '../../src/domain/definitions.ts';
 import { formatBytes, formatCount } from '../../src/domain/wording.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { defaultEnvironmentName, findEnvironment } from '../../src/postgres/stores/environments.ts';
-import { previewSegment } from '../../src/segments/compile-segment.ts';
+import { previewSegment } from '../../src/profiles/segments.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { type Client, type ExportJob, postPipelined } from './client.ts';
 import { eventBody } from './made-up-data.ts';

@@ -228,11 +228,12 @@ export const activity = component(
         count(`For a company, its current users, at most ${MAX_COUNTED_USERS}; for a user, null.`),
         null,
       ),
-      archived_until: orNull(
+      counted_since: orNull(
         time(
-          'Events before this time may have moved to the lake and are not counted. Null if none have moved.',
+          'Earlier events were not counted: they may be in the lake, which would take too long to search. Null if it was searched.',
           exampleEventTime,
         ),
+        null,
       ),
     },
     'Summary of what a user or company did.',

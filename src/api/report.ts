@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { MAX_REPORT_ROWS } from '../domain/limits.ts';
-import { component, count, flag, object, orNull, text, time } from './schema.ts';
+import { component, count, flag, object, text } from './schema.ts';
 
 const events = count('Number of events.', 120);
 const event_name = text('Name of the event.', 'report_shared');
@@ -32,11 +32,6 @@ export const report = component(
         'Users.',
       ),
       companies: count('Number of profiles of companies.', 200),
-      archived_until: orNull(
-        time(
-          'Events before this time may have moved to the lake and are not counted. Null if none have moved.',
-        ),
-      ),
     },
     'What is stored, to be compared with what another product counts.',
   ),

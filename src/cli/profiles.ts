@@ -200,7 +200,7 @@ async function printProfiles(
   let after: string | null = null;
   do {
     const page = { limit: Math.min(limit - found.length, MAX_PAGE_SIZE), after };
-    const { profiles, next } = await listProfiles(system.reader, entity, environmentId, filter, page);
+    const { profiles, next } = await listProfiles(system, entity, environmentId, filter, page);
     found.push(...profiles.map((profile) => profile.json));
     after = next;
   } while (after !== null && found.length < limit && !terminal.closed);

@@ -40,7 +40,6 @@ export const report = defineCommand({
       users: `${formatCount(profiles)}: ${formatCount(with_company)} with a company, ${formatCount(without_company)} without`,
       'users of events': `${formatCount(with_events)}: ${formatCount(without_profile)} without a profile`,
       companies: formatCount(made.companies),
-      ...(made.archived_until !== null && { 'archived until': made.archived_until }),
     });
     if (made.event_names.length === 0) return;
     terminal.print('');

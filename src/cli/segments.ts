@@ -1,6 +1,7 @@
 /** `sluice segments`: who is in a segment, and segments made beside the definitions file. */
 import { createSegment, removeSegment, renderSegment, requireDefinition } from '../definitions/segments.ts';
 import type { StoredSegment } from '../domain/definitions.ts';
+import { TookTooLong } from '../domain/errors.ts';
 import {
   MAX_OPERATOR_FILE_BYTES,
   MAX_SEGMENT_SAMPLE,
@@ -9,10 +10,9 @@ import {
 } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
-import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
 import { findSegmentItem, listSizes } from '../postgres/stores/segments.ts';
-import { previewSegment } from '../segments/compile-segment.ts';
+import { previewSegment } from '../profiles/segments.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { readBytes } from './input-files.ts';
@@ -138,7 +138,7 @@ const preview = defineCommand({
 });
 
 function explainTimeout(error: unknown): never {
-  if (!isCancelledStatement(error)) throw error;
+  if (!(error instanceof TookTooLong)) throw error;
   const seconds = SEGMENT_PREVIEW_TIMEOUT_MS / 1_000;
   throw new CommandFailed(
     `Counting took longer than ${seconds} seconds. An export may take as long as it likes.`,

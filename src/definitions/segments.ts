@@ -2,12 +2,11 @@
  * Segments made by the API and the console, held to the schema of the definitions file. What the file defines is changed in the file:
  * `applyDefinitions` has the other half of the rule. Their sizes are counted once a day.
  */
-import type { Logger } from 'pino';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Default } from 'typebox/value';
 import { object } from '../api/schema.ts';
 import { definedByFile, type SegmentItem, type StoredSegment } from '../domain/definitions.ts';
-import { inputError } from '../domain/errors.ts';
+import { inputError, TookTooLong } from '../domain/errors.ts';
 import {
   MAX_OPERATOR_FILE_BYTES,
   MAX_OPERATOR_FILE_ITEMS,
@@ -16,7 +15,6 @@ import {
   SEGMENT_SIZES_BUDGET_MS,
 } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
-import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { definitionsOf, lockDefinitions } from '../postgres/stores/definitions.ts';
 import {
   findSegmentItem,
@@ -27,7 +25,7 @@ import {
   storeSize,
   type UncountedSegment,
 } from '../postgres/stores/segments.ts';
-import { previewSegment } from '../segments/compile-segment.ts';
+import { previewSegment, type SnapshotSources } from '../profiles/segments.ts';
 import { describeSegment, readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { compileSchema, throwProblems, worded } from '../validation.ts';
@@ -168,10 +166,8 @@ export function renderSegment({ definition, ...item }: StoredSegment) {
 
 const countedAtOnce = 100;
 
-interface CountContext {
+interface CountContext extends SnapshotSources {
   readonly db: Database;
-  readonly pool: Parameters<typeof previewSegment>[0]['pool'];
-  readonly log: Logger;
 }
 
 /** Counts every segment once a day; returns the milliseconds until the next count is due. May run twice. */
@@ -206,7 +202,7 @@ async function sizeOf(
     const options = { timeoutMs: SEGMENT_SIZE_TIMEOUT_MS, signal };
     return (await previewSegment(context, environmentId, segment, options)).users;
   } catch (error) {
-    if (!isCancelledStatement(error)) throw error;
+    if (!(error instanceof TookTooLong)) throw error;
     context.log.warn({ segment_id: id, environment_id: environmentId }, 'a segment took too long to count');
     return null;
   }

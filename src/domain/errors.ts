@@ -107,6 +107,9 @@ export class TransientError extends Error {
   override readonly name = 'TransientError';
 }
 
+/** The caller waits no longer for what it asked. */
+export class TookTooLong extends TransientError {}
+
 /** Somebody else did it, or it is no longer wanted: nothing to do, nothing lost. */
 export class ConflictError extends Error {
   override readonly name = 'ConflictError';

@@ -46,6 +46,26 @@ export interface ExportRequest {
   readonly decrypt?: boolean;
 }
 
+/** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
+export const everything: ExportRequest = {
+  from: null,
+  to: null,
+  since: null,
+  includeRemoved: false,
+  distinctIds: false,
+  layout: 'datasets',
+  datasets: ['events'],
+  eventKinds: [],
+  eventNames: [],
+  userIds: [],
+  companyIds: [],
+  segmentId: null,
+  exclusions: [],
+  format: 'parquet',
+  compression: 'none',
+  escapeFormulas: false,
+};
+
 /** The parts of a request that decide which columns the rows of a dataset have. */
 export type RowShape = Pick<ExportRequest, 'includeRemoved' | 'distinctIds'>;
 

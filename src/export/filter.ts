@@ -9,7 +9,7 @@ import type { DB } from '../postgres/schema.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
-import type { Segment } from '../segments/segment.ts';
+import type { ColdEvents, Segment } from '../segments/segment.ts';
 
 /** True if a row of sluice.users, under the alias given, is in a segment. */
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
@@ -23,10 +23,20 @@ export interface Filter {
   readonly excludedSegments: readonly SegmentTest[];
   /** Decrypts what the request wants in clear. */
   readonly personal?: PersonalValues | null;
+  /** Set if segments count events. */
+  readonly counted?: CountedSegments | null;
   /** The source of events, with the columns of `sluice.events`, its default. */
   readonly events?: RawBuilder<unknown>;
   /** The source of profiles, with the columns of their table, its default. */
   readonly profiles?: RawBuilder<unknown>;
+}
+
+/** The segments of an export. */
+export interface CountedSegments {
+  readonly segments: readonly Segment[];
+  readonly now: Date;
+  /** Set in the snapshot that the export reads, before it reads. */
+  cold?: ColdEvents;
 }
 
 const eb = expressionBuilder<DB>();
@@ -289,7 +299,7 @@ export async function findSegments(
   environmentId: number,
   { segmentId, exclusions }: ExportRequest,
   now = new Date(),
-): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
+): Promise<Pick<Filter, 'segment' | 'excludedSegments' | 'counted'>> {
   const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
   if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
   const rows = await readSegmentDefinitions(db, environmentId);
@@ -298,15 +308,16 @@ export async function findSegments(
   for (const pattern of patterns.filter((each) => !each.includes('*'))) {
     if (!rows.some((row) => row.id === Number(pattern))) throw gone(pattern);
   }
-  const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.id)));
-  const compile = (row: DefinedSegment): SegmentTest => {
-    const segment = read(row);
-    return (user) => compileSegment(segment, { environmentId, now, user });
-  };
-  return {
-    segment: wanted === undefined ? null : compile(wanted),
-    excludedSegments: excluded.map(compile),
-  };
+  const segment = wanted === undefined ? null : read(wanted);
+  const excluded = rows
+    .filter((row) => patterns.some((pattern) => matches(pattern, row.id)))
+    .map((row) => read(row));
+  const counted: CountedSegments = { segments: segment === null ? excluded : [segment, ...excluded], now };
+  const compile =
+    (each: Segment): SegmentTest =>
+    (user) =>
+      compileSegment(each, { environmentId, now, user, cold: counted.cold });
+  return { segment: segment && compile(segment), excludedSegments: excluded.map(compile), counted };
 }
 
 function matches(pattern: string, id: number): boolean {

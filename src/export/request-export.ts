@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
-import { FinalFailure, InputError, inputError, type Problem, TransientError } from '../domain/errors.ts';
+import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from '../domain/errors.ts';
 import {
   type ExportRequest,
   type ExportWarning,
@@ -213,7 +213,8 @@ export async function previewExport(
   const signal = AbortSignal.timeout(previewMs);
   const snapshot = { name: 'sluice export preview', signal };
   const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
-    const plans = await planFiles(held.client, files, { environmentId, request, ...segments, personal });
+    const filter = { environmentId, request, ...segments, personal };
+    const plans = await planFiles(held.client, files, filter, signal);
     const found: PreviewedFile[] = [];
     for (const plan of plans) found.push(await previewFile(held, plan, request, signal));
     return found;
@@ -221,7 +222,7 @@ export async function previewExport(
   const previewed = await reader
     .inTurn(() => inSnapshot({ pool: reader.pool, log }, snapshot, work))
     .catch((error: unknown) => {
-      throw signal.aborted ? new TransientError('the preview takes too long') : error;
+      throw signal.aborted ? new TookTooLong() : error;
     });
   return { request, warnings, files: previewed };
 }

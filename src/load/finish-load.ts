@@ -42,7 +42,7 @@ import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, startLane } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
-import { decideMirror, workOffMirror } from './mirror.ts';
+import { decideMirror, readScope, workOffMirror } from './mirror.ts';
 import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
@@ -129,10 +129,13 @@ async function requireSound(keyed: KeyedDatabase, claim: TaskClaim): Promise<Fin
 
 /** Decides what a mirror does, once nothing can fail the load any more. */
 async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
-  await inTransaction(context.pool, async ({ db }) => {
+  await inTransaction(context.pool, async (transaction) => {
+    const { db } = transaction;
     await nameTaskSession(db, claim);
+    // Before the fence, which nobody may have to wait for while the lake is read.
+    const scope = await readScope(transaction, context.files, claim.subjectId);
     await requireSound({ db, personal: context.personal }, claim);
-    await decideMirror(db, claim.subjectId);
+    await decideMirror(db, claim.subjectId, scope);
   });
 }
 

@@ -5,13 +5,17 @@
  */
 import type { Expression, SqlBool } from 'kysely';
 import type { Entity, LoadEntity } from '../domain/entity.ts';
-import { ConflictError, inputError } from '../domain/errors.ts';
+import { ConflictError, inputError, TransientError } from '../domain/errors.ts';
 import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import { type KeptReason, mirrorOf } from '../domain/mirror.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import { countEvents, findColdEnd } from '../export/write/cold-events.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
 import { noteWritten } from '../postgres/stores/chunks.ts';
+import { openColdCounts } from '../postgres/stores/cold-counts.ts';
+import { keepFiles } from '../postgres/stores/lake-files.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
 import { readRules } from '../postgres/stores/rules.ts';
 import { findSegmentItem } from '../postgres/stores/segments.ts';
@@ -20,6 +24,7 @@ import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
+import type { Segment } from '../segments/segment.ts';
 import type { LoadContext } from './context.ts';
 
 /** Checks what a mirror needs before its load is accepted. @throws InputError `invalid_field`. */
@@ -44,7 +49,7 @@ export async function requireMirrorFits(
   if (mirror.segment === null) return;
   if (entity !== 'users')
     throw refuse('segments hold only users: leave mirror_segment out', 'mirror_segment');
-  if ((await isInSegment(db, environmentId, mirror.segment)) !== null) return;
+  if ((await findScope(db, environmentId, mirror.segment)) !== null) return;
   throw refuse(`there is no segment with the key ${mirror.segment}`, 'mirror_segment');
 }
 
@@ -61,29 +66,57 @@ async function mayBeTrue(
   return stage === null || (stage.judgeAll({ [name]: true })[name] === true && stage.problems.length === 0);
 }
 
-/** Returns the condition that the user `p` is in the segment as it is defined now; `null` if it is not. */
-async function isInSegment(
-  db: Database,
-  environmentId: number,
-  key: string,
-): Promise<Expression<SqlBool> | null> {
+/** Returns the segment as it is defined now; `null` if it is not. */
+async function findScope(db: Database, environmentId: number, key: string): Promise<Segment | null> {
   const found = await findSegmentItem(db, environmentId, { key });
-  const segment = found && readSegment(found.definition).segment;
-  return segment && compileSegment(segment, { environmentId, now: new Date(), user: 'p' });
+  return found && readSegment(found.definition).segment;
+}
+
+interface Scope {
+  /** The condition that the user `p` is in the segment, in this transaction; true: there is none. */
+  readonly isIn: Expression<SqlBool> | true;
+  /** The end of the events that had left `sluice.events` when they were counted. */
+  readonly coldEnd: string | null;
+}
+
+/** Finds whom a mirror is about; `null` if its segment is not defined any more. */
+export async function readScope(
+  { client, db }: Transaction,
+  files: FileStore,
+  loadId: number,
+): Promise<Scope | null> {
+  const { mirror, scope } = await readMirror(db, loadId);
+  if (mirror.segment === null) return { isIn: true, coldEnd: null };
+  const { environmentId } = scope;
+  const segment = await findScope(db, environmentId, mirror.segment);
+  if (segment === null) return null;
+  const now = new Date();
+  await keepFiles(db);
+  await openColdCounts(client);
+  const coldEnd = await findColdEnd(db, environmentId);
+  const { signal } = new AbortController();
+  const cold = await countEvents({ client, files }, environmentId, { segments: [segment], now, signal });
+  return { isIn: compileSegment(segment, { environmentId, now, cold, user: 'p' }), coldEnd };
 }
 
 /** Decides what becomes of the profiles that the file does not hold. Call it in the transaction that holds the fence; a second call does nothing. */
-export async function decideMirror(db: Database, loadId: number): Promise<void> {
+export async function decideMirror(db: Database, loadId: number, about: Scope | null): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
-  const isIn = mirror.segment === null || (await isInSegment(db, scope.environmentId, mirror.segment));
   const reasons: readonly (readonly [boolean, KeptReason])[] = [
-    [isIn === null, 'segment_gone'],
+    [about === null, 'segment_gone'],
     [!isLogged, 'changes_not_kept'],
     [isDoubtful && !mirror.despiteRejects, 'rejects'],
   ];
   const kept = reasons.find(([holds]) => holds)?.[1] ?? null;
-  await listMissing(db, scope, isIn ?? false, mirror.maxRemoved, kept);
+  await listMissing(db, scope, about?.isIn ?? false, mirror.maxRemoved, kept);
+  // The statements of this transaction have a snapshot each.
+  if (
+    mirror.segment !== null &&
+    about !== null &&
+    ((await findColdEnd(db, scope.environmentId)) ?? '') > (about.coldEnd ?? '')
+  )
+    throw new TransientError('events left the database while a segment was counted');
 }
 
 /** Removes or flags what was decided. May be called again after half of it. */

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { ConfigError, Fault, TransientError } from '../domain/errors.ts';
+import { openColdCounts } from './stores/cold-counts.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
@@ -251,6 +252,8 @@ interface Session extends PostgresSession {
 }
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
+  // A transaction that only reads may fill a temporary table, but not make one.
+  await openColdCounts(client);
   await client.query('begin isolation level repeatable read read only');
   // Keeps the tables of events in place (stores/retirements.ts). LOCK takes no snapshot, the next statement does.
   await client.query('lock table event_retirements in row share mode');

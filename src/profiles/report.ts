@@ -1,14 +1,13 @@
-import type { Logger } from 'pino';
 import type { Report } from '../api/report.ts';
-import { inputError, TransientError } from '../domain/errors.ts';
+import { inputError, TookTooLong } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import { readRangeEnd } from '../domain/instant.ts';
 import { REPORT_MS } from '../domain/limits.ts';
+import { ColdCounts, readColdEvents } from '../export/write/cold-events.ts';
 import { csvCell } from '../formats/csv-text.ts';
-import type { Reader } from '../postgres/pool.ts';
 import { inSnapshot } from '../postgres/session.ts';
-import { findArchivedUntil } from '../postgres/stores/events.ts';
-import { readReport } from '../postgres/stores/report.ts';
+import { readReport, usersOfReport } from '../postgres/stores/report.ts';
+import type { Sources } from './segments.ts';
 
 /** The range of a report: days of UTC, both included, or instants, of which the last is not. */
 export interface AskedRange {
@@ -18,7 +17,7 @@ export interface AskedRange {
 
 /** Counts what an environment has, all of one moment. @throws InputError `invalid_range`. */
 export async function makeReport(
-  { reader, log }: { readonly reader: Reader; readonly log: Logger },
+  { reader, files, log }: Sources,
   environmentId: number,
   asked: AskedRange,
 ): Promise<Report> {
@@ -28,14 +27,30 @@ export async function makeReport(
     throw inputError('invalid_range', 'from lies after to', 'from');
   const signal = AbortSignal.timeout(REPORT_MS);
   const work = () =>
-    inSnapshot({ pool: reader.pool, log }, { name: 'sluice report', signal }, ({ client }) =>
-      readReport(client, environmentId, { from, to }),
-    );
-  const found = await reader.inTurn(work).catch((error: unknown) => {
-    throw signal.aborted ? new TransientError('the report takes too long') : error;
+    inSnapshot({ pool: reader.pool, log }, { name: 'sluice report', signal }, async ({ client }) => {
+      const counts = new ColdCounts(client);
+      const until = await readColdEvents(
+        { client, files },
+        environmentId,
+        { from, to },
+        {
+          signal,
+          take(event) {
+            counts.add(usersOfReport, event.text('user_id'));
+            counts.add(Math.floor(event.micros / dayMicros), event.text('event_name'));
+          },
+          pause: () => counts.storeIfMany(),
+        },
+      );
+      if (until !== null) await counts.end();
+      return readReport(client, environmentId, { from: until ?? from, to });
+    });
+  return reader.inTurn(work).catch((error: unknown) => {
+    throw signal.aborted ? new TookTooLong() : error;
   });
-  return { ...found, archived_until: await findArchivedUntil(reader.db, environmentId) };
 }
+
+const dayMicros = 86_400_000_000;
 
 /** Writes the events by day and name as CSV. Names that a spreadsheet would run get an apostrophe. */
 export function reportCsv({ days }: Pick<Report, 'days'>): string {

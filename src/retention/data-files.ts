@@ -34,26 +34,6 @@ import {
 } from '../postgres/stores/lake-files.ts';
 import type { LakeMonth } from '../postgres/stores/lake-months.ts';
 
-/** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
-export const everything: ExportRequest = {
-  from: null,
-  to: null,
-  since: null,
-  includeRemoved: false,
-  distinctIds: false,
-  layout: 'datasets',
-  datasets: ['events'],
-  eventKinds: [],
-  eventNames: [],
-  userIds: [],
-  companyIds: [],
-  segmentId: null,
-  exclusions: [],
-  format: 'parquet',
-  compression: 'none',
-  escapeFormulas: false,
-};
-
 /** A complete file that the ledger knows and nobody reads yet. */
 export interface NewData extends WrittenFile, Pick<FileFacts, 'content'> {}
 

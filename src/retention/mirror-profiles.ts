@@ -1,4 +1,5 @@
 import { type Entity, entities } from '../domain/entity.ts';
+import { everything } from '../domain/export.ts';
 import { MAX_ARCHIVE_TRIES, PROFILE_PART_BYTES } from '../domain/limits.ts';
 import { selectValues } from '../export/write/page.ts';
 import { type FilePlan, planRows } from '../export/write/write-export.ts';
@@ -20,7 +21,7 @@ import {
 } from '../postgres/stores/lake-profiles.ts';
 import { openTable } from '../postgres/stores/lake-tables.ts';
 import type { RetentionContext } from './archive-events.ts';
-import { checkLength, everything, type NewData, writeData } from './data-files.ts';
+import { checkLength, type NewData, writeData } from './data-files.ts';
 
 /*
  * Tables of profiles in the lake. A file holds all profiles of a range of ids; it is written anew, as they are in the database, when one

@@ -1,7 +1,6 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
-import { SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import type { DB } from '../postgres/schema.ts';
-import { type Counting, readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
+import { coldUsers } from '../postgres/stores/cold-counts.ts';
 import {
   bigint,
   daysBefore,
@@ -138,38 +137,41 @@ function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: numbe
     .$if(only !== null, (events) => events.where(sql<boolean>`${user} = ${text(only ?? '')}`))
     .select('segment_event.user_id')
     .groupBy('segment_event.user_id')
-    .having(sql<boolean>`count(*) >= ${bigint(atLeast)}`);
-  return atMost === null ? counted : counted.having(sql<boolean>`count(*) <= ${bigint(atMost)}`);
+    .having(sql<boolean>`sum(segment_event.events) >= ${bigint(atLeast)}`);
+  return atMost === null
+    ? counted
+    : counted.having(sql<boolean>`sum(segment_event.events) <= ${bigint(atMost)}`);
 }
 
-function eventsThatCount({ event, withinDays, where }: EventCondition, scope: SegmentScope) {
-  const named = eb
+/** Selects the events that are stored, one by one, and, summed up by user, those that have left. */
+function eventsThatCount(condition: EventCondition, scope: SegmentScope) {
+  const { event, withinDays } = condition;
+  const cold = scope.cold?.(condition) ?? null;
+  let stored = eb
     .selectFrom('events as segment_event')
+    .select(['segment_event.user_id', sql<number>`1`.as('events')])
     .where('segment_event.environment_id', '=', integer(scope.environmentId))
     .where('segment_event.event_name', '=', text(event))
-    .where(eb.and(where.map((condition) => testEvent(condition, scope.now))));
-  if (withinDays === null) return named;
-  return named
-    .where('segment_event.inserted_at', '>=', instant(daysBefore(scope.now, withinDays)))
-    .where('segment_event.inserted_at', '<=', instant(scope.now.toISOString()));
+    .where(whereHolds(condition, scope.now));
+  if (withinDays !== null)
+    stored = stored
+      .where('segment_event.inserted_at', '>=', instant(daysBefore(scope.now, withinDays)))
+      .where('segment_event.inserted_at', '<=', instant(scope.now.toISOString()));
+  if (cold === null) return eb.selectFrom(stored.as('segment_event'));
+  const hot = stored.where('segment_event.inserted_at', '>=', instant(cold.until));
+  const all = sql<{
+    user_id: string;
+    events: number;
+  }>`(${hot} union all ${coldUsers(integer(cold.question))})`;
+  return eb.selectFrom(all.as('segment_event'));
+}
+
+/** Writes what the condition asks of `segment_event.metadata`. */
+export function whereHolds({ where }: EventCondition, now: Date): Expression<SqlBool> {
+  return eb.and(where.map((condition) => testEvent(condition, now)));
 }
 
 function testEvent({ property, test, negated }: EventPropertyCondition, now: Date): Expression<SqlBool> {
   const holds = testMember(sql.ref('segment_event.metadata'), property, test, now);
   return negated ? eb.not(holds) : holds;
-}
-
-/** Counts the users of a segment, and names the first of them. Ends at once when the signal aborts. */
-export function previewSegment(
-  source: Parameters<typeof readMembers>[0],
-  environmentId: number,
-  segment: Segment,
-  {
-    sample = 0,
-    timeoutMs = SEGMENT_PREVIEW_TIMEOUT_MS,
-    signal = new AbortController().signal,
-  }: Partial<Counting> = {},
-): Promise<SegmentMembers> {
-  const isIn = compileSegment(segment, { environmentId, now: new Date(), user: 'u' });
-  return readMembers(source, isIn, { sample, timeoutMs, signal });
 }

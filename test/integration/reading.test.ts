@@ -50,7 +50,7 @@ describe('a search that no index helps', () => {
         const page = { limit: 50, after, budgetMs: 0 };
         const { environmentId } = t.environment;
         const { profiles, next } = await listProfiles(
-          t.system.reader,
+          t.system,
           'users',
           environmentId,
           { ...everything, ...filter },

@@ -251,21 +251,47 @@ async function* mergeStored(
 
 /** Returns what finds the place of a row of values. */
 function placeReader(columns: readonly Column[]): (bytes: Buffer, start: number, end: number) => Place {
-  const ends = new Int32Array(columns.length);
-  const [time, event, user] = ['inserted_at', 'event_id', 'user_id'].map((wanted) =>
-    columns.findIndex(({ name }) => name === wanted),
-  ) as [number, number, number];
+  const row = new EventValues(columns);
   return (bytes, start, end) => {
-    findValues(bytes, start, end, ends);
-    const startOf = (index: number) => (index === 0 ? start : (ends[index - 1] as number) + 1);
-    const textOf = (index: number) => {
-      const [from, to] = [startOf(index), ends[index] as number];
-      return unescaped(bytes, from, to) ?? bytes.subarray(from + 1, to - 1);
-    };
-    return {
-      micros: Number(readInteger(bytes, startOf(time), ends[time] as number)),
-      id: textOf(event),
-      user: textOf(user),
-    };
+    row.set(bytes, start, end);
+    return { micros: row.micros, id: row.text('event_id'), user: row.text('user_id') };
   };
+}
+
+/** A row of values of an event, until the next is set. */
+export class EventValues {
+  readonly #ends: Int32Array;
+  readonly #places: ReadonlyMap<string, number>;
+  #bytes: Buffer = Buffer.alloc(0);
+  #start = 0;
+
+  constructor(columns: readonly Column[]) {
+    this.#ends = new Int32Array(columns.length);
+    this.#places = new Map(columns.map(({ name }, place) => [name, place]));
+  }
+
+  set(bytes: Buffer, start: number, end: number): void {
+    findValues(bytes, start, end, this.#ends);
+    this.#bytes = bytes;
+    this.#start = start;
+  }
+
+  get micros(): number {
+    const [start, end] = this.#boundsOf('inserted_at');
+    return Number(readInteger(this.#bytes, start, end));
+  }
+
+  text(name: string): Buffer {
+    const [start, end] = this.#boundsOf(name);
+    return unescaped(this.#bytes, start, end) ?? this.#bytes.subarray(start + 1, end - 1);
+  }
+
+  json(name: string): string {
+    return this.#bytes.toString('utf8', ...this.#boundsOf(name));
+  }
+
+  #boundsOf(name: string): [start: number, end: number] {
+    const place = this.#places.get(name) as number;
+    return [place === 0 ? this.#start : (this.#ends[place - 1] as number) + 1, this.#ends[place] as number];
+  }
 }

@@ -28,6 +28,7 @@ import {
 } from '../manifest.ts';
 import { allEvents, findLeftEvents, type LeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
+import { countEvents } from './cold-events.ts';
 import { ContentHash } from './content-hash.ts';
 import { decryptBlocks } from './decrypt.ts';
 import { formatWriters } from './formats.ts';
@@ -96,7 +97,7 @@ async function readAll(
   files: AttemptFiles,
   options: WriteExportOptions,
 ): Promise<ManifestFacts> {
-  const plans = await planFiles(snapshot.client, context.files, options);
+  const plans = await planFiles(snapshot.client, context.files, options, options.signal);
   let rowsExpected = 0;
   for (const { select, pieces } of plans.flatMap(({ readings }) => readings)) {
     rowsExpected += (await estimateRows(snapshot.client, select)) + (pieces?.rows ?? 0);
@@ -224,8 +225,11 @@ export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,
   filter: Filter,
+  signal: AbortSignal,
 ): Promise<readonly FilePlan[]> {
-  const { request, personal = null } = filter;
+  const { environmentId, request, personal = null, counted = null } = filter;
+  if (counted !== null)
+    counted.cold = await countEvents({ client, files }, environmentId, { ...counted, signal });
   const plans: FilePlan[] = [];
   if (request.layout === 'stream') plans.push(await planStream(client, files, filter));
   else

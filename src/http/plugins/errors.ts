@@ -6,7 +6,14 @@ import type { Logger } from 'pino';
 import type { Static } from 'typebox';
 import type { errorRecord } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import { errorCodes, InputError, inputError, type Problem, TransientError } from '../../domain/errors.ts';
+import {
+  errorCodes,
+  InputError,
+  inputError,
+  type Problem,
+  TookTooLong,
+  TransientError,
+} from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { createProbe } from '../../telemetry/health.ts';
@@ -64,7 +71,8 @@ export function explainError(error: unknown): Explained {
   if (pathStatuses.has((error as { statusCode?: unknown } | null | undefined)?.statusCode))
     return explained('route_not_found', noSuchAddress);
   if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
-  if (isCancelledStatement(error)) return explained('unavailable', tookTooLong);
+  if (isCancelledStatement(error) || error instanceof TookTooLong)
+    return explained('unavailable', tookTooLong);
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
   }

@@ -17,14 +17,11 @@ import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { findPerson, withDistinctIds } from '../../postgres/stores/aliases.ts';
 import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
-import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
+import { countUsersOf, isUserKnown } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import {
-  listProfiles,
-  propertyProblem,
-  readPropertyFilter,
-  requireSegment,
-} from '../../profiles/profiles.ts';
+import { countActivity } from '../../profiles/activity.ts';
+import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
+import { requireSegment } from '../../profiles/segments.ts';
 import { readUserHistory } from '../../profiles/user-events.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
@@ -193,7 +190,7 @@ const list = (entity: Entity): Route =>
       const properties = property.map(readPropertyFilter);
       const filter = { properties, companyId, idPrefix, search, jobId, segment };
       const asked = askedPage(call.query, keyCursor);
-      const page = await listProfiles(reader, entity, call.environment, filter, asked);
+      const page = await listProfiles(call.system, entity, call.environment, filter, asked);
       const next = page.next === null ? null : keyCursor.write(page.next);
       const profiles =
         entity === 'users' && call.query.distinct_ids === true
@@ -319,12 +316,12 @@ const showActivity = (entity: Entity): Route =>
       const { reader } = system;
       const { id } = await profileOf(entity, { system, environment, params });
       const { days = 30, time_zone: timeZone = 'UTC' } = query;
-      if (!(await isKnown(reader, entity, environment, id))) throw noSuchProfile(entity, id);
-      const [found, users, archived_until] = await Promise.all([
-        reader.inTurn(() => readActivity(reader.db, entity, environment, { id, days, timeZone })),
+      const [found, users] = await Promise.all([
+        countActivity(system, entity, environment, { id, days, timeZone }),
         entity === 'companies' ? countUsersOf(reader.db, environment, id) : null,
-        findArchivedUntil(reader.db, environment),
       ]);
+      if ((entity === 'companies' || found.events === 0) && !(await isKnown(reader, entity, environment, id)))
+        throw noSuchProfile(entity, id);
       return {
         events: found.events,
         is_complete: found.isComplete,
@@ -333,7 +330,7 @@ const showActivity = (entity: Entity): Route =>
         days: found.days,
         event_names: found.names,
         users,
-        archived_until,
+        counted_since: found.countedSince,
       };
     },
   });

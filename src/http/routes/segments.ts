@@ -22,8 +22,7 @@ import { inputError } from '../../domain/errors.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS, SEGMENT_SIZE_DAYS } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { listSizes } from '../../postgres/stores/segments.ts';
-import { findSegment, findSegmentsOf } from '../../profiles/profiles.ts';
-import { previewSegment } from '../../segments/compile-segment.ts';
+import { findSegment, findSegmentsOf, previewSegment } from '../../profiles/segments.ts';
 import { describeSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
 import { abortWhenClosed } from '../gone-client.ts';
@@ -145,13 +144,11 @@ async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,
 ) {
-  const {
-    log,
-    reader: { pool, inTurn },
-  } = system;
+  const { files, log, reader } = system;
   const { signal } = abortWhenClosed(reply);
   const limits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS, signal };
-  const { users, sample } = await inTurn(() => previewSegment({ pool, log }, environment, segment, limits));
+  const sources = { pool: reader.pool, files, log };
+  const { users, sample } = await reader.inTurn(() => previewSegment(sources, environment, segment, limits));
   return { count: users, user_ids: sample };
 }
 
@@ -183,11 +180,11 @@ const listOfUser = route({
   access: 'read',
   params: userParameters,
   answer: { description: 'The segments.', schema: userSegments.ref },
-  handle: async ({ system: { reader }, params: { user_id: userId }, environment }) => {
-    if ((await readProfile(reader, 'users', environment, userId)) === null) {
+  handle: async ({ system, params: { user_id: userId }, environment }) => {
+    if ((await readProfile(system.reader, 'users', environment, userId)) === null) {
       throw noSuchProfile('users', userId);
     }
-    const { ids, asked, total } = await findSegmentsOf(reader, environment, userId);
+    const { ids, asked, total } = await findSegmentsOf(system, environment, userId);
     return { segment_ids: ids, asked, total };
   },
 });

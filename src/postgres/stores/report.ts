@@ -18,12 +18,26 @@ const inRange = `environment_id = $1
  */
 const inParallel = 'set local parallel_tuple_cost = 0; set local parallel_setup_cost = 0';
 
+/** The question in `cold_counts` under which are the users of events; the names of a day's events are under its number since 1970. */
+export const usersOfReport = -(2 ** 31);
+
 /** One scan, in parallel; what comes of it is small. The day is rounded as a time, in half the time that a date takes. */
 const eventCounts = `
-  with counted as materialized (
+  with stored as materialized (
     select event_name, date_bin('1 day', inserted_at, '2000-01-01 00:00Z') as bin, count(*) as events
     from sluice.events
     where ${inRange}
+    group by 1, 2
+  ),
+  counted as materialized (
+    select event_name, bin, sum(events)::bigint as events
+    from (
+      select * from stored
+      union all
+      select key, timestamptz 'epoch' + question * interval '1 day', events
+      from cold_counts
+      where question <> ${usersOfReport}
+    ) e
     group by 1, 2
   ),
   named as (select event_name, sum(events)::bigint as events from counted group by 1)
@@ -41,7 +55,11 @@ const eventCounts = `
 
 /** Users of events come from the index of events by user. Events whose alias is still being joined count as those of the person. */
 const userCounts = `
-  with ids as materialized (select distinct user_id from sluice.events where ${inRange}),
+  with ids as materialized (
+    select distinct user_id from sluice.events where ${inRange}
+    union
+    select key from cold_counts where question = ${usersOfReport}
+  ),
   actors as materialized (
     select distinct coalesce(a.user_id, ids.user_id) as user_id
     from ids
@@ -66,12 +84,12 @@ const profileCounts = `
   from sluice.users
   where environment_id = $1`;
 
-/** Counts what an environment has. The statements are to be of one snapshot. */
+/** Counts what an environment has: what `cold_counts` holds, and the events that are stored from `from` on. The statements are to be of one snapshot. */
 export async function readReport(
   client: pg.ClientBase,
   environmentId: number,
   { from, to }: ReportRange,
-): Promise<Omit<Report, 'archived_until'>> {
+): Promise<Report> {
   const range = [environmentId, from, to];
   await client.query(inParallel);
   const [events] = (await client.query(eventCounts, [...range, MAX_REPORT_ROWS])).rows;

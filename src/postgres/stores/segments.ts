@@ -1,7 +1,6 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
-import { columnOf, type Database, databaseOn, rowsOf, selectWhere } from '../database.ts';
-import { inSnapshot } from '../session.ts';
+import { columnOf, type Database, rowsOf, selectWhere } from '../database.ts';
 import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
@@ -125,34 +124,19 @@ export interface SegmentMembers {
   readonly sample: readonly string[];
 }
 
-export interface Counting {
-  readonly sample: number;
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-/** Reads the members of a segment in one snapshot. `isIn` is a condition on users as `u`; each statement may take `timeoutMs`. */
+/** Reads the members of a segment. `isIn` is a condition on users as `u`. */
 export async function readMembers(
-  source: Parameters<typeof inSnapshot>[0],
+  db: Database,
   isIn: Expression<SqlBool>,
-  { sample, timeoutMs, signal }: Counting,
+  sample: number,
 ): Promise<SegmentMembers> {
-  try {
-    return await inSnapshot(source, { name: 'sluice segment', signal }, async ({ client }) => {
-      const db = databaseOn(client);
-      await sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.execute(db);
-      const users = db.selectFrom('users as u').where(isIn);
-      const { count } = await users
-        .select(({ fn }) => fn.countAll<number>().as('count'))
-        .executeTakeFirstOrThrow();
-      if (sample === 0) return { users: count, sample: [] };
-      const shown = await users.select('u.user_id').orderBy('u.user_id').limit(sample).execute();
-      return { users: count, sample: shown.map((row) => row.user_id) };
-    });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  }
+  const users = db.selectFrom('users as u').where(isIn);
+  const { count } = await users
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  if (sample === 0) return { users: count, sample: [] };
+  const shown = await users.select('u.user_id').orderBy('u.user_id').limit(sample).execute();
+  return { users: count, sample: shown.map((row) => row.user_id) };
 }
 
 /** The size of a segment on a day, UTC; `users` is `null` if it could not be counted. */

@@ -40,7 +40,6 @@ describe('the report of an environment', () => {
       ],
       users: { profiles: 3, with_company: 1, without_company: 2, with_events: 3, without_profile: 1 },
       companies: 1,
-      archived_until: null,
     });
   });
 

@@ -75,9 +75,9 @@ function Sums({
         {plural(of.events, 'event')}
         {of.is_complete ? ' in all' : '; there are more'}, the first <Time at={of.first_event_at} ago />, the
         last <Time at={of.last_event_at} ago />.{' '}
-        {of.archived_until === null ? null : (
+        {of.counted_since === null ? null : (
           <>
-            Events before <Time at={of.archived_until} /> may be in the lake, which is not counted.
+            Events before <Time at={of.counted_since} /> may be in the lake, which takes too long to search.
           </>
         )}
       </p>
