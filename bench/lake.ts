@@ -16,8 +16,11 @@ import { openSystem } from '../src/context.ts';
 import { type ExportFormat, type ExportRequest, exportFormats } from '../src/domain/export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
+import { makeReport } from '../src/profiles/report.ts';
+import { previewSegment } from '../src/profiles/segments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
+import { readSegment } from '../src/segments/read-segment.ts';
 import { exportEvents, measure } from './lake-export.ts';
 
 const { values: flags } = parseArgs({
@@ -54,10 +57,31 @@ try {
     );
     print(`${Math.round(events / seconds)} events/s were looked at`);
   }
+  await countAll(environment.environmentId);
 } finally {
   await system.close();
   await database.stop();
   await rm(dataDir, { recursive: true, force: true });
+}
+
+/** Counts the events of the lake for segments and the report. */
+async function countAll(environmentId: number): Promise<void> {
+  await sql`
+    insert into users (environment_id, user_id) select ${environmentId}, 'user-' || n from generate_series(0, 49999) n`.execute(
+    system.db,
+  );
+  const any = Array.from({ length: 20 }, (_, n) => ({ event: `event_${n}`, at_least: 2 }));
+  const where = [{ property: 'duration_ms', less_than: 100 }];
+  for (const definition of [any[7], { any }, { event: 'event_7', where }, null]) {
+    const { segment } = readSegment(definition);
+    const counted = () =>
+      segment === null
+        ? makeReport(system, environmentId, {})
+        : previewSegment(system, environmentId, segment, { timeoutMs: 60_000 });
+    const { seconds, peak } = await measure<unknown>(counted);
+    const what = segment === null ? 'the report' : JSON.stringify(definition).slice(0, 60);
+    print(`${what}: ${seconds.toFixed(1)} s, ${Math.round(events / seconds)} events/s, peak ${peak} MB`);
+  }
 }
 
 /** With a lake it is left to the exports; without one it is filled again. */

@@ -8,6 +8,7 @@ import { type Database, literally } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
+import { arrayText } from '../segments/compile-test.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { ColdEvents, Segment } from '../segments/segment.ts';
 
@@ -245,8 +246,6 @@ export function nameTest({ names, patterns }: LeftOut): (name: string) => boolea
  * the bounds in time, are written out: Postgres then knows them when it plans, and need not read them for every row.
  */
 
-export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
-
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 
 /** Returns a row for each value. With `cast`, the planner looks at the values to estimate the matching rows. */
@@ -277,11 +276,6 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
   const seconds = Date.parse(`${whole}Z`) / 1000;
   if (Number.isNaN(seconds)) throw new Fault(`${iso} is no instant in UTC`);
   return { seconds, micros: Number(fraction.padEnd(6, '0')) };
-}
-
-/** An array as Postgres reads it. One parameter, however long the list. */
-function arrayText(items: readonly string[]): string {
-  return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
 /** Returns what decrypts the values of an export that wants them in clear; null for all others. */

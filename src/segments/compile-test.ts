@@ -174,7 +174,7 @@ function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
 }
 
 /** An array as Postgres reads it. One parameter, however long the list: a statement has room for 65 535. */
-function arrayText(items: readonly string[]): string {
+export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 

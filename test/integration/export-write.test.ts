@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exportFormatFacts, exportFormats } from '../../src/domain/export.ts';
 import { instantOfMicros } from '../../src/domain/instant.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
-import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';
+import { type SegmentTest, texts as textArray } from '../../src/export/filter.ts';
 import { heading } from '../../src/export/write/csv.ts';
 import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
@@ -14,6 +14,7 @@ import { compileForCopy, copyOut } from '../../src/postgres/copy-out.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';
+import { text } from '../../src/segments/compile-test.ts';
 import { recordsOfAvro } from '../support/columnar-file.ts';
 import {
   contentHashes,

@@ -13,7 +13,8 @@ import { findAllIds } from '../../postgres/stores/aliases.ts';
 import { type DataFile, findData, findHolders, readSums } from '../../postgres/stores/lake-files.ts';
 import { eventTable } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
-import { type Filter, instant, integer, text } from '../filter.ts';
+import { text } from '../../segments/compile-test.ts';
+import { type Filter, instant, integer } from '../filter.ts';
 import {
   comparePlaces,
   copyOf,

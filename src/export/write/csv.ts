@@ -10,8 +10,9 @@ import { exportHeader } from '../../formats/csv-text.ts';
 import { type Compilable, copyNull } from '../../postgres/copy-out.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
+import { text } from '../../segments/compile-test.ts';
 import { yielding } from '../../yielding.ts';
-import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
+import { type Filter, leftOut, nameTest, withoutProperties } from '../filter.ts';
 import { type DatasetSelect, pageMetadata, pageOf, pageTime, rawSelect, selectFromPage } from './page.ts';
 import { Gathered, type RowBlock, separator } from './rows.ts';
 
