@@ -1,9 +1,9 @@
-import type pg from 'pg';
 import { type PruneContext, prune } from '../src/background-jobs/prune.ts';
 import type { Config } from '../src/config.ts';
 import { countSizes } from '../src/definitions/segments.ts';
 import { ConflictError } from '../src/domain/errors.ts';
 import { endTask, repeatTask } from '../src/postgres/stores/tasks.ts';
+import type { SnapshotSources } from '../src/profiles/segments.ts';
 import type { RetentionContext } from '../src/retention/archive-events.ts';
 import { mirrorEvents } from '../src/retention/mirror-events.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
@@ -50,7 +50,7 @@ export const mirrorJob: TaskKind<MirrorContext & TaskContext> = {
 };
 
 /** The sizes of segments are counted every night, beside the jobs: it mostly waits for the database. */
-export const sizesJob: TaskKind<TaskContext & { readonly pool: pg.Pool }> = {
+export const sizesJob: TaskKind<TaskContext & SnapshotSources> = {
   ...periodic,
   name: 'sizes',
   stops: 'at once',

@@ -5,11 +5,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../domain/errors.ts';
-import {
-  READ_TIMEOUT_MS,
-  SEARCH_BUDGET_MS,
-  SEGMENT_PREVIEW_TIMEOUT_MS,
-} from '../domain/limits.ts';
+import { READ_TIMEOUT_MS, SEARCH_BUDGET_MS, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import { countEvents, findColdEnd } from '../export/write/cold-events.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';

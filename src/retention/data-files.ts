@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { LakeField } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
-import type { ExportFile, ExportRequest } from '../domain/export.ts';
+import { type ExportFile, type ExportRequest, everything } from '../domain/export.ts';
 import { columnsOf } from '../domain/export-columns.ts';
 import { instantOfMicros } from '../domain/instant.ts';
 import { ARCHIVE_PART_BYTES } from '../domain/limits.ts';

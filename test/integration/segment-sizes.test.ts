@@ -6,7 +6,7 @@ import { countSizes, createSegment } from '../../src/definitions/segments.ts';
 import type { StoredSegment } from '../../src/domain/definitions.ts';
 import { SEGMENT_SIZE_DAYS } from '../../src/domain/limits.ts';
 import { listSizes, readDay, storeSize } from '../../src/postgres/stores/segments.ts';
-import { previewSegment } from '../../src/segments/compile-segment.ts';
+import { previewSegment } from '../../src/profiles/segments.ts';
 import { systemOfFile } from '../support/system.ts';
 import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -228,9 +228,9 @@ describe('a preview', () => {
     const environmentId = await newEnvironment({ users, companies: [], events: [], now });
     const any = Array.from({ length: 99 }, () => ({ property: 'p', contains: 'x'.repeat(100) }));
     const segment = segmentOf({ any });
-    await expect(
-      previewSegment(t.system, environmentId, segment, { timeoutMs: 1 }),
-    ).rejects.toBeInstanceOf(TookTooLong);
+    await expect(previewSegment(t.system, environmentId, segment, { timeoutMs: 1 })).rejects.toBeInstanceOf(
+      TookTooLong,
+    );
     const { rows } = await sql<{ timeout: string }>`
       select current_setting('statement_timeout') as timeout`.execute(t.system.db);
     expect(rows).toEqual([{ timeout: '0' }]);
