@@ -152,7 +152,7 @@ const twice = { event: 'paid', at_least: 2 };
 const never = { event: 'paid', never: true };
 const dear = { event: 'paid', where: [{ property: 'amount', greater_than: 100 }] };
 const membersOf = async (environmentId: number, json: object) =>
-  (await previewSegment(t.system, environmentId, segmentOf(json))).sample;
+  (await previewSegment(t.system, environmentId, segmentOf(json), { sample: 10 })).sample;
 
 async function smallEnvironment(isCold: boolean) {
   const environmentId = await newEnvironment(small);
