@@ -1,41 +1,47 @@
 import type { Entity } from '../domain/entity.ts';
 import { MAX_LAKE_FILTER_BYTES } from '../domain/limits.ts';
+import type { IdBits } from '../postgres/stores/lake-files.ts';
 
 /*
- * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes (`findHolders`). Its length is a
- * power of two, and an id has the same bits in all lengths but for the highest of their numbers. So a filter is gathered at its greatest
- * length, and halved as long as that leaves half of the bits clear: some 10 bits an id, of which under 1 % of the ids that are not there
- * pass.
+ * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes (`findHolders`). All bits of an id
+ * are in one block, so that to set or to look at them takes one access to memory or to a row. The number of blocks is a power of two; a
+ * filter is gathered at its greatest length, and halved as long as that leaves half of the bits clear: some 10 bits an id, of which about
+ * 1 % of the ids that are not there pass.
  */
 
 const bitsPerId = 7;
-const minBytes = 64;
-const wordBytes = Uint32Array.BYTES_PER_ELEMENT;
-const wordBits = 8 * wordBytes;
+const blockBytes = 64;
+const blockBits = 8 * blockBytes;
+const wordBits = 32;
+const blockWords = blockBits / wordBits;
 
-/** Odd numbers, for the two hashes of which the numbers of all bits are made. */
-const primes = [0x01000193, 0x9e3779b1] as const;
 const seeds: Readonly<Record<Entity, number>> = { users: 0x811c9dc5, companies: 0x2c1b3c6d };
 
-/** FNV-1a, and its bits mixed. */
-function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number, prime: number): number {
+/** FNV-1a, and its bits mixed. Its lowest bits say in which block the bits of the id are. */
+function hashOf(entity: Entity, bytes: Uint8Array, start: number, end: number): number {
   let hash = seeds[entity];
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), prime);
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return hash ^ (hash >>> 16);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
+/** The first bit of an id in its block, and the distance of the next. */
+const firstOf = (hash: number): number => Math.imul(hash, 0x9e3779b1) >>> 23;
+const stepOf = (hash: number): number => ((Math.imul(hash, 0x9e3779b1) >>> 14) & (blockBits - 1)) | 1;
+
 export class IdFilter {
-  readonly #words = new Uint32Array(MAX_LAKE_FILTER_BYTES / wordBytes);
+  readonly #words = new Uint32Array((MAX_LAKE_FILTER_BYTES * 8) / wordBits);
 
   add(entity: Entity, bytes: Uint8Array, start = 0, end = bytes.length): void {
-    const step = hashOf(entity, bytes, start, end, primes[1]);
-    let bit = hashOf(entity, bytes, start, end, primes[0]);
+    const hash = hashOf(entity, bytes, start, end);
+    const block = (hash * blockWords) & (this.#words.length - 1);
+    const step = stepOf(hash);
+    let bit = firstOf(hash);
     for (let n = 0; n < bitsPerId; n++) {
-      const word = (bit >>> 5) & (this.#words.length - 1);
+      const word = block + (bit >>> 5);
       this.#words[word] = (this.#words[word] as number) | (1 << (bit & (wordBits - 1)));
-      bit = (bit + step) | 0;
+      bit = (bit + step) & (blockBits - 1);
     }
   }
 
@@ -48,7 +54,7 @@ export class IdFilter {
 
 /** Returns `null` if more than half of the bits would be set. */
 function halve(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> | null {
-  if (words.length * wordBytes <= minBytes) return null;
+  if (words.length <= blockWords) return null;
   const half = words.slice(0, words.length / 2);
   let set = 0;
   for (let at = 0; at < half.length; at++) {
@@ -65,15 +71,11 @@ function countBits(word: number): number {
   return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** The bits of an id in a filter of `length` bits, a power of two: `first`, `first + step` … modulo the length, as many as `bits`. */
-export interface IdBits {
-  readonly first: readonly number[];
-  readonly step: readonly number[];
-  readonly bits: number;
-}
-
+/** Says where the bits of ids are: `hash` modulo the number of blocks in which, `first`, `first + step` … modulo its bits which. */
 export function bitsOf(entity: Entity, ids: Iterable<string>): IdBits {
-  const all = Array.from(ids, (id) => Buffer.from(id));
-  const [first, step] = primes.map((prime) => all.map((id) => hashOf(entity, id, 0, id.length, prime)));
-  return { first: first as number[], step: step as number[], bits: bitsPerId };
+  const hash = Array.from(ids, (id) => {
+    const bytes = Buffer.from(id);
+    return hashOf(entity, bytes, 0, bytes.length);
+  });
+  return { hash, first: hash.map(firstOf), step: hash.map(stepOf), bits: bitsPerId, blockBytes };
 }

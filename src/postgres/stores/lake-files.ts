@@ -143,11 +143,7 @@ const dataColumns = sql`
 export async function findHolders(
   db: Database,
   files: readonly { readonly fileId: number | null }[],
-  {
-    first,
-    step,
-    bits,
-  }: { readonly first: readonly number[]; readonly step: readonly number[]; readonly bits: number },
+  { hash, first, step, bits, blockBytes }: IdBits,
 ): Promise<ReadonlySet<number>> {
   const found = await columnOf<number>(db)`
     select file_id
@@ -155,15 +151,28 @@ export async function findHolders(
     where file_id = any(${files.map(({ fileId }) => fileId)}::bigint[])
       and (filter is null or exists (
         select
-        from unnest(${[...first]}::bigint[], ${[...step]}::bigint[]) as id (first, step)
+        from unnest(${hash}::bigint[], ${first}::int[], ${step}::int[]) as id (hash, first, step)
+        cross join lateral (
+          select substr(filter, 1 + ${blockBytes} * (hash & (octet_length(filter) / ${blockBytes} - 1))::int, ${blockBytes}) as block
+          -- Evaluated once.
+          offset 0
+        ) b
         where not exists (
           select
           from generate_series(0, ${bits} - 1) n
-          cross join lateral (select (id.first + n * id.step) & (8 * octet_length(filter) - 1) as bit) b
-          where get_byte(substr(filter, (bit / 8)::integer + 1, 1), 0) >> (bit % 8)::integer & 1 = 0
+          where get_bit(block, (first + n * step) & (8 * ${blockBytes} - 1)) = 0
         )
       ))`;
   return new Set(found);
+}
+
+/** Where the bits of ids are in filters. */
+export interface IdBits {
+  readonly hash: readonly number[];
+  readonly first: readonly number[];
+  readonly step: readonly number[];
+  readonly bits: number;
+  readonly blockBytes: number;
 }
 
 export function readSums(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
