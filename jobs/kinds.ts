@@ -18,7 +18,7 @@ export interface JobContext extends System, SendContext, ScheduleContext {
   readonly tracing: System['tracing'];
 }
 
-/** Close its `mail`. `settings`: of a worker with a file of schedules. */
+/** Close its `mail`. `settings`: of a worker that sees to schedules. */
 export function openJobContext(
   system: System,
   settings: ScheduleContext['schedules'] = scheduleSettings(system.config, {}),

@@ -32,7 +32,8 @@ export interface RunningWorker {
 }
 
 export interface WorkerSchedules {
-  readonly file: SchedulesFile;
+  /** Null: there are only the schedules of the API. */
+  readonly file: SchedulesFile | null;
   readonly settings: ScheduleSettings;
 }
 
@@ -54,7 +55,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const deadline = new AbortController();
   const signals = { stopping: stopping.signal, deadline: deadline.signal };
   const context = openJobContext(system, schedules?.settings);
-  // Without a file of schedules it leaves their runs to the others.
+  // A worker of a command leaves schedules to those of a service.
   const kinds = jobKinds.filter(({ name }) => name !== 'run' || schedules !== null);
   const runners = startRunners(context, kinds);
   const consumer = consume(system.backend, taskJobs(context, kinds, queueName, runners, signals), {

@@ -67,6 +67,13 @@ function folders(meaning: string) {
   return { fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
 
+/** Each `environment:VARIABLE`. */
+function grants(meaning: string) {
+  const problem = rule('must be items such as default:SCHEDULE_TOKEN, with commas between');
+  const item = Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,62}:SCHEDULE_[A-Z0-9_]{1,100}$', problem });
+  return { fallback: '', meaning, schema: Type.Array(item), parse: items };
+}
+
 /** IP addresses, or networks such as 10.0.0.0/8. */
 function networks(meaning: string) {
   const problem = rule('must be IP addresses or networks such as 10.0.0.0/8, with commas between');
@@ -348,13 +355,16 @@ const table = {
   notifyAllowPrivate: flag('false', 'Whether sluice sends webhooks to this machine and to private networks.'),
   notifyAllowHttp: flag('false', 'Whether sluice sends webhooks to http:// addresses.'),
   schedulesFile: optionalPath(
-    'File with the schedules of loads and exports (docs/schedules.md); empty: no schedules.',
+    'File with the schedules of loads and exports (docs/schedules.md); empty: only those of the API.',
   ),
   schedulesLocalRoots: folders(
     'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
   ),
   schedulesExportRoots: folders(
     'Folders that schedules may copy exports to, with commas between them; empty: none.',
+  ),
+  schedulesVariables: grants(
+    'Variables that schedules of the API may name, each as `environment:SCHEDULE_NAME`, with commas between them; empty: none.',
   ),
   schedulesAllowPrivate: flag(
     'false',

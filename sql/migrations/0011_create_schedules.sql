@@ -6,13 +6,16 @@ create table sluice.schedules (
   considered_until timestamptz not null,
   cursor text,
   paused_at timestamptz,
+  definition jsonb,
   constraint schedules_pkey primary key (environment_id, schedule_name),
   constraint schedules_environment_fkey foreign key (environment_id) references sluice.environments
 );
-comment on table sluice.schedules is 'The progress of the schedules of the file; the file itself is not stored.';
+comment on table sluice.schedules is 'Schedules that the API keeps, and the progress of all; the file is not stored.';
 comment on column sluice.schedules.considered_until is
   'Due times up to here have their rows in schedule_runs, or need none.';
 comment on column sluice.schedules.paused_at is 'The time since which the schedule is paused; null if it is not.';
+comment on column sluice.schedules.definition is
+  'The schedule as the API keeps it, in the form of the file; null: only the file has it, or had it.';
 comment on column sluice.schedules.cursor is
   'The cursor of the last export that succeeded: "since_last_success" continues there.';
 
@@ -55,7 +58,7 @@ create table sluice.schedule_runs (
 comment on table sluice.schedule_runs is
   'One row per schedule and due time: queued (a task of the kind run says who does it), waiting (its jobs are under way), ended.';
 comment on column sluice.schedule_runs.last_error is 'The last error before the run waited for its jobs; until then its task has it.';
-comment on column sluice.schedule_runs.definition is 'The definition in the file when the row was made; secrets stand in it as ${env:…}.';
+comment on column sluice.schedule_runs.definition is 'The definition when the row was made; secrets stand in it as ${env:…}.';
 create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
 where status = 'waiting';
 create index schedule_runs_open_idx on sluice.schedule_runs (due_at)

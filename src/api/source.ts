@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { makers } from '../domain/definitions.ts';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../domain/limits.ts';
 import { runStatuses } from '../domain/task.ts';
 import { choice, component, count, flag, object, orNull, reasonFields, text, time, uuid } from './schema.ts';
@@ -30,14 +31,27 @@ export const scheduleItem = component(
   'Schedule',
   object(
     {
-      schedule: text('Name of the schedule in the file.', 'nightly-users'),
+      schedule: text('Name of the schedule.', 'nightly-users'),
+      made_by: choice(
+        makers,
+        '`file`: the schedules file, which wins. `api`: the API, which can change it.',
+      ),
+      definition: orNull(
+        Type.Object(
+          {},
+          {
+            additionalProperties: true,
+            description: 'The schedule as the API takes it, with defaults. Null for schedules of the file.',
+          },
+        ),
+      ),
       kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
       what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),
       days_loaded: orNull(count('Days that a pull has loaded. Null for other schedules.'), null),
       days_over: orNull(count('Days since its first that are over.'), null),
       cron: text('Cron expression.', '0 2 * * *'),
       time_zone: text('Time zone of the cron expression.', 'Europe/Berlin'),
-      enabled: flag('True if the file enables the schedule.'),
+      enabled: flag('True if the schedule is enabled.'),
       paused_at: orNull(at('When it was paused. Null if it is not paused.'), null),
       missed: choice(['run_once', 'run_all', 'skip'], 'Treatment of due times that were missed.'),
       overlap: choice(['skip', 'wait'], 'Treatment of a run that is due before the previous one has ended.'),
@@ -61,12 +75,13 @@ export const scheduleList = component(
   'ScheduleList',
   object(
     {
-      is_configured: flag('True if SCHEDULES_FILE is set for this server.'),
       problems: Type.Array(Type.String(), {
         description:
           'Errors in the file, with line numbers. Until they are fixed, workers use its last correct version.',
       }),
-      data: Type.Array(scheduleItem.ref, { description: 'The schedules, in the order of the file.' }),
+      data: Type.Array(scheduleItem.ref, {
+        description: 'The schedules: those of the file in its order, then those of the API.',
+      }),
     },
     'The schedules of the environment.',
   ),

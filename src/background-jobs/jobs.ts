@@ -29,7 +29,7 @@ import { readList } from '../postgres/stores/overview.ts';
 import { countRejects, type Load, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
-import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
+import { readSchedulesNow } from '../sources/schedules/schedules-file.ts';
 
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
@@ -152,7 +152,7 @@ export interface EnvironmentNeed {
 
 interface Search {
   readonly environmentId: number | null;
-  /** SCHEDULES_FILE: schedules that it no longer has, or disables, are left out. With `null` every schedule that ever ran counts. */
+  /** SCHEDULES_FILE: schedules that neither it nor the API has any more are left out. With `null` every schedule that ever ran counts. */
   readonly schedulesFile: string | null;
   readonly known?: { readonly unaccounted: number; readonly failedJobs: number };
 }
@@ -170,7 +170,7 @@ export async function findNeeds(
         environment,
         needs: describeNeeds(
           { ...counts, failedJobs: known?.failedJobs ?? counts.failedJobs },
-          names === null ? failing : failing.filter(({ name }) => names.has(name)),
+          names === null ? failing : failing.filter(({ name, isMade }) => isMade || names.has(name)),
           { unaccounted: known?.unaccounted ?? 0 },
         ),
       };
@@ -181,9 +181,9 @@ export async function findNeeds(
 /** Returns the names of the enabled schedules; `null` if they are not known. */
 async function namesInForce(path: string | null, environment: string): Promise<ReadonlySet<string> | null> {
   if (path === null) return null;
-  const { schedules, problems } = await readFileInForce(path, environment);
-  if (problems.length > 0) return null;
-  return new Set(schedules.filter(({ enabled }) => enabled).map(({ name }) => name));
+  const { schedules } = await readSchedulesNow(path);
+  const own = schedules?.filter((each) => each.environment === environment && each.enabled);
+  return own === undefined ? null : new Set(own.map(({ name }) => name));
 }
 
 export interface BulkRequest {

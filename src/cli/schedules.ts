@@ -3,15 +3,23 @@ import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
+import { readMade } from '../postgres/stores/schedules.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { nextDueTimes } from '../sources/schedules/due-times.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
 import { kindOf, renderSchedules } from '../sources/schedules/inspect-schedules.ts';
+import {
+  checkConfined,
+  keepSchedule,
+  removeSchedule,
+  withMade,
+} from '../sources/schedules/made-schedules.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import type { Schedule } from '../sources/schedules/schedules-schema.ts';
 import { askForRun, pauseSchedule } from '../sources/schedules/start-schedules.ts';
 import {
   defineCommand,
+  type Flags,
   flag,
   type Invocation,
   limitOption,
@@ -23,7 +31,7 @@ import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { follow } from './follow.ts';
 import { readOperatorFile, readValidFile } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
-import { requireEnvironment, withSession } from './session.ts';
+import { requireEnvironment, type Session } from './session.ts';
 import { readSettings } from './settings.ts';
 import { formatTime, printDone, printList, printRecord, printRecords, type Terminal } from './terminal.ts';
 
@@ -57,62 +65,63 @@ const check = defineCommand({
   },
 });
 
-const fileOption = { file: text('--file <file>', 'another file than SCHEDULES_FILE') };
+const fileOption = {
+  file: text('--file <file>', 'another file than SCHEDULES_FILE'),
+  env: text('--env <name>', 'only of this environment'),
+};
 
-/** Reads the schedules of SCHEDULES_FILE, or of --file. @throws UsageError */
-async function readSchedules({
-  cli,
-  command,
-  flags,
-}: Invocation<{ readonly file: string | undefined }>): Promise<readonly Schedule[]> {
-  const file = flags.file ?? readSettings(cli, command).config.schedulesFile;
-  if (file === null)
-    throw new UsageError('There is no schedules file: set SCHEDULES_FILE, or name one with --file.');
-  return readValidFile(file, readSchedulesFile, 'nothing was done');
+type InSession<A = unknown> = Session & Invocation<Flags<typeof fileOption>, A>;
+
+/** Reads the schedules of SCHEDULES_FILE, or of --file, and those of the API. @throws UsageError */
+async function readSchedules({ system, flags }: InSession): Promise<readonly Schedule[]> {
+  const file = flags.file ?? system.config.schedulesFile;
+  const ofFile = file === null ? [] : await readValidFile(file, readSchedulesFile, 'nothing was done');
+  const found = withMade(ofFile, await readMade(system.db, null));
+  return found.filter(({ environment }) => environment === (flags.env ?? environment));
 }
 
-async function requireSchedule(
-  call: Invocation<{ readonly file: string | undefined }, string>,
-): Promise<Schedule> {
-  const found = (await readSchedules(call)).find(({ name }) => name === call.argument);
-  if (found !== undefined) return found;
-  throw new UsageError(
-    `The file has no schedule ${call.argument}; \`sluice schedules list\` shows those it has.`,
-  );
+/** Returns the schedule that is named, with its environment. @throws UsageError */
+async function requireSchedule(call: InSession<string>): Promise<[Schedule, environmentId: number]> {
+  const schedule = (await readSchedules(call)).find(({ name }) => name === call.argument);
+  if (schedule === undefined) {
+    throw new UsageError(
+      `There is no schedule ${call.argument}; \`sluice schedules list\` shows those there are.`,
+    );
+  }
+  const { environmentId } = await requireEnvironment(call, schedule.environment);
+  return [schedule, environmentId];
 }
 
 const list = defineCommand({
   name: 'list',
   summary: 'the schedules, when they are due next, how they went last',
   description:
-    'Lists the schedules of the file, when each is due next, and how its last run went; of a pull, how many of its days are loaded.',
+    'Lists the schedules of the file and of the API, when each is due next, and how its last run went; of a pull, how many of its\n' +
+    'days are loaded.',
   options: fileOption,
   json: true,
-  details: 'Exit code: 0; 2 there is no file, or it is wrong.',
+  details: 'Exit code: 0; 2 the file is wrong.',
   examples: [
     'SCHEDULES_FILE=sluice.schedules.yaml sluice schedules list',
     "sluice schedules list --file schedules.yaml --json | jq '.[].next_due'",
   ],
-  run: async (call) => {
-    const schedules = await readSchedules(call);
-    await withSession(call, async ({ system }) => {
-      printList(call, await Promise.all(schedules.map((schedule) => lookUp(system.db, schedule))), {
-        columns: [
+  inSession: async (call) => {
+    const found = await readSchedules(call);
+    printList(call, await Promise.all(found.map((schedule) => lookUp(call.system.db, schedule))), {
+      columns: [
+        ...([
           'schedule',
           'environment',
+          'made_by',
           'kind',
           'days_loaded',
           'days_over',
           'cron',
           'time_zone',
-          'enabled',
-          'paused_at',
-          'next_due',
-          'last_due',
-          'last_status',
-        ],
-        none: 'The file has no schedules.',
-      });
+        ] as const),
+        ...(['enabled', 'paused_at', 'next_due', 'last_due', 'last_status'] as const),
+      ],
+      none: 'There are no schedules.',
     });
   },
 });
@@ -157,26 +166,23 @@ schedule, or the file is wrong; 130 stopped while waiting: the run goes on.`,
     'sluice schedules run nightly-users --wait',
     'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',
   ],
-  run: async (call) => {
-    const { argument: name, flags, terminal } = call;
+  inSession: async (call) => {
+    const { argument: name, flags, terminal, system } = call;
+    const { db } = system;
     const { signal } = listenForStop();
     const dueAt = readDue(flags.due);
-    const schedule = await requireSchedule(call);
-    await withSession(call, async (session) => {
-      const { db } = session.system;
-      const { environmentId } = await requireEnvironment(session, schedule.environment);
-      const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
-      if (outcome === 'known') terminal.inform('There is a run of that time already.');
-      const wanted = { environmentId, name, dueAt };
-      const found = flags.wait ? await followRun(db, wanted, terminal, signal) : await findRun(db, wanted);
-      const items = await readRunItems(db, found.runId);
-      printRecord(call, renderRun(found, items));
-      if (!flags.wait && (await countLiveWorkers(db)) === 0) {
-        terminal.inform('No worker runs; the run waits for one.');
-      }
-      if (found.status === 'failed' || found.status === 'held') process.exitCode = exitCodes.failed;
-      else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
-    });
+    const [schedule, environmentId] = await requireSchedule(call);
+    const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
+    if (outcome === 'known') terminal.inform('There is a run of that time already.');
+    const wanted = { environmentId, name, dueAt };
+    const found = flags.wait ? await followRun(db, wanted, terminal, signal) : await findRun(db, wanted);
+    const items = await readRunItems(db, found.runId);
+    printRecord(call, renderRun(found, items));
+    if (!flags.wait && (await countLiveWorkers(db)) === 0) {
+      terminal.inform('No worker runs; the run waits for one.');
+    }
+    if (found.status === 'failed' || found.status === 'held') process.exitCode = exitCodes.failed;
+    else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
   },
 });
 
@@ -190,14 +196,11 @@ function pausing(name: 'pause' | 'resume', summary: string, description: string,
     json: true,
     details: 'Exit code: 0; 2 there is no such schedule, or the file is wrong.',
     examples: [`sluice schedules ${name} nightly-users`],
-    run: async (call) => {
-      const schedule = await requireSchedule(call);
+    inSession: async (call) => {
+      const [schedule, environmentId] = await requireSchedule(call);
       const paused = name === 'pause';
-      await withSession(call, async (session) => {
-        const { environmentId } = await requireEnvironment(session, schedule.environment);
-        await pauseSchedule(session.system.db, environmentId, schedule.name, paused, new Date());
-        printDone(call, { schedule: schedule.name, paused }, `${schedule.name} ${done}`);
-      });
+      await pauseSchedule(call.system.db, environmentId, schedule.name, paused, new Date());
+      printDone(call, { schedule: schedule.name, paused }, `${schedule.name} ${done}`);
     },
   });
 }
@@ -215,6 +218,49 @@ const resume = pausing(
   'Resumes a paused schedule: it is due again from now on.',
   'is resumed.',
 );
+
+const create = defineCommand({
+  name: 'create',
+  summary: 'create the schedules of a file',
+  description:
+    'Keeps the schedules of a file in the database, as POST /v1/schedules does: workers see to them beside those of\n' +
+    'SCHEDULES_FILE, which wins. Secrets are variables that SCHEDULES_VARIABLES grants.',
+  argument: required('<file>', 'YAML or JSON, in the form of the schedules file; - for standard input'),
+  options: { replace: flag('--replace', 'change schedules of these names that are there') },
+  json: true,
+  details: 'Exit code: 0; 1 a schedule was refused, and those before it are created; 2 the file is wrong.',
+  examples: [
+    'sluice schedules create nightly.yaml',
+    'sluice schedules create - --replace --json < nightly.yaml',
+  ],
+  inSession: async (call) => {
+    const { system, argument, flags } = call;
+    const schedules = await readValidFile(argument, readSchedulesFile, 'nothing was created');
+    for (const schedule of schedules) checkConfined(schedule, system.config);
+    for (const schedule of schedules) {
+      const environment = await requireEnvironment(call, schedule.environment);
+      await keepSchedule(system, environment, schedule, flags.replace ? 'either' : 'new');
+    }
+    const created = schedules.map(({ name, environment }) => ({ schedule: name, environment }));
+    printDone(call, created, `Created: ${created.map(({ schedule }) => schedule).join(', ')}`);
+  },
+});
+
+const remove = defineCommand({
+  name: 'delete',
+  summary: 'delete a schedule of the API',
+  description:
+    'Deletes a schedule that `create`, the API or the console made, with its history. Its jobs stay.',
+  argument: required('<name>', 'of the schedule'),
+  json: true,
+  details: 'Exit code: 0; 1 there is no such schedule, or it is one of the schedules file.',
+  examples: ['sluice schedules delete partner-accounts'],
+  inEnvironment: async (call) => {
+    const { system, environmentId, env, argument: name } = call;
+    await removeSchedule(system, { environmentId, name: env }, name);
+    printDone(call, { schedule: name, deleted: true }, `${name} is deleted.`);
+  },
+});
 
 /** Looks at the run until it has ended or the signal aborts; prints once why it is tried again. @throws CommandFailed without a worker */
 async function followRun(
@@ -236,9 +282,7 @@ async function followRun(
         if (workers > 0) {
           workerSeenAt = performance.now();
         } else if (performance.now() - workerSeenAt > workerlessMs) {
-          throw new CommandFailed(
-            'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
-          );
+          throw new CommandFailed('It is queued, but no worker runs. Start one: `sluice start`.');
         } else if (!isMissed) {
           isMissed = true;
           terminal.inform(`No worker runs; it waits ${workerlessMs / 1_000} s for one.`);
@@ -312,8 +356,8 @@ export const schedules = defineCommand({
   name: 'schedules',
   summary: 'loads and exports that run by the clock',
   description:
-    'Runs loads and exports by the clock. They are written in the file that SCHEDULES_FILE names, and done by the\n' +
-    'workers of `sluice start` and `sluice work`. A load can pull the events of Mixpanel, Amplitude or PostHog, day by day.',
+    'Runs loads and exports by the clock. They are written in the file that SCHEDULES_FILE names, or created by `create`, the\n' +
+    'API or the console, and done by the workers of `sluice start` and `sluice work`. A load can pull the events of Mixpanel, Amplitude or PostHog, day by day.',
   examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
-  commands: [check, list, run, pause, resume, history],
+  commands: [check, list, create, remove, run, pause, resume, history],
 });

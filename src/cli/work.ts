@@ -12,7 +12,7 @@ import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { warnOfTraces } from '../telemetry/tracing.ts';
 import { shutDown } from '../timers.ts';
-import { type AddCommand, defineCommand, hidden, type Invocation, text } from './define-command.ts';
+import { type AddCommand, defineCommand, flag, hidden, type Invocation, text } from './define-command.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './service/preflight.ts';
 import {
   followParent,
@@ -37,23 +37,30 @@ export function workCommand(parts: WorkerParts): AddCommand {
     description:
       'Starts one worker process, which does what the HTTP server accepts. The database is DATABASE_URL, or the embedded\n' +
       'one that runs on DATA_DIR. Waits for it up to a minute, and migrates it. Needs the files where the server keeps them.',
-    options: { only: hidden(text('--only <task>', 'do this one task, and end')) },
+    options: {
+      only: hidden(text('--only <task>', 'do this one task, and end')),
+      leaveSchedules: hidden(flag('--leave-schedules', 'leave schedules to others')),
+    },
     examples: [
       'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work',
       'sluice work                  # one more worker beside `sluice start`',
     ],
-    run: (invocation) => runWorker(invocation, parts, invocation.flags.only),
+    run: (invocation) => runWorker(invocation, parts, invocation.flags),
   });
 }
 
 export const work = workCommand({ openSystem, silentMs: SILENT_WORKER_MS });
 
-async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?: string): Promise<void> {
+async function runWorker(
+  { cli, command }: Invocation,
+  parts: WorkerParts,
+  { only, leaveSchedules }: { readonly only: string | undefined; readonly leaveSchedules: boolean },
+): Promise<void> {
   const settings = readSettings(cli, command);
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', parts.silentMs);
-  const schedules = await openWorkerSchedules(settings, log);
+  const schedules = leaveSchedules ? null : await openWorkerSchedules(settings, log);
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
@@ -96,13 +103,12 @@ async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?
   );
 }
 
-/** Opens the schedules of SCHEDULES_FILE; null without the setting. @throws ConfigError */
+/** Opens the file of SCHEDULES_FILE. @throws ConfigError */
 async function openWorkerSchedules(
   { config, processEnv }: Settings,
   log: System['log'],
-): Promise<WorkerSchedules | null> {
-  if (config.schedulesFile === null) return null;
-  const file = await openSchedulesFile(config.schedulesFile, log);
+): Promise<WorkerSchedules> {
+  const file = config.schedulesFile === null ? null : await openSchedulesFile(config.schedulesFile, log);
   return { file, settings: scheduleSettings(config, processEnv) };
 }
 

@@ -65,13 +65,13 @@ async function provideWorkers(
       // They log as little as the command does.
       LOG_LEVEL: log.level,
       // They are there for the command, and leave schedules and the inbox to those of a service.
-      SCHEDULES_FILE: '',
       INBOX_DIR: '',
     };
     own = superviseWorkers({
       size: Math.max(Math.min(settings.config.workers, tasks), 1),
       entry,
       processEnv,
+      args: ['--leave-schedules'],
       log,
     });
   };

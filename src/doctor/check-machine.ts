@@ -64,7 +64,7 @@ export async function checkSchedules(
   variables: Variables,
 ): Promise<Finding[]> {
   const check = 'schedules';
-  if (schedulesFile === null) return [ok(check, 'not set: nothing runs by the clock')];
+  if (schedulesFile === null) return [ok(check, 'no file is set: only schedules of the API run')];
   const bytes = await readFile(schedulesFile);
   const { value, problems } = readSchedulesFile(bytes);
   if (value === null) {

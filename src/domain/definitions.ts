@@ -36,7 +36,7 @@ export type Maker = (typeof makers)[number];
 /** Refuses a change by the API of what a file defines. */
 export function definedByFile(what: 'segment' | 'schedule', key: string): InputError {
   const file = what === 'segment' ? 'definitions file' : 'schedules file';
-  const message = `The ${file} defines this ${what}: change it there and apply the file`;
+  const message = `The ${file} defines this ${what}: change it in the file`;
   return inputError('definition_locked', message, key);
 }
 

@@ -431,6 +431,9 @@ export const MAX_BULK_JOBS = 500;
 export const MAX_SHOWN_PARAMETERS = 100;
 
 export const MAX_SCHEDULES = 500;
+/** Schedules that the API keeps of an environment, and the JSON of one: every worker reads them every RECONCILE_MS. */
+export const MAX_MADE_SCHEDULES = 100;
+export const MAX_MADE_SCHEDULE_BYTES = 64 * KiB;
 export const MAX_MADE_UP_RUNS = 100;
 export const MISSED_AFTER_MS = 60_000;
 /** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Agent } from 'node:http';
 import { Agent as TlsAgent } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
@@ -239,8 +240,13 @@ export function openClient(
     credentials,
   }: Pick<S3Location, 'endpoint' | 'region' | 'pathStyle' | 'credentials'>,
   stallMs: number,
+  lookup?: LookupFunction,
 ): S3Client {
-  const connections = { keepAlive: true, maxSockets: MAX_S3_CONNECTIONS };
+  const connections = {
+    keepAlive: true,
+    maxSockets: MAX_S3_CONNECTIONS,
+    ...(lookup !== undefined && { lookup }),
+  };
   return new S3Client({
     ...(endpoint === null ? {} : { endpoint }),
     ...(region === null ? {} : { region }),

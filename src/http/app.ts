@@ -41,6 +41,7 @@ import { aliasRoutes } from './routes/aliases.ts';
 import { deletionRoutes } from './routes/deletions.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { importRoutes } from './routes/imports.ts';
+import { inboxRoutes } from './routes/inbox.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
@@ -55,10 +56,10 @@ import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
 import { reportRoutes } from './routes/report.ts';
 import { rulesRoutes } from './routes/rules.ts';
+import { scheduleRoutes } from './routes/schedules.ts';
 import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
-import { sourceRoutes } from './routes/sources.ts';
 import { undoRoutes } from './routes/undo.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
@@ -73,7 +74,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
     ...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
     ...[...overviewRoutes, ...streamRoutes],
   ],
-  schedules: sourceRoutes,
+  schedules: [...scheduleRoutes, ...inboxRoutes],
   notifications: notificationRoutes,
   reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes, ...reportRoutes],
   lookups: lookupRoutes,

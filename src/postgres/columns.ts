@@ -114,6 +114,7 @@ interface Known {
     definition: object;
     status: RunStatus;
   };
+  schedules: { definition: object | null };
   segments: { definition: object; made_by: Maker };
   tasks: { kind: TaskKindName };
   upload_parts: { file_ref: FileRef };

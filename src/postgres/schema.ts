@@ -659,6 +659,7 @@ export interface DB {
   schedules: {
     considered_until: Date;
     cursor: string | null;
+    definition: Json | null;
     environment_id: number;
     paused_at: Date | null;
     schedule_name: string;

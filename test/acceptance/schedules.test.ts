@@ -57,6 +57,39 @@ describe('sluice schedules', () => {
     expect(history.stdout).toMatch(/drop +default +2026-01-01 00:00:00Z +completed +asked/);
   });
 
+  // proves: schedule-made
+  test('schedules are created from a file, changed, listed and deleted by commands; those of the schedules file are not', async () => {
+    const dataDir = await preparedDataDir();
+    const file = join(dataDir, 'made.yaml');
+    const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
+    const sluice = (...args: string[]) =>
+      runCli(['schedules', ...args, '--data-dir', dataDir, '--json'], { env });
+    await writeFile(file, right);
+    expect(await sluice('create', file)).toMatchObject({ code: 0 });
+    expect(await sluice('create', file)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('choose another name'),
+    });
+    await writeFile(file, right.replace('* * * * *', '@daily'));
+    const changed = await sluice('create', file, '--replace');
+    expect(JSON.parse(changed.stdout)).toEqual([{ schedule: 'drop', environment: 'default' }]);
+    const listed = JSON.parse((await sluice('list')).stdout) as object[];
+    expect(listed).toMatchObject([{ schedule: 'drop', made_by: 'api', cron: '@daily' }]);
+    const ofFile = { env: { ...env, SCHEDULES_FILE: file } };
+    const refused = await runCli(['schedules', 'delete', 'drop', '--data-dir', dataDir], ofFile);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('in the file') });
+    expect(JSON.parse((await sluice('delete', 'drop')).stdout)).toEqual({ schedule: 'drop', deleted: true });
+    expect(JSON.parse((await sluice('list')).stdout)).toEqual([]);
+    await writeFile(
+      file,
+      'schedules: [{ name: a, cron: "@daily", load: { http: { url: "https://a.b/?token=x" } } }]',
+    );
+    expect(await sluice('create', file)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('load.http.url'),
+    });
+  });
+
   // proves: schedule-wait
   test('a run that is waited for waits for a worker that is starting too, and says it when none comes', async () => {
     const dataDir = await preparedDataDir();

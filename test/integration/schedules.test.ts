@@ -580,7 +580,7 @@ describe('a bucket', () => {
       for (const [at, name] of names.entries()) {
         await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
       }
-      const source = openS3({ ...s3, url: 's3://files/many/' }, {}, 5);
+      const source = openS3({ ...s3, url: 's3://files/many/' }, context.schedules, 5);
       const taken: string[] = [];
       for (const expected of [5, 5, 2, 0]) {
         const items = await source.list((key) => taken.includes(key), new AbortController().signal);

@@ -71,6 +71,8 @@ export interface SupervisorOptions {
   readonly entry: string;
   /** Their environment variables, the only way to pass secrets, since everybody can read a command line. */
   readonly processEnv: ProcessEnv;
+  /** Further words for `sluice work`. */
+  readonly args?: readonly string[];
   readonly log: Logger;
 }
 
@@ -123,7 +125,7 @@ const longestPauseMs = 15_000;
 const healthyMs = 30_000;
 
 /** Keeps a worker process running: one that ends is started again, after a pause that doubles while they end early. */
-function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions): Place {
+function keepRunning(name: string, { entry, processEnv, args = [], log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
   let pause: NodeJS.Timeout | undefined;
@@ -134,7 +136,7 @@ function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions
     const startedAt = performance.now();
     let worker: ChildProcess;
     try {
-      worker = forkOurselves(entry, ['work'], processEnv);
+      worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
       // A lack of memory is thrown here; most other errors are events.
       again(error instanceof Error ? error.message : String(error), 0);

@@ -242,9 +242,9 @@ const needsStatement = `
     where d.state = 'dead' and v.environment_id = e.environment_id
   ) of_deliveries
   cross join lateral (
-    select coalesce(json_agg(json_build_object('name', name, 'since', since, 'reason', reason) order by since), '[]') as failing
+    select coalesce(json_agg(json_build_object('name', name, 'isMade', is_made, 'since', since, 'reason', reason) order by since), '[]') as failing
     from (
-      select s.schedule_name as name, min(r.begun_at) as since,
+      select s.schedule_name as name, s.definition is not null as is_made, min(r.begun_at) as since,
         (array_agg(r.reason order by r.due_at desc))[1] as reason
       from schedules s
       cross join lateral (
@@ -267,7 +267,8 @@ const needsStatement = `
           )
       ) r
       where s.environment_id = e.environment_id and s.paused_at is null
-      group by s.schedule_name
+        and coalesce((s.definition ->> 'enabled')::boolean, true)
+      group by s.schedule_name, s.definition is not null
     ) schedules
   ) of_schedules
   where $1::int is null or e.environment_id = $1

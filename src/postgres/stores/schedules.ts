@@ -1,9 +1,13 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { type Database, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { hasOpenRun } from './schedule-runs.ts';
 import { isOwn } from './tasks.ts';
 
-/* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
+/*
+ * Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare; and the
+ * definitions of those that the API keeps.
+ */
 
 export interface Considered {
   readonly until: Date;
@@ -42,6 +46,60 @@ export function scheduleKey(environmentId: number, name: string): string {
   return `${environmentId}/${name}`;
 }
 
+/** Reads the schedules that the API keeps, of one environment or of all, sorted by name. */
+export function readMade(
+  db: Database,
+  environmentId: number | null,
+): Promise<{ readonly environment: string; readonly definition: object }[]> {
+  return rowsOf<{ environment: string; definition: object }>(db)`
+    select e.name as environment, s.definition
+    from schedules s
+    join environments e using (environment_id)
+    where s.definition is not null and (${environmentId}::int is null or s.environment_id = ${environmentId})
+    order by e.name, s.schedule_name`;
+}
+
+/**
+ * Keeps the definition of a schedule: a new one, or else one in place of another. It counts from `now` on: earlier due times are not
+ * made up. Returns false if there is a definition already, or none.
+ */
+export async function keepMade(
+  db: Database,
+  environmentId: number,
+  definition: { readonly name: string },
+  { isNew, now }: { readonly isNew: boolean; readonly now: Date },
+): Promise<boolean> {
+  if (isNew) await addSchedule(db, environmentId, definition.name, now);
+  const kept = await updateWhere(db, 'schedules', { environmentId, scheduleName: definition.name })
+    .set({
+      definition: JSON.stringify(definition),
+      considered_until: sql<Date>`greatest(considered_until, ${now})`,
+      ...(isNew && { paused_at: null }),
+    })
+    .where('definition', isNew ? 'is' : 'is not', null)
+    .returning('schedule_name')
+    .executeTakeFirst();
+  return kept !== undefined;
+}
+
+/**
+ * Deletes a schedule that the API keeps, with its history and memory; with an open run only its definition, and the run ends as it is.
+ * Returns false if there is none. Call it inside a transaction.
+ */
+export async function deleteMade(db: Database, environmentId: number, name: string): Promise<boolean> {
+  const its = { environmentId, scheduleName: name };
+  const dropped = await updateWhere(db, 'schedules', its)
+    .set({ definition: null, paused_at: sql<Date>`now()` })
+    .where('definition', 'is not', null)
+    .returning('schedule_name')
+    .executeTakeFirst();
+  if (dropped === undefined) return false;
+  if (await hasOpenRun(db, environmentId, name)) return true;
+  await deleteWhere(db, 'schedule_runs', its).execute();
+  await deleteWhere(db, 'schedules', its).execute();
+  return true;
+}
+
 /** Adds a schedule, of which nothing before `now` is due. Does nothing if it is known. */
 export async function addSchedule(
   db: Database,
@@ -56,12 +114,17 @@ export async function addSchedule(
     .execute();
 }
 
-/** Locks the schedule, so that nobody else considers its due times until the transaction ends. */
-export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Considered> {
-  return selectWhere(db, 'schedules', { environmentId, scheduleName: name })
+/** Locks the schedule, so that nobody else considers its due times until the transaction ends; `null` if there is none. */
+export async function lockSchedule(
+  db: Database,
+  environmentId: number,
+  name: string,
+): Promise<Considered | null> {
+  const row = await selectWhere(db, 'schedules', { environmentId, scheduleName: name })
     .select(consideredColumns)
     .forUpdate()
-    .executeTakeFirstOrThrow();
+    .executeTakeFirst();
+  return row ?? null;
 }
 
 export async function markConsidered(

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { ConflictError } from '../../domain/errors.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
@@ -24,11 +25,15 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 
 export interface ScheduleSettings {
   readonly variables: Variables;
+  /** The variables that schedules of the API may name, each as `environment:NAME`. */
+  readonly granted: readonly string[];
   /** Folders that files may be loaded from; absolute. Relative patterns begin at the first. */
   readonly localRoots: readonly string[];
   /** Folders that exports may be copied to; absolute. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
+  /** True for schedules of the API: all that they connect to is held to `allowPrivate`. */
+  readonly isConfined: boolean;
   /** PEM of authorities that https servers are trusted by; null: those that Node trusts. */
   readonly authorities: string | null;
   readonly limits: ReceiveLimits;
@@ -40,9 +45,11 @@ export interface ScheduleSettings {
 export function scheduleSettings(config: Config, variables: Variables): ScheduleSettings {
   return {
     variables,
+    granted: config.schedulesVariables,
     localRoots: config.schedulesLocalRoots,
     exportRoots: config.schedulesExportRoots,
     allowPrivate: config.schedulesAllowPrivate,
+    isConfined: false,
     authorities: null,
     limits: {
       ...localLimits(config),
@@ -50,6 +57,25 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     },
     chunkBytes: config.chunkBytes,
     now: () => new Date(),
+  };
+}
+
+/** Writes a grant of SCHEDULES_VARIABLES. */
+export function grantOf(environment: string, variable: string): string {
+  return `${environment}:${variable}`;
+}
+
+/** The settings for a schedule of the API: of each folder the one that has the environment's name, and the granted variables. */
+export function confine(settings: ScheduleSettings, environment: string): ScheduleSettings {
+  const { variables, granted, localRoots, exportRoots } = settings;
+  const own = Object.entries(variables).filter(([name]) => granted.includes(grantOf(environment, name)));
+  const inside = (roots: readonly string[]) => roots.map((root) => join(root, environment));
+  return {
+    ...settings,
+    variables: Object.fromEntries(own),
+    localRoots: inside(localRoots),
+    exportRoots: inside(exportRoots),
+    isConfined: true,
   };
 }
 

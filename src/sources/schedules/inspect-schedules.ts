@@ -1,43 +1,46 @@
 import pLimit from 'p-limit';
-import { inputError } from '../../domain/errors.ts';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../../domain/limits.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
-import { readConsidered, readMemory, scheduleKey } from '../../postgres/stores/schedules.ts';
+import { readConsidered, readMade, readMemory, scheduleKey } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
+import { noSchedule, withMade } from './made-schedules.ts';
 import { productOf, pullProgress } from './pull.ts';
 import { readSchedulesNow } from './schedules-file.ts';
 import type { LoadDefinition, Schedule } from './schedules-schema.ts';
 
-/* Schedules as those see them who look: the file, what is due, what became of the last runs. */
+/* Schedules as those see them who look: what is in force and due, and what became of the last runs. */
 
-/** The schedules of an environment as the file has them now, and what is wrong with the file. */
-interface FileInForce {
+interface InForce {
+  /** Those that the file has now, and those that the API keeps. */
   readonly schedules: readonly Schedule[];
-  /** Lines; then workers go on with what the file said before. */
+  /** Lines that say what is wrong with the file; then workers go on with what it said before. */
   readonly problems: readonly string[];
 }
 
-/** `path`: SCHEDULES_FILE; null: there is none. */
-export async function readFileInForce(path: string | null, environment: string): Promise<FileInForce> {
-  if (path === null) return { schedules: [], problems: [] };
+type Caller = Pick<Environment, 'environmentId' | 'name'>;
+
+/** Reads the schedules of an environment. `path`: SCHEDULES_FILE; null: there is none. */
+export async function readInForce(db: Database, path: string | null, caller: Caller): Promise<InForce> {
+  const made = await readMade(db, caller.environmentId);
   const { schedules, problems } = await readSchedulesNow(path);
-  return { schedules: schedules?.filter((each) => each.environment === environment) ?? [], problems };
+  const ofFile = schedules?.filter(({ environment }) => environment === caller.name) ?? [];
+  return { schedules: withMade(ofFile, made), problems };
 }
 
 /** @throws InputError `not_found`. */
 export async function requireSchedule(
+  db: Database,
   path: string | null,
-  environment: string,
+  caller: Caller,
   name: string,
 ): Promise<Schedule> {
-  const { schedules } = await readFileInForce(path, environment);
+  const { schedules } = await readInForce(db, path, caller);
   const found = schedules.find((each) => each.name === name);
-  if (found !== undefined) return found;
-  const message = 'the file of SCHEDULES_FILE has no such schedule for this environment';
-  throw inputError('not_found', message, `schedule: ${name.slice(0, 100).toWellFormed()}`);
+  if (found === undefined) throw noSchedule(name);
+  return found;
 }
 
 const runsAtATime = 4;
@@ -73,7 +76,8 @@ interface Known {
 }
 
 function renderSchedule(schedule: Schedule, { pausedAt, runs, memory, now }: Known) {
-  const { name, cron, timezone, enabled, load } = schedule;
+  const { environment: _, isMade = false, ...definition } = schedule;
+  const { name, cron, timezone, enabled, load } = definition;
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
   // The next time may be later than the days shown.
@@ -83,6 +87,8 @@ function renderSchedule(schedule: Schedule, { pausedAt, runs, memory, now }: Kno
   return {
     schedule: name,
     kind: kindOf(schedule),
+    made_by: isMade ? ('api' as const) : ('file' as const),
+    definition: isMade ? definition : null,
     what: load === undefined ? describeExport(schedule.export) : describeSource(load),
     ...pullProgress(load, timezone, now, memory),
     cron,

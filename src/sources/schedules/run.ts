@@ -17,6 +17,7 @@ import { readMemory, remember } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
 import { acceptSource, receiveSource } from '../take-file.ts';
 import {
+  confine,
   holdRun,
   keepRefusal,
   notOurs,
@@ -67,9 +68,14 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
     await dropRefusedItems(db, run.runId);
   });
   try {
-    const { load, export: exported = {}, timezone } = run.definition as RunDefinition;
-    if (load !== undefined) await runLoad(context, run, load, timezone, signal);
-    else await runExportRun(context, run, exported, timezone, signal);
+    const { load, export: exported = {}, timezone, confined_to } = run.definition as RunDefinition;
+    const { schedules } = context;
+    const own = {
+      ...context,
+      schedules: confined_to === undefined ? schedules : confine(schedules, confined_to),
+    };
+    if (load !== undefined) await runLoad(own, run, load, timezone, signal);
+    else await runExportRun(own, run, exported, timezone, signal);
   } catch (error) {
     const isOfSource = error instanceof InputError || error instanceof SourceFailure;
     if (!isOfSource || signal.aborted) throw error;
@@ -124,7 +130,7 @@ const openers: {
   files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
   http: openHttp,
   postgres: (definition, { variables }) => openPostgres(definition, variables),
-  s3: async (definition, { variables }) => (await import('./s3.ts')).openS3(definition, variables),
+  s3: async (definition, settings) => (await import('./s3.ts')).openS3(definition, settings),
   mixpanel: (definition, settings, zone) => openPull('mixpanel', definition, zone, settings),
   amplitude: (definition, settings, zone) => openPull('amplitude', definition, zone, settings),
   posthog: (definition, settings, zone) => openPull('posthog', definition, zone, settings),

@@ -2,16 +2,10 @@ import { basename } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { MAX_RUN_ITEMS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { openClient } from '../../files/s3-bucket.ts';
+import { forbiddenAddress, guardedLookup, requireAllowedHost } from '../../net/http-client.ts';
+import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
-import {
-  fillIn,
-  type IsDone,
-  type OpenItem,
-  type Source,
-  SourceFailure,
-  type SourceItem,
-  type Variables,
-} from './source.ts';
+import { fillIn, type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /* Imported when it is needed, since the SDK takes its time. */
 
@@ -36,7 +30,11 @@ interface Bucket {
  */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
-  variables: Variables,
+  {
+    variables,
+    isConfined,
+    allowPrivate,
+  }: Pick<ScheduleSettings, 'variables' | 'isConfined' | 'allowPrivate'>,
   mostItems = usualItems,
 ): Source {
   const credentials =
@@ -48,27 +46,33 @@ export function openS3(
           sessionToken: null,
         };
   const place = { endpoint: endpoint ?? null, region, pathStyle: endpoint !== undefined, credentials };
-  const client = openClient(place, SOURCE_CONNECT_MS);
+  const client = openClient(place, SOURCE_CONNECT_MS, isConfined ? guardedLookup(allowPrivate) : undefined);
   const [, name = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(url) ?? [];
   const bucket: Bucket = { client, name, prefix };
   return {
     async list(isDone, signal) {
-      const found = await listOldest(bucket, isDone, mostItems, signal).catch((error: unknown) => {
+      try {
+        // An address in the place of a name is not looked up.
+        if (isConfined && endpoint !== undefined)
+          requireAllowedHost(new URL(endpoint).hostname, allowPrivate);
+        return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
+      } catch (error) {
         throw signal.aborted ? signal.reason : asFailure(error, `s3://${name}`);
-      });
-      return found.map(
-        (each): SourceItem => ({
-          key: each.key,
-          filename: basename(each.key),
-          version: each.version,
-          open: (_, own) =>
-            openObject(bucket, each, own).catch((error: unknown) => {
-              throw own.aborted ? own.reason : asFailure(error, each.key);
-            }),
-        }),
-      );
+      }
     },
     close: () => client.destroy(),
+  };
+}
+
+function itemOf(bucket: Bucket, { key, version, at }: Listed): SourceItem {
+  return {
+    key,
+    filename: basename(key),
+    version,
+    open: (_, signal) =>
+      openObject(bucket, { key, version, at }, signal).catch((error: unknown) => {
+        throw signal.aborted ? signal.reason : asFailure(error, key);
+      }),
   };
 }
 
@@ -121,9 +125,19 @@ async function openObject(
   };
 }
 
+interface SdkError {
+  readonly name?: string;
+  readonly code?: string;
+  readonly message: string;
+  readonly $metadata?: { readonly httpStatusCode?: number };
+}
+
 function asFailure(error: unknown, what: string): SourceFailure {
   if (error instanceof SourceFailure) return error;
-  const { name = 'Error', $metadata } = error as { name?: string; $metadata?: { httpStatusCode?: number } };
+  const { name = 'Error', code, message, $metadata } = error as SdkError;
+  if (code === forbiddenAddress) {
+    return new SourceFailure('private_address', `${message}; SCHEDULES_ALLOW_PRIVATE would have to allow it`);
+  }
   const status = $metadata?.httpStatusCode;
   // 412: it was replaced since it was listed.
   const passing = status === undefined || status >= 500 || status === 429 || status === 412;

@@ -52,10 +52,11 @@ export async function openSchedulesFile(path: string, log: Logger): Promise<Sche
   };
 }
 
-/** Reads the file as it is now. Null: it is wrong, and `problems` has lines that say where. */
+/** Reads the file as it is now; without a path there are none. Null: it is wrong, and `problems` has lines that say where. */
 export async function readSchedulesNow(
-  path: string,
+  path: string | null,
 ): Promise<{ readonly schedules: readonly Schedule[] | null; readonly problems: readonly string[] }> {
+  if (path === null) return { schedules: [], problems: [] };
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error);
   if (bytes instanceof Error) {
     return { schedules: null, problems: [`${path} cannot be read (${bytes.code ?? bytes.message})`] };

@@ -11,6 +11,7 @@ import {
   flag,
   listOf,
   objectOf,
+  published,
   rule,
   type TextRule,
   text,
@@ -269,14 +270,26 @@ export const schedulesSchema = objectOf('a schedules file', 'What is to be loade
   schedules: listOf(schedule, 'The schedules.', MAX_SCHEDULES),
 });
 
+/** A schedule as the API takes and shows it: as in the file, of the environment of the caller. */
+export const scheduleDefinition = Type.Unsafe<Readonly<Record<string, unknown>>>(
+  published(Type.Omit(schedule, ['environment'])) as TSchema,
+);
+
 /** Texts that may hold `${env:…}` are stored so, and filled in only when they are used. */
-export type Schedule = Static<typeof schedule> & { readonly timezone: string };
+export type Schedule = Static<typeof schedule> & {
+  readonly timezone: string;
+  /** True if the API keeps it, and not the file. */
+  readonly isMade?: true;
+};
 export type LoadDefinition = Static<typeof load>;
 export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
-/** A run's copy of its schedule, since the file may change before it ends. */
-export type RunDefinition = Pick<Schedule, 'timezone' | 'notify' | 'load' | 'export'>;
+/** A run's copy of its schedule, which may change before it ends. */
+export interface RunDefinition extends Pick<Schedule, 'timezone' | 'notify' | 'load' | 'export'> {
+  /** The environment whose folders and variables are all that the run may use; not given for schedules of the file. */
+  readonly confined_to?: string;
+}
 
 /** Returns the request for an export, with `from` and `to` only if the schedule gives them. */
 export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 /*
- * Schedules: loads and exports by the clock. `schedules-file.ts` reads the operator's file; here each due time becomes one run,
- * whichever worker is first; a run is a task (`run.ts`) that reads a source or asks for an export. Promise: a due time makes one
+ * Schedules: loads and exports by the clock, from the operator's file (`schedules-file.ts`) and from the API (`made-schedules.ts`).
+ * Here each due time becomes one run, whichever worker is first; a run is a task (`run.ts`) that reads a source or asks for an export. Promise: a due time makes one
  * run, and what a run has taken is not loaded twice.
  */
 
@@ -20,6 +20,7 @@ import {
   lockSchedule,
   markConsidered,
   readConsidered,
+  readMade,
   scheduleKey,
   setPaused,
 } from '../../postgres/stores/schedules.ts';
@@ -28,17 +29,22 @@ import { type Poller, startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
+import { withMade } from './made-schedules.ts';
 import type { SchedulesFile } from './schedules-file.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
 
 /**
- * Sees to the schedules of a file: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task, and a run
- * whose jobs have ended ends. Harmless in any number of processes. `onQueued` is called when there are new tasks.
+ * Sees to the schedules of a file and of the API: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task,
+ * and a run whose jobs have ended ends. Harmless in any number of processes. `onQueued` is called when there are new tasks.
  */
-export function startSchedules(context: ScheduleContext, file: SchedulesFile, onQueued: () => void): Poller {
+export function startSchedules(
+  context: ScheduleContext,
+  file: SchedulesFile | null,
+  onQueued: () => void,
+): Poller {
   return startPoller(RECONCILE_MS, async () => {
-    await file.refresh().catch(() => false);
-    await seeToSchedules(context, file.schedules).then(
+    await file?.refresh().catch(() => false);
+    await seeToSchedules(context, file?.schedules ?? []).then(
       (isQueued) => isQueued && onQueued(),
       (error: unknown) =>
         context.log.warn({ err: error }, 'looking after schedules failed; the next poll tries again'),
@@ -46,15 +52,15 @@ export function startSchedules(context: ScheduleContext, file: SchedulesFile, on
   });
 }
 
-/** True: there are new tasks. */
-async function seeToSchedules(
+/** True: there are new tasks. `ofFile`: the schedules of the file. */
+export async function seeToSchedules(
   context: ScheduleContext,
-  schedules: SchedulesFile['schedules'],
+  ofFile: readonly Schedule[],
 ): Promise<boolean> {
   await endWaitingRuns(context).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a run could not be ended; the next poll tries again'),
   );
-  await makeDueRuns(context, schedules);
+  await makeDueRuns(context, withMade(ofFile, await readMade(context.db, null)));
   const tasks = await queueRuns(context.db);
   await notifyQueue(context, tasks);
   return tasks.length > 0;
@@ -78,8 +84,10 @@ export async function makeDueRuns(context: ScheduleContext, schedules: readonly 
     if (environment === undefined) continue;
     const { environmentId } = environment;
     const since = considered.get(scheduleKey(environmentId, schedule.name));
-    if (since === undefined) await addSchedule(context.db, environmentId, schedule.name, now);
-    else if (findDue(schedule, since, now).length > 0)
+    // One of the API that is not known was deleted a moment ago.
+    if (since === undefined) {
+      if (schedule.isMade !== true) await addSchedule(context.db, environmentId, schedule.name, now);
+    } else if (findDue(schedule, since, now).length > 0)
       made += await makeRuns(context, environmentId, schedule, now);
     else if (now.getTime() - since.until.getTime() > considerAgainMs) {
       await markConsidered(context.db, environmentId, schedule.name, now);
@@ -106,7 +114,9 @@ async function makeRuns(
 ): Promise<number> {
   const { name } = schedule;
   return inTransaction(context.pool, async ({ db }) => {
-    const due = findDue(schedule, await lockSchedule(db, environmentId, name), now);
+    const considered = await lockSchedule(db, environmentId, name);
+    if (considered === null) return 0;
+    const due = findDue(schedule, considered, now);
     const isBusy = schedule.overlap === 'skip' && (await hasOpenRun(db, environmentId, name));
     let made = 0;
     for (const run of planRuns(schedule, due, now)) {
@@ -154,8 +164,14 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
   }
 }
 
-function definitionOf({ timezone, notify, load, export: exported }: Schedule): RunDefinition {
-  return { timezone, ...(notify && { notify }), ...(load ? { load } : { export: exported ?? {} }) };
+function definitionOf(schedule: Schedule): RunDefinition {
+  const { timezone, notify, load, export: exported, isMade, environment } = schedule;
+  return {
+    timezone,
+    ...(notify && { notify }),
+    ...(load ? { load } : { export: exported ?? {} }),
+    ...(isMade && { confined_to: environment }),
+  };
 }
 
 /**

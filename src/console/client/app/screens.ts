@@ -23,6 +23,7 @@ function screen(path: string, load: () => Promise<AnyComponent>, ...nav: Nav | [
 }
 
 const deliveries = () => import('../screens/deliveries.tsx');
+const editSchedule = () => import('../screens/edit-schedule.tsx');
 const exports = () => import('../screens/export.tsx');
 const profile = () => import('../screens/profile.tsx');
 const profiles = () => import('../screens/profiles.tsx');
@@ -48,6 +49,8 @@ export const screens: readonly Screen[] = [
   screen('/export/:job', async () => (await exports()).ExportFiles),
   screen('/load', async () => (await import('../screens/load/load.tsx')).Load, 'Load a file', 'load', 'In'),
   screen('/schedules', async () => (await schedules()).Schedules, 'Schedules', 'schedules', 'In'),
+  screen('/schedules/-/new', async () => (await editSchedule()).EditSchedule),
+  screen('/schedules/:schedule/edit', async () => (await editSchedule()).EditSchedule),
   screen('/schedules/:schedule', async () => (await schedules()).ScheduleRuns),
   screen('/inbox', async () => (await import('../screens/inbox.tsx')).Inbox, 'Inbox', 'inbox', 'In'),
   screen('/deliveries', async () => (await deliveries()).Deliveries, 'Deliveries', 'deliveries', 'Out'),

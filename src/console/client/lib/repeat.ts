@@ -1,12 +1,11 @@
-/* A job once more, as `curl`, on the command line, as a schedule: from the form of an export or the parameters in the ledger. */
+/* A job once more, as `curl`, on the command line, or by the clock: from the form of an export or the parameters in the ledger. */
 import type { JobHistory } from '../../../api/job.ts';
 import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
 import { publicUrl, session } from './api.ts';
-import { timeZone } from './format.ts';
-import { isLoad, type JobDetail } from './jobs.ts';
+import { isLoad, isRepeatable, type JobDetail } from './jobs.ts';
 
 export interface Form {
-  /** Such as `curl`, `Command line`, `Schedule`. */
+  /** Such as `curl`, `Command line`. */
   readonly name: string;
   readonly text: string;
   readonly hint?: string;
@@ -28,37 +27,12 @@ function inEnvironment(): readonly string[] {
   return name === 'default' ? [] : [`--env ${shellWord(name)}`];
 }
 
-/** Returns the forms of one job: the words of each command, and an item of a schedules file. */
-function formsOf(
-  curl: readonly string[],
-  own: readonly string[],
-  item: string,
-  missing: string,
-): readonly Form[] {
+/** Returns the forms of one job from the words of each command. */
+function formsOf(curl: readonly string[], own: readonly string[]): readonly Form[] {
   return [
     { name: 'curl', text: command([`curl ${authorization}`, ...curl]) },
     { name: 'Command line', text: command([...own, ...inEnvironment()]) },
-    { name: 'Schedule', text: item, hint: `Fill in when it is due, and ${missing}: docs/schedules.md.` },
   ];
-}
-
-/** Writes an item of a schedules file. Values are written as JSON, which YAML is a superset of. */
-function schedule(
-  name: string,
-  zone: string | null,
-  kind: string,
-  values: Readonly<Record<string, unknown>>,
-): string {
-  const environment = session.value?.environment ?? 'default';
-  return [
-    'schedules:',
-    `  - name: ${name}`,
-    ...(environment === 'default' ? [] : [`    environment: ${environment}`]),
-    '    cron: "0 3 * * *"',
-    ...(zone === null ? [] : [`    timezone: ${zone}`]),
-    `    ${kind}:`,
-    ...Object.entries(values).map(([field, value]) => `      ${field}: ${JSON.stringify(value)}`),
-  ].join('\n');
 }
 
 /** The fields of the form of an export, by their names in the address. */
@@ -137,38 +111,53 @@ const exportSwitches = [
   ['decrypt', true, '--decrypt'],
 ] as const;
 
-export function exportForms(body: Body, zone: string): readonly Form[] {
-  const { from: _from, to: _to, since = null, exclusions = '', ...rest } = body;
+export function exportForms(body: Body): readonly Form[] {
   const flags = Object.entries(exportFlags).flatMap(([field, flag]) =>
     [body[field] ?? []].flat().map((value) => `${flag} ${shellWord(String(value))}`),
   );
-  const left = listOf(String(exclusions)).map((term) => `--exclude ${shellWord(term)}`);
+  const left = listOf(String(body['exclusions'] ?? '')).map((term) => `--exclude ${shellWord(term)}`);
   const switched = exportSwitches.flatMap(([field, value, flag]) => (body[field] === value ? [flag] : []));
   const url = shellWord(publicUrl('/api/v1/analytics/exports'));
-  const range = since === null ? 'yesterday' : 'since_last_success';
-  const values = { range, ...rest, ...(exclusions !== '' && { exclusions }) };
   return formsOf(
     ['-H "Content-Type: application/json"', url, `-d ${shellWord(JSON.stringify(body))}`],
     ['sluice export --out export', ...flags, ...left, ...switched],
-    schedule('my-export', zone, 'export', values),
-    'its range, such as yesterday or since_last_success',
   );
 }
 
 type Parameters = JobHistory['parameters'];
+
+function requestOf({ request, emails }: Parameters): Body {
+  const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
+  return { ...((request ?? {}) as Body), ...mail };
+}
+
+/** Returns what a schedule would have to do for the same: an export, or a load without its source. */
+export function workOf(
+  job: JobDetail,
+  { parameters }: JobHistory,
+): Readonly<Record<'load' | 'export', object>> | object {
+  if (!isLoad(job)) {
+    const { from: _from, to: _to, since = null, ...rest } = requestOf(parameters);
+    return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };
+  }
+  const { map, guard } = parameters;
+  const options = loadOptions(parameters).filter(([name]) => name !== 'dry_run' && name !== 'plan');
+  return {
+    load: {
+      ...Object.fromEntries(options.map(([name, all]) => [name, all.length > 1 ? all : all[0]])),
+      ...(guard != null && { guard }),
+      ...(Object.keys(map ?? {}).length > 0 && { map }),
+    },
+  };
+}
 
 /** Returns the forms that a load or an export can be written in. */
 export function sameAgain(
   job: JobDetail,
   { parameters, parameters_cut: isCut }: JobHistory,
 ): readonly Form[] {
-  const { request, emails, amends } = parameters;
-  if (job.type === 'undo' || job.type === 'join' || (!isLoad(job) && job.type !== 'export')) return [];
-  if (amends != null) return [];
-  const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
-  const forms = isLoad(job)
-    ? loadForms(job, parameters)
-    : exportForms({ ...((request ?? {}) as Body), ...mail }, timeZone);
+  if (!isRepeatable(job)) return [];
+  const forms = isLoad(job) ? loadForms(job, parameters) : exportForms(requestOf(parameters));
   if (!isCut) return forms;
   return forms.map((form) => ({ ...form, hint: 'Incomplete: long lists in the parameters are cut.' }));
 }
@@ -193,18 +182,7 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
     ...map.map(([theirs, ours]) => `--map ${shellWord(`${theirs}=${ours}`)}`),
     ...values.map(([name, value]) => flag(name, value)),
   ];
-  const own = options.filter(([name]) => name !== 'dry_run' && name !== 'plan');
-  const load = {
-    files: { pattern: `/data/${job.filename}` },
-    ...Object.fromEntries(own.map(([name, all]) => [name, all.length > 1 ? all : all[0]])),
-    ...mapped,
-  };
-  return formsOf(
-    curl,
-    [`sluice import ${shellWord(job.filename)}`, ...flags],
-    schedule('same-again', null, 'load', load),
-    'where its files come from',
-  );
+  return formsOf(curl, [`sluice import ${shellWord(job.filename)}`, ...flags]);
 }
 
 function flag(name: string, value: unknown): string {

@@ -11,8 +11,8 @@ import {
   useQuery,
   withQuery,
 } from '../lib/api.ts';
-import { formatBytes, formatCount, timeZone } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
+import { formatBytes, formatCount } from '../lib/format.ts';
+import { jobHref, newScheduleHref } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields, exportForms } from '../lib/repeat.ts';
 import { ActionButton, Code, CopyAs, CopyButton } from '../ui/controls.tsx';
 import { Facts, Loaded, Loading, Notice, Page, Problems, Section, StatusBadge, Time } from '../ui/page.tsx';
@@ -52,8 +52,8 @@ export function Export(): VNode {
         />
         <div class="stack">
           <PreviewPanel {...preview} />
-          <Section title="As command or schedule">
-            <CopyAs forms={exportForms(body, wish.zone === 'local' ? timeZone : 'UTC')} />
+          <Section title="As command">
+            <CopyAs forms={exportForms(body)} />
           </Section>
         </div>
       </div>
@@ -159,9 +159,14 @@ export function ExportFiles(): VNode {
       parent={{ title: 'Export', href: screenHref('/export') }}
       aside={found.data === undefined ? null : <StatusBadge status={found.data.status} />}
       actions={
-        <a class="button" href={jobHref(job)}>
-          The job
-        </a>
+        <>
+          <a class="button" href={jobHref(job)}>
+            The job
+          </a>
+          <a class="button" href={newScheduleHref(job)}>
+            Schedule …
+          </a>
+        </>
       }
     >
       <Loaded of={found}>{(data) => <Files of={data} />}</Loaded>

@@ -7,12 +7,14 @@ import { post, type Query, screenHref, useApi, useApiPage, useQuery, withQuery }
 import { formatCount, formatMs, plural } from '../lib/format.ts';
 import {
   isLoad,
+  isRepeatable,
   isUnfinished,
   type JobDetail,
   jobHref,
   jobPath,
   jobTypeNames,
   type LiveJob,
+  newScheduleHref,
   originText,
   workMs,
 } from '../lib/jobs.ts';
@@ -378,10 +380,15 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
           Undo …
         </ActionButton>
       ) : null}
-      {isLoad(job) && job.amends == null && job.type !== 'undo' ? (
+      {isLoad(job) && isRepeatable(job) ? (
         <ActionButton needs="import" act={loadAgain}>
           Load again with another mapping
         </ActionButton>
+      ) : null}
+      {isRepeatable(job) && job.status === 'completed' ? (
+        <a class="button" href={newScheduleHref(job.job_id)}>
+          Schedule …
+        </a>
       ) : null}
     </>
   );

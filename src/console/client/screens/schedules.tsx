@@ -1,14 +1,14 @@
 import type { VNode } from 'preact';
-import { useRoute } from 'preact-iso';
+import { useLocation, useRoute } from 'preact-iso';
 import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/source.ts';
-import { post, screenHref, useApi } from '../lib/api.ts';
+import { api, post, screenHref, useApi } from '../lib/api.ts';
 import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { ActionButton, named } from '../ui/controls.tsx';
+import { ConfirmButton } from '../ui/dialog.tsx';
 import { Icon } from '../ui/drawings.tsx';
 import {
   Badge,
-  Empty,
   inTone,
   Loaded,
   Notice,
@@ -27,23 +27,20 @@ const path = '/v1/schedules';
 export function Schedules(): VNode {
   const list = useApi<ScheduleList>(path, 5_000);
   return (
-    <Page title="Schedules">
-      <Loaded of={list}>{(data) => <Configured of={data} onChange={list.reload} />}</Loaded>
+    <Page
+      title="Schedules"
+      actions={
+        <a class="button button-main" href={screenHref('/schedules/-/new')}>
+          New schedule
+        </a>
+      }
+    >
+      <Loaded of={list}>{(data) => <Shown of={data} onChange={list.reload} />}</Loaded>
     </Page>
   );
 }
 
-function Configured({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
-  if (!of.is_configured) {
-    return (
-      <div class="panel">
-        <Empty title="There is no schedules file">
-          Set <code>SCHEDULES_FILE</code>; an export can be written as a schedule on{' '}
-          <a href={screenHref('/export')}>its page</a>.
-        </Empty>
-      </div>
-    );
-  }
+function Shown({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
   return (
     <>
       {of.problems.length === 0 ? null : (
@@ -58,13 +55,13 @@ function Configured({ of, onChange }: { readonly of: ScheduleList; readonly onCh
       )}
       <div class="panel">
         <Table
-          caption="Schedules, in the order of the file"
+          caption="Schedules: those of the file, then the others"
           columns={scheduleColumns(onChange)}
           rows={of.data}
           keyOf={({ schedule }) => schedule}
           hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
           isSelectable
-          empty="The file has no schedule for this environment"
+          empty="Nothing runs by the clock yet"
         />
       </div>
       {of.data.length === 0 ? null : <Week of={of.data} />}
@@ -208,12 +205,19 @@ export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const own = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(own, 3_000);
+  // Runs of a schedule that the file has no more are shown all the same.
+  const { data: found } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
   const repeat = (run: ScheduleRun) => async (): Promise<void> => {
     await post(own, { due_at: run.due_at });
     runs.reload();
   };
   return (
-    <Page title={visibleText(schedule)} parent={{ title: 'Schedules', href: screenHref('/schedules') }}>
+    <Page
+      title={visibleText(schedule)}
+      parent={{ title: 'Schedules', href: screenHref('/schedules') }}
+      aside={found === undefined ? null : nextOf(found)}
+      actions={found === undefined ? null : <Changes of={found} />}
+    >
       <TableSection
         title="Runs, latest due time first"
         aside={runs.data?.length === mostRuns ? <span class="faint">the latest {mostRuns}</span> : null}
@@ -225,6 +229,31 @@ export function ScheduleRuns(): VNode {
         empty="It has not run yet"
       />
     </Page>
+  );
+}
+
+function Changes({ of: { schedule, made_by, kind } }: { readonly of: Schedule }): VNode {
+  const { route } = useLocation();
+  if (made_by === 'file') return <span class="faint">of the schedules file</span>;
+  const remove = async (): Promise<void> => {
+    await api(`${path}/${schedule}`, { method: 'DELETE' });
+    route(screenHref('/schedules'));
+  };
+  return (
+    <>
+      <a class="button" href={screenHref(`/schedules/${schedule}/edit`)}>
+        Edit
+      </a>
+      <ConfirmButton
+        label="Delete …"
+        needs={kind === 'load' ? 'import' : ['import', 'export']}
+        title="Delete the schedule"
+        sentence={() => 'It is not due any more, and its history goes. Its jobs stay.'}
+        verb={() => 'Delete'}
+        isDestructive
+        act={remove}
+      />
+    </>
   );
 }
 

@@ -1,0 +1,101 @@
+import { render } from '../../api/render.ts';
+import { type Inbox, inboxRecord, takenAgain } from '../../api/source.ts';
+import { TransientError } from '../../domain/errors.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
+import { placeOf } from '../../sources/inbox/folders.ts';
+import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
+import { takeInAgain } from '../../sources/inbox/take-in.ts';
+import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/health.ts';
+import { limitParameter, pageBytes } from '../page.ts';
+import { idParameter } from '../parameters.ts';
+import { callerEnvironment } from '../plugins/auth.ts';
+import { lenientQuery } from '../plugins/validation.ts';
+import { type Route, route } from '../route.ts';
+
+const nobodyWatches: Inbox = {
+  is_watched: false,
+  waiting: 0,
+  files: [],
+  taken: [],
+  ignored: [],
+  held: [],
+  recent: [],
+};
+
+/**
+ * A look costs a call for each file, on the few threads that all files need: at 100 000 files it takes seconds. So there is one look a
+ * second at most, and looks take a tenth of the time.
+ */
+const looking: ProbeOptions = {
+  deadlineMs: READ_TIMEOUT_MS,
+  keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
+};
+
+/** Looks at a folder once for all who ask meanwhile or soon after. */
+function lookTogether(): (path: string) => Promise<InboxLook> {
+  const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
+  return async (path) => {
+    const probe = probes.get(path) ?? createProbe(() => lookAt(path), looking);
+    probes.set(path, probe);
+    const answer = await probe();
+    if ('value' in answer) return answer.value;
+    throw new TransientError('the folder cannot be looked at', { cause: answer.error });
+  };
+}
+
+type Status = InboxStatus['environments'][number];
+
+function renderTaken({ fileId, size, state, takenAt, jobId, ...file }: Status['taken'][number]) {
+  const shown = state === 'concluded' ? 'loading' : state;
+  return render({ fileId, name: placeOf(file), size: Number(size), state: shown, takenAt, jobId });
+}
+
+const show = route({
+  at: 'GET /v1/inbox',
+  operationId: 'showInbox',
+  summary: 'Show the inbox',
+  description:
+    'Returns the folder of the environment below INBOX_DIR, as this server sees it: files that wait, files that are being loaded, files that are ignored, and the outcomes of the last files. The folder is read once a second, and less often if it holds many files.',
+  access: 'read',
+  config: pageBytes,
+  query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
+  answer: { description: 'The inbox.', schema: inboxRecord.ref },
+  prepare: lookTogether,
+  handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
+    const { inboxDir } = system.config;
+    if (inboxDir === null) return nobodyWatches;
+    const { name: environment } = callerEnvironment(request);
+    const found = await inspectInbox(system.reader, inboxDir, { environment, limit, look });
+    const status = found?.environments[0];
+    if (found === null || status === undefined) return nobodyWatches;
+    const { waiting, files, taken, ignored, held } = status;
+    return {
+      is_watched: true,
+      waiting,
+      files: files.map(render),
+      taken: taken.map(renderTaken),
+      ignored,
+      held,
+      recent: found.recent.map(({ environment: _, ...file }) => render(file)),
+    };
+  },
+});
+
+const takeAgain = route({
+  at: 'POST /v1/inbox/:file_id/take_again',
+  operationId: 'takeInAgain',
+  summary: 'Take a failed file in again',
+  description:
+    'Moves the file from failed back to where it was dropped, so that workers take it in again, as its mapping.yaml says now. Its receipt stays. Returns 404 if the file is no longer in its place, or if another file of its name lies there.',
+  access: 'import',
+  params: idParameter('file_id', 'failed file'),
+  answer: { status: 202, description: 'The file lies in the inbox again.', schema: takenAgain },
+  handle: async ({ system, request, params: { file_id }, environment }) => {
+    const { name } = await takeInAgain(system, system.config.inboxDir, environment, file_id);
+    const fields = { file_id, file: name, request_id: request.id };
+    system.log.info(fields, 'inbox: a failed file is taken again');
+    return { file_id, name };
+  },
+});
+
+export const inboxRoutes: readonly Route[] = [show, takeAgain];

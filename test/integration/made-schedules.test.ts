@@ -1,0 +1,144 @@
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { startWorker } from '../../jobs/worker.ts';
+import { readRuns } from '../../src/postgres/stores/schedule-runs.ts';
+import { readMade } from '../../src/postgres/stores/schedules.ts';
+import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
+import {
+  keepSchedule,
+  readMadeSchedule,
+  removeSchedule,
+  withMade,
+} from '../../src/sources/schedules/made-schedules.ts';
+import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
+import { finish, scheduleContext } from '../support/schedules.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebServer, type WebServer } from '../support/web-server.ts';
+
+let t: TestSystem;
+let folder: string;
+let web: WebServer;
+let context: ScheduleContext;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));
+  for (const name of ['default', 'other']) await mkdir(join(folder, 'in', name), { recursive: true });
+  t = await openTestSystem({
+    worker: true,
+    settings: {
+      SCHEDULES_LOCAL_ROOTS: join(folder, 'in'),
+      SCHEDULES_EXPORT_ROOTS: join(folder, 'out'),
+      SCHEDULES_VARIABLES: 'default:SCHEDULE_TOKEN',
+      SCHEDULES_ALLOW_PRIVATE: 'true',
+    },
+  });
+  web = await startWebServer('http');
+  context = scheduleContext(t, { variables: { SCHEDULE_TOKEN: 'geheim', SCHEDULE_THEIRS: 'theirs' } });
+});
+afterAll(async () => {
+  await web?.stop();
+  await t?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+afterEach(() => t.system.pool.query('truncate schedules, users, companies cascade'));
+
+const keep = async (given: object, which: 'new' | 'known' = 'new', config = t.config) => {
+  const schedule = readMadeSchedule({ cron: '0 * * * *', ...given }, t.environment.name, config);
+  await keepSchedule(t.system, t.environment, schedule, which);
+};
+/** Runs the schedule of this name as a worker would. */
+async function run(name: string, own = context) {
+  const schedule = withMade([], await readMade(t.system.db, null)).find((each) => each.name === name);
+  if (schedule === undefined) throw new Error(`no schedule ${name}`);
+  await askForRun(t.system.db, t.environment.environmentId, schedule, new Date(), new Date());
+  return finish(own, schedule);
+}
+const userIds = async () => {
+  const { rows } = await t.system.pool.query<{ user_id: string }>('select user_id from users order by 1');
+  return rows.map(({ user_id }) => user_id);
+};
+
+const hourMs = 3_600_000;
+
+// proves: schedule-made
+test('every worker sees a new schedule, its change and its deletion without a restart, and each due time has one run', async () => {
+  const put = (name: string) => writeFile(join(folder, 'in/default', name), `user_id\n${name}\n`);
+  await put('first.csv');
+  await put('second.csv');
+  // Due times count from the moment at which a schedule is kept.
+  const hour = Math.ceil(Date.now() / hourMs) * hourMs;
+  let now = new Date();
+  const settings = { ...context.schedules, now: () => now };
+  const others = [t.openAnother(), t.openAnother()];
+  const workers = others.map((other) => startWorker(other, { schedules: { file: null, settings } }));
+  const statuses = async () => {
+    const runs = await readRuns(t.system.db, { name: 'live' }, 10);
+    return runs.map(({ dueAt, status }) => `${(dueAt.getTime() - hour) / 60_000} ${status}`);
+  };
+  try {
+    await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
+    now = new Date(hour + 1_000);
+    await expect.poll(statuses, { timeout: 30_000 }).toEqual(['0 completed']);
+    await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } }, 'known');
+    now = new Date(hour + hourMs + 1_000);
+    await expect.poll(statuses, { timeout: 30_000 }).toEqual(['20 completed', '0 completed']);
+    expect(await userIds()).toEqual(['first.csv', 'second.csv']);
+    await removeSchedule(t.system, t.environment, 'live');
+    await keep({ name: 'next', load: { files: { pattern: 'first.csv' } } });
+    now = new Date(hour + 3 * hourMs);
+    await waitFor(
+      'the workers to look again',
+      async () => (await readRuns(t.system.db, { name: 'next' }, 1))[0],
+    );
+    expect(await statuses()).toEqual([]);
+  } finally {
+    await Promise.all(workers.map((worker) => worker.stop()));
+    await Promise.all(others.map((other) => other.close()));
+  }
+});
+
+// proves: schedule-confined
+test('files come from the folder of the environment, and exports go to it', async () => {
+  await writeFile(join(folder, 'in/default/own.csv'), 'user_id\nown\n');
+  await writeFile(join(folder, 'in/other/theirs.csv'), 'user_id\ntheirs\n');
+  await symlink(join(folder, 'in/other'), join(folder, 'in/default/way'));
+  await keep({ name: 'files', load: { files: { pattern: '**/*.csv' } } });
+  await run('files');
+  expect(await userIds()).not.toContain('theirs');
+  await keep({ name: 'copied', export: { event_type: 'users', to_dir: 'nightly' } });
+  expect(await run('copied')).toMatchObject({ status: 'completed' });
+  expect(await readdir(join(folder, 'out'))).toEqual(['default']);
+  expect(await readdir(join(folder, 'out/default/nightly'))).toHaveLength(1);
+});
+
+// proves: schedule-confined
+test('a variable is filled in while it is granted to the environment, and else nothing is asked', async () => {
+  web.answer('/u.csv', (_, response) => response.end('user_id\nu1\n'));
+  const http = { url: `${web.url}/u.csv`, allow_http: true, allow_private: true };
+  await keep({ name: 'page', load: { http: { ...http, headers: { 'x-key': `\${env:SCHEDULE_TOKEN}` } } } });
+  expect(await run('page')).toMatchObject({ status: 'completed' });
+  expect(web.requests.map(({ headers }) => headers['x-key'])).toEqual(['geheim']);
+  const { rows } = await t.system.pool.query('select definition from schedule_runs');
+  expect(JSON.stringify(rows)).not.toContain('geheim');
+  const revoked = { ...context, schedules: { ...context.schedules, granted: ['other:SCHEDULE_TOKEN'] } };
+  expect(await run('page', revoked)).toMatchObject({ status: 'failed', code: 'missing_variable' });
+  expect(web.requests).toHaveLength(1);
+});
+
+// proves: schedule-confined
+test('a bucket behind a private address is not asked, unless a setting allows it', async () => {
+  const keys = { access_key: `\${env:SCHEDULE_TOKEN}`, secret_key: `\${env:SCHEDULE_TOKEN}` };
+  const closed = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
+  for (const [at, endpoint] of [web.url, web.url.replace('127.0.0.1', 'localhost')].entries()) {
+    const name = `bucket-${at}`;
+    await keep({ name, load: { s3: { url: 's3://files/', endpoint, ...keys } } });
+    const before = web.requests.length;
+    expect(await run(name, closed)).toMatchObject({ status: 'failed', code: 'private_address' });
+    expect(web.requests).toHaveLength(before);
+    expect(await run(name)).toMatchObject({ status: 'failed', code: 's3_failed' });
+    expect(web.requests.length).toBeGreaterThan(before);
+  }
+});
