@@ -32,10 +32,7 @@ export const scheduleItem = component(
   object(
     {
       schedule: text('Name of the schedule.', 'nightly-users'),
-      made_by: choice(
-        makers,
-        '`file`: the schedules file, which wins. `api`: the API, which can change it.',
-      ),
+      made_by: choice(makers, '`file`: the schedules file, which wins. `api`: the API, which can change it.'),
       definition: orNull(
         Type.Object(
           {},
