@@ -41,6 +41,7 @@ const guard = (description: string) =>
 const volumeGuard = ruled(
   Type.Unsafe<VolumeGuard>({
     type: ['string', 'object'],
+    additionalProperties: true,
     description:
       'Holds a file that is unlike the latest loads of the same source (usual), or unlike these figures, until a person decides.',
     examples: ['usual', { rows: '900..1100', max_rejected: '2%', columns: ['user_id', 'plan'] }],

@@ -230,40 +230,41 @@ const notify = objectOf('notify', 'Who is notified of the end of a run.', {
   ),
 });
 
-const schedule = Type.Object(
-  {
-    name: name('What its runs are listed under; its memory hangs on it.'),
-    environment: withDefault(name('Name of the environment.'), 'default'),
-    cron: text({
-      maxChars: 200,
-      description: 'Minute, hour, day of the month, month, day of the week; or a name such as @daily.',
-      problem: cronProblem,
-    }),
-    timezone: Type.Optional(timeZone),
-    enabled: withDefault(flag('false: it is not due at all.'), true),
-    missed: withDefault(
-      choice(
-        ['run_once', 'run_all', 'skip'],
-        'What to do when nobody was there at a due time: the latest, all of them, or nothing.',
-      ),
-      'run_once',
+const members = {
+  name: name('What its runs are listed under; its memory hangs on it.'),
+  cron: text({
+    maxChars: 200,
+    description: 'Minute, hour, day of the month, month, day of the week; or a name such as @daily.',
+    problem: cronProblem,
+  }),
+  timezone: Type.Optional(timeZone),
+  enabled: withDefault(flag('false: it is not due at all.'), true),
+  missed: withDefault(
+    choice(
+      ['run_once', 'run_all', 'skip'],
+      'What to do when nobody was there at a due time: the latest, all of them, or nothing.',
     ),
-    missed_within: withDefault(
-      duration('Due times longer ago than this are not made up.', 60_000, 31 * 86_400_000),
-      '1d',
-    ),
-    overlap: withDefault(choice(['skip', 'wait'], 'What to do when the run before is still going.'), 'skip'),
-    notify: Type.Optional(notify),
-    load: Type.Optional(load),
-    export: Type.Optional(exported),
-  },
-  {
-    title: 'a schedule',
-    description: 'Something to do when it is due: a load or an export.',
-    additionalProperties: false,
-    ...exactlyOne(['load', 'export'], 'must have either load or export'),
-  },
-);
+    'run_once',
+  ),
+  missed_within: withDefault(
+    duration('Due times longer ago than this are not made up.', 60_000, 31 * 86_400_000),
+    '1d',
+  ),
+  overlap: withDefault(choice(['skip', 'wait'], 'What to do when the run before is still going.'), 'skip'),
+  notify: Type.Optional(notify),
+  load: Type.Optional(load),
+  export: Type.Optional(exported),
+};
+
+const options = {
+  title: 'a schedule',
+  description: 'Something to do when it is due: a load or an export.',
+  additionalProperties: false,
+  ...exactlyOne(['load', 'export'], 'must have either load or export'),
+};
+
+const environment = withDefault(name('Name of the environment.'), 'default');
+const schedule = Type.Object({ ...members, environment }, options);
 
 export const schedulesSchema = objectOf('a schedules file', 'What is to be loaded and exported, and when.', {
   timezone: withDefault(timeZone, 'UTC'),
@@ -272,7 +273,7 @@ export const schedulesSchema = objectOf('a schedules file', 'What is to be loade
 
 /** A schedule as the API takes and shows it: as in the file, of the environment of the caller. */
 export const scheduleDefinition = Type.Unsafe<Readonly<Record<string, unknown>>>(
-  published(Type.Omit(schedule, ['environment'])) as TSchema,
+  published(Type.Object(members, options)) as TSchema,
 );
 
 /** Texts that may hold `${env:…}` are stored so, and filled in only when they are used. */
