@@ -8,18 +8,13 @@ import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { receivingStore } from '../load/accept-load.ts';
-import {
-  acceptAmendment,
-  amendmentOptions,
-  type KeptMend,
-  requireParent,
-} from '../load/amend/accept-amendment.ts';
-import { type ListedCause, listCauses, mendedRejects, renderCauses } from '../load/causes/list-causes.ts';
+import { acceptAmendment, amendmentOptions, requireParent } from '../load/amend/accept-amendment.ts';
+import { receiveMended } from '../load/amend/receive-mended.ts';
+import { type ListedCause, listCauses, renderCauses } from '../load/causes/list-causes.ts';
 import type { Proposal } from '../load/causes/proposals.ts';
 import { receiveLocal } from '../load/receive/receive.ts';
 import { exportRejects, listRejects, type RejectsFormat } from '../load/rejects.ts';
 import { renderReject } from '../load/render-load.ts';
-import type { Parent } from '../postgres/stores/amendments.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRejectsSource } from '../postgres/stores/rejects.ts';
@@ -248,13 +243,25 @@ export const mend = defineCommand({
     await queueLoad(
       invocation,
       true,
-      async (session, signal) => {
-        const { system, environmentId } = session;
+      async ({ system, environmentId }, signal) => {
         const parent = await requireParent(system, environmentId, jobId);
-        const bytes =
-          apply === undefined ? openInput(file) : mendedRejects(system, environmentId, jobId, apply, signal);
-        const keep = apply === undefined || keepIn === undefined ? null : { mend: apply, mapping: keepIn };
-        return accept(session, parent, bytes, { wins, keep }, signal);
+        const options = amendmentOptions(parent);
+        const received =
+          apply === undefined
+            ? await receiveLocal(
+                file === '-' || file === undefined ? process.stdin : createReadStream(file),
+                receivingStore(system, environmentId),
+                { source: options.source, map: options.map },
+                system.config,
+                signal,
+              )
+            : await receiveMended(system, environmentId, parent, apply, options, signal);
+        const accepted = await acceptAmendment(system, {
+          ...{ environmentId, parent, received, options, wins, idempotencyKey: null },
+          filename: `mended ${parent.filename}`,
+          keep: apply === undefined || keepIn === undefined ? null : { mend: apply, mapping: keepIn },
+        });
+        return accepted.jobId;
       },
       async ({ system, environmentId }) => {
         const { tally } = await requireLoad(system, environmentId, jobId);
@@ -266,28 +273,3 @@ export const mend = defineCommand({
     );
   },
 });
-
-function openInput(file: string | undefined): AsyncIterable<Uint8Array> {
-  return file === '-' || file === undefined ? process.stdin : createReadStream(file);
-}
-
-async function accept(
-  { system, environmentId }: Context,
-  parent: Parent,
-  bytes: AsyncIterable<Uint8Array>,
-  said: { readonly wins: boolean; readonly keep: KeptMend | null },
-  signal: AbortSignal,
-): Promise<string> {
-  const options = amendmentOptions(parent);
-  const hints = { source: options.source, map: options.map };
-  const received = await receiveLocal(
-    bytes,
-    receivingStore(system, environmentId),
-    hints,
-    system.config,
-    signal,
-  );
-  const filename = `mended ${parent.filename}`;
-  const request = { environmentId, parent, filename, received, options, ...said, idempotencyKey: null };
-  return (await acceptAmendment(system, request)).jobId;
-}

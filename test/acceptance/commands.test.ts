@@ -193,6 +193,8 @@ describe('sluice jobs mend', () => {
     const again = await sluice('jobs', 'mend', id, '--file', mended);
     expect(again.code).toBe(1);
     expect(again.stderr).toContain('refused rows are mended once');
+    const none = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '');
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no refused record is left')]);
     const kept = json<{ mend: string[] }>(await sluice('mappings', 'show', 'people', '--json'));
     expect(kept.mend).toEqual([proposal?.id]);
   });

@@ -3,10 +3,8 @@ import { jobRecord } from '../../api/job.ts';
 import { replacementPreview } from '../../api/reject.ts';
 import { object, ordinal, record, text, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
-import { InputError, inputError } from '../../domain/errors.ts';
 import { MAX_EDITED_RECORDS, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { readCauseId } from '../../domain/reject.ts';
-import { convertingStore } from '../../load/accept-load.ts';
 import {
   acceptAmendment,
   amendmentOptions,
@@ -14,9 +12,9 @@ import {
   requireParent,
 } from '../../load/amend/accept-amendment.ts';
 import { receiveEdits } from '../../load/amend/receive-edits.ts';
-import { countReplacement, mendedRejects, renderSample } from '../../load/causes/list-causes.ts';
+import { receiveMended } from '../../load/amend/receive-mended.ts';
+import { countReplacement, renderSample } from '../../load/causes/list-causes.ts';
 import { readMendId } from '../../load/causes/mend-ids.ts';
-import { receive } from '../../load/receive/receive.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
@@ -31,16 +29,9 @@ import {
 import { hasScope } from '../plugins/auth.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
-import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
+import { amendOptions, readAmendOptions } from '../upload/options.ts';
 import { renderQueued, takeUpload } from '../upload/receive-upload.ts';
-import {
-  csvBody,
-  ndjsonBody,
-  type Upload,
-  type Uploaded,
-  type UploadKind,
-  uploadLimits,
-} from '../upload/upload.ts';
+import { csvBody, ndjsonBody, type UploadKind } from '../upload/upload.ts';
 import { importKind } from './imports.ts';
 
 /* Refused records are mended by a file, by a proposal, or by edits. Each way makes a job of its own. */
@@ -74,10 +65,17 @@ const form = withExamples(
 /** Says how mended records of a job are taken in. `said` gets what the sender said last. */
 function amendKind(parent: Parent, said: { wins: boolean; keep: KeptMend | null }): UploadKind {
   const options = amendmentOptions(parent);
+  const defaultFilename = `mended ${parent.filename}`;
   return {
     ...importKind,
-    named: { option: 'apply', store: (...upload) => storeMended(parent, ...upload) },
-    defaultFilename: `mended ${parent.filename}`,
+    named: {
+      option: 'apply',
+      async store({ system, signal }, environment, { load, filename = defaultFilename, named = '' }) {
+        const received = await receiveMended(system, environment, parent, named, load, signal);
+        return { received, filename, options: load };
+      },
+    },
+    defaultFilename,
     readOptions(given) {
       const { apply, keepIn, wins, source, format, filename } = readAmendOptions(given);
       if (apply !== undefined) readMendId(apply);
@@ -87,29 +85,6 @@ function amendKind(parent: Parent, said: { wins: boolean; keep: KeptMend | null 
       return { load, format, filename, named: apply };
     },
   };
-}
-
-async function storeMended(
-  { jobId, fileFormat, header }: Parent,
-  { system, kind, signal }: Upload,
-  environment: number,
-  { load, filename = kind.defaultFilename, named = '' }: UploadOptions,
-): Promise<Uploaded> {
-  const { source, map } = load;
-  // The file is our own: whatever its cells hold, nothing is to be detected.
-  const written = header === null ? source : { ...source, encoding: 'utf-8', delimiter: header.delimiter };
-  const hints = { filename, format: fileFormat, source: written, map, chunkBytes: system.config.chunkBytes };
-  // No client sends it, so no rate is asked for.
-  const limits = { ...uploadLimits(system.config), minBytesPerSecond: 0 };
-  const mended = mendedRejects(system, environment, jobId, named, signal);
-  try {
-    const received = await receive(mended, convertingStore(system, environment), hints, limits, signal);
-    return { received, filename, options: load };
-  } catch (error) {
-    if (!(error instanceof InputError) || error.problems[0].code !== 'empty_file') throw error;
-    const message = 'no refused record is left that this proposal mends';
-    throw inputError('already_amended', message, `job_id: ${jobId}`);
-  }
 }
 
 const queued = (description: string) => ({ status: 202, description, schema: jobRecord.ref });
