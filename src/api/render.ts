@@ -37,9 +37,10 @@ export interface ListedJob extends ShownJob {
   readonly mends: number;
 }
 
-export function jobUrl(baseUrl: string, { jobId, type }: Pick<ShownJob, 'jobId' | 'type'>): string {
-  return `${baseUrl}${type === 'export' ? '/api/v1/analytics/exports/jobs' : '/v1/background_jobs'}/${jobId}`;
-}
+export const loadUrl = (baseUrl: string, jobId: string): string => `${baseUrl}/v1/background_jobs/${jobId}`;
+
+export const exportUrl = (baseUrl: string, jobId: string): string =>
+  `${baseUrl}/api/v1/analytics/exports/jobs/${jobId}`;
 
 export function renderJob<T extends ShownJob>(job: T, baseUrl: string) {
   return {
@@ -51,7 +52,7 @@ export function renderJob<T extends ShownJob>(job: T, baseUrl: string) {
     total_rows: job.totalRows,
     start_time: job.acceptedAt.toISOString(),
     end_time: job.endedAt?.toISOString() ?? null,
-    links: jobUrl(baseUrl, job),
+    links: (job.type === 'export' ? exportUrl : loadUrl)(baseUrl, job.jobId),
   };
 }
 
@@ -72,4 +73,15 @@ export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date(
     origin: origin && { kind: origin, name: originName },
     mends,
   };
+}
+
+/** Returns the rows a second of the current work; `null` if it has not begun. */
+export function rateOf(
+  rows: number,
+  { startedAt, endedAt }: Pick<ShownJob, 'startedAt' | 'endedAt'>,
+  now: Date,
+) {
+  if (startedAt === null || rows <= 0) return null;
+  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
+  return Math.round((rows * 1000) / Math.max(1, ms));
 }

@@ -21,7 +21,6 @@ import {
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
 import { listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../postgres/stores/notifications.ts';
-import { notifyQueue } from '../tasks/task-kind.ts';
 import {
   defineCommand,
   flag,
@@ -113,13 +112,11 @@ const test = defineCommand({
   inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
     const sender = openSendContext(system);
     const sent = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
-    const { publicId, outcome, status, error, tookMs } = sent;
-    const delivered = outcome === 'delivered';
+    const { delivered, status, error, took_ms } = sent;
     if (!delivered) process.exitCode = exitCodes.failed;
     const answer = status === null ? '' : `, HTTP ${status}`;
-    const sentence = delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`;
-    const record = { delivery_id: publicId, delivered, status, error, took_ms: tookMs };
-    printDone({ terminal, json }, record, sentence);
+    const sentence = delivered ? `Delivered${answer}, in ${took_ms} ms.` : `Not delivered: ${error}`;
+    printDone({ terminal, json }, sent, sentence);
   },
 });
 
@@ -219,8 +216,7 @@ const replay = defineCommand({
     const { argument, flags } = invocation;
     const wanted = readWanted(argument, flags.failed, flags.since);
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { publicIds, tasks } = await replayDeliveries(system.db, environmentId, wanted);
-      await notifyQueue(system, tasks);
+      const publicIds = await replayDeliveries(system, environmentId, wanted);
       const ids = publicIds.map((publicId) => ({ delivery_id: publicId }));
       printDone(invocation, ids, `Due again: ${formatCount(ids.length)}.`);
     });

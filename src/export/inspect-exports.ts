@@ -1,4 +1,4 @@
-import { renderJobListItem } from '../api/render.ts';
+import { exportUrl, rateOf, renderJobListItem } from '../api/render.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Environment } from '../postgres/stores/environments.ts';
 import { type Export, readExports } from '../postgres/stores/exports.ts';
@@ -17,10 +17,6 @@ export async function requireExport(
 }
 
 /* An export as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
-
-export function exportUrl(baseUrl: string, jobId: string): string {
-  return `${baseUrl}/api/v1/analytics/exports/jobs/${jobId}`;
-}
 
 /** The answer to a request for an export. */
 export function renderCreated(found: Export, { name, appToken }: Environment, baseUrl: string) {
@@ -83,16 +79,10 @@ export function renderExportDetail(found: Export, baseUrl: string, now = new Dat
     failure: renderFailure(found),
     last_error: found.lastError,
     attempts: found.attempts,
-    rows_per_second: rowsPerSecond(found, now),
+    rows_per_second: rateOf(found.rowsWritten, found, now),
   };
 }
 
 function renderFailure({ failure }: Export) {
   return failure && { error_code: failure.code, message: failure.message };
-}
-
-function rowsPerSecond({ startedAt, endedAt, rowsWritten }: Export, now: Date): number | null {
-  if (startedAt === null || rowsWritten === 0) return null;
-  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
-  return Math.round((rowsWritten * 1000) / Math.max(1, ms));
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { render, renderJobListItem } from '../api/render.ts';
+import { loadUrl, rateOf, render, renderJobListItem } from '../api/render.ts';
 import type { LoadPlan, ValueChanges } from '../domain/load.ts';
 import { mirrorOf } from '../domain/mirror.ts';
 import type { Reject } from '../domain/reject.ts';
@@ -10,10 +10,6 @@ import type { ShownPlan } from './plans.ts';
 import type { ListedReject } from './rejects.ts';
 
 /* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
-
-export function loadUrl(baseUrl: string, jobId: string): string {
-  return `${baseUrl}/v1/background_jobs/${jobId}`;
-}
 
 /** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(
@@ -155,11 +151,7 @@ function progress({ status, tally, totalRows }: Load): number {
 
 /** Returns the rate of the current work; `null` if it has not begun. */
 export function rowsPerSecond(load: Load, now: Date): number | null {
-  const { startedAt, workRowsBefore, endedAt, tally } = load;
-  const rows = tally.read - workRowsBefore;
-  if (startedAt === null || rows <= 0) return null;
-  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
-  return Math.round((rows * 1000) / Math.max(1, ms));
+  return rateOf(load.tally.read - load.workRowsBefore, load, now);
 }
 
 /**

@@ -199,15 +199,8 @@ const showHistory = route({
   answer: { description: 'The history.', schema: jobHistory.ref },
   handle: async ({ system: { reader }, params, environment }) => {
     const jobId = params.job_id;
-    const found = await readJobHistory(reader.db, environment, jobId);
-    return {
-      job_id: jobId,
-      request_id: found.requestId,
-      origin: found.origin,
-      parameters: found.parameters,
-      parameters_cut: found.isCut,
-      phases: found.phases.map(render),
-    };
+    const { phases, ...found } = await readJobHistory(reader.db, environment, jobId);
+    return { job_id: jobId, ...render(found), phases: phases.map(render) };
   },
 });
 

@@ -151,11 +151,11 @@ export interface JobHistory {
   readonly requestId: string | null;
   readonly origin: Origin | null;
   readonly parameters: Readonly<Record<string, unknown>>;
-  readonly isCut: boolean;
+  readonly parametersCut: boolean;
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
 
-interface HistoryRow extends Omit<JobHistory, 'origin' | 'isCut' | 'phases'> {
+interface HistoryRow extends Omit<JobHistory, 'origin' | 'parametersCut' | 'phases'> {
   readonly origin: Origin['kind'] | null;
   readonly originName: string | null;
   readonly status: string;
@@ -184,7 +184,7 @@ export async function readJobHistory(
     origin: origin === null ? null : { kind: origin, name: originName },
     parameters: shown,
     // A list is longer than what is shown of it, or the request of an export than can be shown.
-    isCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
+    parametersCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
     phases: reached,
   };
 }

@@ -8,18 +8,18 @@ import { killDeliveries, type Recipient } from './deliveries.ts';
 /* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
 
 /** A receiver of notifications about an environment's jobs, without its secrets. */
-export type Subscription = ReturnType<typeof toSubscription>;
+export type Subscription = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
 
 /** `secret` is `null` for mail. */
-export async function insertSubscription(
+export function insertSubscription(
   db: Database,
   environmentId: number,
   { channel, target, outcomes, kinds }: NewSubscription,
   secret: string | null,
 ): Promise<Subscription> {
-  const row = await db
+  return db
     .insertInto('notification_subscriptions')
     .values({
       subscription_id: uuidv7(),
@@ -32,16 +32,14 @@ export async function insertSubscription(
     })
     .returning(columns)
     .executeTakeFirstOrThrow();
-  return toSubscription(row);
 }
 
-export async function listSubscriptions(db: Database, environmentId: number): Promise<Subscription[]> {
-  const rows = await selectWhere(db, 'notification_subscriptions', { environmentId })
+export function listSubscriptions(db: Database, environmentId: number): Promise<Subscription[]> {
+  return selectWhere(db, 'notification_subscriptions', { environmentId })
     .select(columns)
     .where('removed_at', 'is', null)
     .orderBy('subscription_id')
     .execute();
-  return rows.map(toSubscription);
 }
 
 export async function findSubscription(
@@ -53,7 +51,7 @@ export async function findSubscription(
     .select(columns)
     .where('removed_at', 'is', null)
     .executeTakeFirst();
-  return row === undefined ? null : toSubscription(row);
+  return row ?? null;
 }
 
 export async function markSubscriptionRemoved(
@@ -125,12 +123,6 @@ const columns = [
     'previousSecretUntil',
   ),
 ];
-
-type SubscriptionRow = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
-
-function toSubscription({ disabledAt, disabledReason, ...row }: SubscriptionRow) {
-  return { ...row, disabled: disabledAt && { at: disabledAt, reason: disabledReason ?? '' } };
-}
 
 export async function findSubscribed(
   db: Database,

@@ -1,10 +1,8 @@
-import { render } from '../../api/render.ts';
+import { exportUrl, loadUrl, render } from '../../api/render.ts';
 import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import { addressesFor } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
-import { exportUrl } from '../../export/inspect-exports.ts';
-import { loadUrl } from '../../load/render-load.ts';
 import { recordEnd } from '../../notifications/record-end.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { readExports } from '../../postgres/stores/exports.ts';
