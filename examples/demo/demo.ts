@@ -62,7 +62,6 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
     const onKey = (made: string): void => {
       key = made;
     };
-    const onWait = (): void => undefined;
     service = await startService({
       config,
       processEnv: { ...processEnv, LOG_LEVEL: log.level },
@@ -70,7 +69,6 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
       log,
       signal: stop.signal,
       onKey,
-      onWait,
     });
     stop.onSecond = service.kill;
     terminal.print(

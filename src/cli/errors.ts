@@ -1,4 +1,4 @@
-import { ConfigError, InputError, Interrupted, TransientError } from '../domain/errors.ts';
+import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../domain/errors.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
@@ -106,11 +106,6 @@ function notAllowed(error: unknown): string {
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
 }
 
 function usage(message: string): Explanation {

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { parseEnv } from 'node:util';
 import { Command, CommanderError, Help } from 'commander';
+import { messageOf } from '../domain/errors.ts';
 import { readPackage } from '../package-root.ts';
 import type { AddCommand } from './define-command.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
@@ -58,7 +59,7 @@ function loadDotEnv(path: string): ReadonlySet<string> {
     loadEnvFile(path);
     return new Set(added);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new UsageError(`The file .env of this folder cannot be read: ${why}`);
   }
 }

@@ -3,6 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../domain/errors.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
@@ -197,7 +198,7 @@ export async function reportRejects(
     return { ...report, path, problem: null };
   } catch (error) {
     // The load is done, and the rejects are in the database: a folder that cannot be written changes neither.
-    return { ...report, path: null, problem: error instanceof Error ? error.message : String(error) };
+    return { ...report, path: null, problem: messageOf(error) };
   }
 }
 

@@ -1,7 +1,7 @@
 /** `sluice segments`: who is in a segment, and segments made beside the definitions file. */
 import { createSegment, removeSegment, renderSegment, requireDefinition } from '../definitions/segments.ts';
 import type { StoredSegment } from '../domain/definitions.ts';
-import { TookTooLong } from '../domain/errors.ts';
+import { messageOf, TookTooLong } from '../domain/errors.ts';
 import {
   MAX_OPERATOR_FILE_BYTES,
   MAX_SEGMENT_SAMPLE,
@@ -67,7 +67,7 @@ async function readJson(name: string): Promise<object> {
   try {
     return JSON.parse(bytes.toString()) as object;
   } catch (error) {
-    throw new UsageError(`${name} is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new UsageError(`${name} is not JSON: ${messageOf(error)}`);
   }
 }
 

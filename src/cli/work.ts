@@ -64,11 +64,7 @@ async function runWorker(
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
-  const waiting = {
-    signal: stop.signal,
-    log,
-    onWait: (sentence: string) => log.warn(`${sentence} Waiting for it.`),
-  };
+  const waiting = { signal: stop.signal, log };
   const databaseUrl = await awaitDatabase(config, waiting);
   await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;

@@ -3,6 +3,7 @@ import { access, constants, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
+import { messageOf } from '../domain/errors.ts';
 import { codeOf, type Disk, foldersWritten, isFull, nearestFolder, readDisk } from '../files/disk.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import { checkSmtpServer } from '../notifications/mail.ts';
@@ -132,7 +133,7 @@ function explainAddress({ host, port }: Address, error: unknown): string {
     case 'EAI_AGAIN':
       return `${host} is no address, and no name that is known here. ${hosts}`;
     default:
-      return `Nobody can listen on ${host}, port ${port}: ${error instanceof Error ? error.message : String(error)}`;
+      return `Nobody can listen on ${host}, port ${port}: ${messageOf(error)}`;
   }
 }
 

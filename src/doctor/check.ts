@@ -1,4 +1,5 @@
 import type { Overview } from '../api/overview.ts';
+import { messageOf } from '../domain/errors.ts';
 import { isDiskFull } from '../postgres/sqlstate.ts';
 import { withDeadline } from '../timers.ts';
 
@@ -47,9 +48,7 @@ async function runCheck({ name, deadlineMs, run, advice, advise }: Check): Promi
   ]);
 }
 
-/** Returns the message of an error in one line, of several (every address of a host refused) the first. */
+/** Returns the message of an error in one line. */
 export function sentenceOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return sentenceOf(error.errors[0]);
-  const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/\s+/g, ' ').trim().slice(0, 300);
+  return messageOf(error).replace(/\s+/g, ' ').trim().slice(0, 300);
 }

@@ -145,3 +145,9 @@ export class DamagedFile extends Error {
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
+
+/** Returns an error's message; for an AggregateError (every address refused), that of its first. */
+export function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
+  return error instanceof Error ? error.message : String(error);
+}

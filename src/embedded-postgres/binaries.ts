@@ -16,6 +16,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import type { Logger } from 'pino';
+import { messageOf } from '../domain/errors.ts';
 import { EmbeddedPostgresError, exists, hasCode, type Layout } from './data-directory.ts';
 import { type Account, runProgram } from './run-program.ts';
 
@@ -53,7 +54,7 @@ export async function provideBinaries({
       log.debug({ copy }, 'embedded Postgres runs from a copy of its package');
       return found;
     } catch (error) {
-      failures.push(error instanceof Error ? error.message : String(error));
+      failures.push(messageOf(error));
     }
   }
   throw new EmbeddedPostgresError(

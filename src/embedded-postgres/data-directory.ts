@@ -16,6 +16,7 @@ import {
   stat,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { messageOf } from '../domain/errors.ts';
 import { syncFolder } from '../files/disk.ts';
 
 /** The embedded server cannot run here; the message says why and what to do about it. */
@@ -140,7 +141,7 @@ function whyNot(error: unknown): string {
   if (hasCode(error, 'ENOTDIR', 'EEXIST')) return `a file stands where a folder is wanted; ${another}.`;
   if (hasCode(error, 'EROFS')) return `its file system is read-only. Mount it writable, or ${another}.`;
   if (hasCode(error, 'ENOSPC', 'EDQUOT')) return `the disk is full. Make room, or ${another}.`;
-  return `${error instanceof Error ? error.message : String(error)}; ${another}.`;
+  return `${messageOf(error)}; ${another}.`;
 }
 
 /** Tells whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../domain/errors.ts';
 import { dataDirInUse, readPostmasterFile } from './claims.ts';
 import { type ClusterContext, databaseName, roleName } from './cluster.ts';
 import {
@@ -142,7 +143,7 @@ function isFinal(error: unknown): boolean {
 }
 
 function refusal(cause: unknown): EmbeddedPostgresError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new EmbeddedPostgresError(`The embedded Postgres does not let us in: ${reason}`, { cause });
 }
 

@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { messageOf } from '../domain/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
 export interface ProgramResult {
@@ -45,7 +46,7 @@ export async function runProgram(
     return await runToEnd([...prefix, program, ...args], options);
   } catch (error) {
     // Some failures to start are events, others (EPERM: root without the right to change user) are thrown.
-    return { code: -1, output: error instanceof Error ? error.message : String(error) };
+    return { code: -1, output: messageOf(error) };
   }
 }
 

@@ -1,6 +1,6 @@
 import { open, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { TransientError } from '../domain/errors.ts';
+import { messageOf, TransientError } from '../domain/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
 export interface Disk {
@@ -57,7 +57,7 @@ export function ioError(doing: string, cause: unknown): Error {
   const code = codeOf(cause);
   if (code === 'ENOENT') return new MissingFileError(`${doing}: the file is gone`, { cause });
   if (diskFull.has(code)) return new TransientError(`disk full while ${doing} (${code})`, { cause });
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new TransientError(`file system error while ${doing}: ${reason}`, { cause });
 }
 

@@ -18,7 +18,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { Fault, TransientError } from '../domain/errors.ts';
+import { Fault, messageOf, TransientError } from '../domain/errors.ts';
 import {
   MAX_PRESIGNED_SECONDS,
   MAX_S3_CONNECTIONS,
@@ -328,7 +328,7 @@ function s3Error(doing: string, location: S3Location, error: unknown): Error {
   if (error instanceof Fault || error instanceof TransientError || error instanceof MissingFileError)
     return error;
   const name = nameOf(error);
-  const cause = new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+  const cause = new Error(`${name}: ${messageOf(error)}`);
   if (missing.has(name)) return new MissingFileError(`${doing}: the file is gone`, { cause });
   return new TransientError(`S3 storage, ${doing}: ${explain(name, location, error, cause.message)}`, {
     cause,

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { TransientError } from '../domain/errors.ts';
+import { messageOf, TransientError } from '../domain/errors.ts';
 import {
   MAX_S3_PARTS,
   S3_ATTEMPTS,
@@ -162,7 +162,7 @@ function discard(body: OpenObject['body'], stop: AbortController): void {
 }
 
 function brokenOff(cause: unknown): Error {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new TransientError(`S3 storage, reading a file: the answer broke off again and again: ${reason}`, {
     cause,
   });

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
-import { errorCodes, InputError, type Problem } from '../domain/errors.ts';
+import { errorCodes, InputError, messageOf, type Problem } from '../domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from '../domain/limits.ts';
 import { type BatchFormat, type ReadItem, readBatch } from '../ingest/read-batch.ts';
 import type { ForeignContext } from '../ingest/read-foreign.ts';
@@ -113,7 +113,7 @@ export function showRecord(
 function refusalOf(error: unknown): TakenRecord['refusal'] {
   if (error === null) return null;
   if (error instanceof InputError) return { code: error.problems[0].code, message: error.message };
-  return { code: 'unavailable', message: error instanceof Error ? error.message : String(error) };
+  return { code: 'unavailable', message: messageOf(error) };
 }
 
 function showItems(

@@ -6,7 +6,7 @@
  */
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { ConflictError, FinalFailure } from '../domain/errors.ts';
+import { ConflictError, FinalFailure, messageOf } from '../domain/errors.ts';
 import { type DeliveryState, isMailAddress } from '../domain/notification.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import {
@@ -136,7 +136,7 @@ async function sendMail(
     await mail.send(composeMail(JSON.parse(event.body) as EventBody, target, linked));
     return { error: null, refused: false };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return { error: shortLine(reason), refused: error instanceof FinalFailure };
   }
 }

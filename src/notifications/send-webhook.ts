@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { Interrupted } from '../domain/errors.ts';
+import { Interrupted, messageOf } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
 import { type HttpAnswer, readRetryAfter, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './mail.ts';
@@ -99,12 +99,6 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
     // The status is known, so the rest does not matter.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
-}
-
-/** Returns an error's message; for an AggregateError (every address refused), that of its first. */
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Returns one line of at most so many UTF-16 units, as the ledger keeps it. */

@@ -1,4 +1,4 @@
-import { inputError } from '../domain/errors.ts';
+import { inputError, messageOf } from '../domain/errors.ts';
 import { MAX_SUBSCRIPTIONS, MAX_WEBHOOK_URL_CHARS } from '../domain/limits.ts';
 import { isMailAddress } from '../domain/notification.ts';
 import { requireAllowedHost } from '../net/http-client.ts';
@@ -65,7 +65,7 @@ function requireAllowed(url: URL, allowPrivate: boolean): void {
   try {
     requireAllowedHost(url.hostname, allowPrivate);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const message = `${reason}; NOTIFY_ALLOW_PRIVATE=true allows those of networks of one's own`;
     throw inputError('invalid_field', message, 'url');
   }

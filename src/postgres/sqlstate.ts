@@ -1,4 +1,4 @@
-import { TransientError } from '../domain/errors.ts';
+import { messageOf, TransientError } from '../domain/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /** Translates PostgreSQL's error codes (PostgreSQL documentation, appendix A). */
@@ -54,7 +54,7 @@ export function describeFailure(
   error: unknown,
   code: string,
 ): { readonly code: string; readonly message: string } {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (!isTimeout(error)) return { code, message };
   const advice =
     'raise statement_timeout (PostgreSQL 17: and transaction_timeout) of the database role, or set it to 0, and retry the job';

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { findAddressFault } from '../../doctor/check-machine.ts';
 import { checkRedis } from '../../doctor/check-servers.ts';
-import { Interrupted } from '../../domain/errors.ts';
+import { Interrupted, messageOf } from '../../domain/errors.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { missingKeys } from '../../personal/personal-data.ts';
 import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
@@ -62,7 +62,7 @@ export async function warnOfStorage({ storage }: Config, files: FileStore, log: 
   try {
     await files.check();
   } catch (error) {
-    log.warn(error instanceof Error ? error.message : String(error));
+    log.warn(messageOf(error));
   }
 }
 
@@ -70,10 +70,9 @@ const timeoutMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;
 
-interface AwaitOptions {
+interface Waiting {
   readonly signal: AbortSignal;
-  /** Called once if it is not there at once, with a sentence that says so. */
-  readonly onWait: (sentence: string) => void;
+  readonly log: Logger;
 }
 
 /**
@@ -82,12 +81,12 @@ interface AwaitOptions {
  */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
-  { signal, onWait }: AwaitOptions,
+  { signal, log }: Waiting,
 ): Promise<string> {
   const { databaseUrl } = config;
   const find = databaseUrl === null ? () => findEmbedded(config) : () => connect(databaseUrl);
   const isAway = (error: unknown) => error instanceof CommandFailed;
-  const whenAway = (error: unknown) => onWait(String((error as Error).message));
+  const whenAway = (error: unknown) => log.warn(`${(error as Error).message} Waiting for it.`);
   return retry(signal, find, isAway, whenAway).catch((error: unknown) => {
     if (!(error instanceof CommandFailed)) throw error;
     throw new CommandFailed(`${error.message} Gave up after ${timeoutMs / 1000} s.`);
@@ -98,10 +97,7 @@ export function awaitDatabase(
  * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
  * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
  */
-export function retryWhileAway<T>(
-  { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
-  work: () => Promise<T>,
-): Promise<T> {
+export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';
   return retry(signal, work, isTransient, (err) => log.warn({ err }, sentence));
 }

@@ -5,6 +5,7 @@ import { constants } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
+import { messageOf } from '../../domain/errors.ts';
 import type { RunAlone } from '../../tasks/reconcile.ts';
 import { overrideProcessEnv, type ProcessEnv } from '../settings.ts';
 
@@ -139,7 +140,7 @@ function keepRunning(name: string, { entry, processEnv, args = [], log }: Superv
       worker = forkOurselves(entry, ['work', ...args], processEnv);
     } catch (error) {
       // A lack of memory is thrown here; most other errors are events.
-      again(error instanceof Error ? error.message : String(error), 0);
+      again(messageOf(error), 0);
       return;
     }
     child = worker;

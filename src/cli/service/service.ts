@@ -137,7 +137,6 @@ export interface ServiceOptions {
   readonly signal: AbortSignal;
   /** Called with the first API key, once, when it is made. */
   readonly onKey: (key: string) => void;
-  readonly onWait: (sentence: string) => void;
 }
 
 export interface Service {
@@ -258,7 +257,6 @@ export const start = defineCommand({
       tracing: await openTracing('start', log),
       signal: stop.signal,
       onKey: (key) => announceKey(terminal, key),
-      onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
     });
     stop.onSecond = service.kill;
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
@@ -292,11 +290,7 @@ export const serve = defineCommand({
     const log = serviceLog('serve');
     warnOfTraces(processEnv, log);
     const stop = listenForStop();
-    const waiting = {
-      signal: stop.signal,
-      log,
-      onWait: (sentence: string) => log.warn(`${sentence} Waiting for it.`),
-    };
+    const waiting = { signal: stop.signal, log };
     await checkAddress(config, false);
     const databaseUrl = await awaitDatabase(config, waiting);
     await retryWhileAway(waiting, () =>
