@@ -150,7 +150,7 @@ export async function findHolders(
     from lake_files
     where file_id = any(${files.map(({ fileId }) => fileId)}::bigint[])
       and (filter is null or exists (
-        select
+        select 1
         from unnest(${hash}::bigint[], ${first}::int[], ${step}::int[]) as id (hash, first, step)
         cross join lateral (
           select substr(filter, 1 + ${blockBytes} * (hash & (octet_length(filter) / ${blockBytes} - 1))::int, ${blockBytes}) as block
@@ -158,7 +158,7 @@ export async function findHolders(
           offset 0
         ) b
         where not exists (
-          select
+          select 1
           from generate_series(0, ${bits} - 1) n
           where get_bit(block, (first + n * step) & (8 * ${blockBytes} - 1)) = 0
         )
@@ -329,7 +329,7 @@ export function giveUpFiles(
       update lake_months m
       set cursor = null, revision = revision + 1
       where exists (
-        select from gone g where g.is_hot and g.environment_id = m.environment_id and g.month = m.month
+        select 1 from gone g where g.is_hot and g.environment_id = m.environment_id and g.month = m.month
       )
     )
     select
