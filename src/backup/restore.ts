@@ -9,7 +9,7 @@ import type { Logger } from 'pino';
 import { DamagedFile, Fault, FinalFailure, TransientError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isFull, readDisk } from '../files/disk.ts';
-import { checkRef, type FileRef, type FileStore } from '../files/file-store.ts';
+import { checkRef, type FileRef, type FileStore, writeWhole } from '../files/file-store.ts';
 import { refreshLake } from '../lake/commit.ts';
 import { compareFiles } from '../lake/lost-files.ts';
 import { readPackage } from '../package-root.ts';
@@ -99,7 +99,7 @@ async function restoreRows(
     },
     async item({ kind, name }, bytes) {
       doing = kind === 'files' ? 'files' : name;
-      if (kind === 'files') return storeFile(files, checkRef(name), bytes);
+      if (kind === 'files') return void (await writeWhole(await files.createAs(checkRef(name)), bytes));
       const table = tables.get(name);
       if (table === undefined) throw new DamagedFile(`it has a table ${name} that it does not describe`);
       written.set(name, (await writer?.write(table, bytes)) ?? 0);
@@ -191,16 +191,4 @@ async function assertEmpty(client: pg.Client): Promise<void> {
     'restore_refused',
     'The database has a schema sluice already, and nothing is restored over it. Make an empty database (createdb) and name that:\n--database-url postgres://…/restored. To give the old one up, rename or drop its schema first.',
   );
-}
-
-/** Stores a file under its name: whole, or not at all. */
-async function storeFile(files: FileStore, ref: FileRef, bytes: AsyncIterable<Buffer>): Promise<void> {
-  const writer = await files.createAs(ref);
-  try {
-    for await (const chunk of bytes) await writer.write(chunk);
-    await writer.commit();
-  } catch (error) {
-    await writer.discard();
-    throw error;
-  }
 }

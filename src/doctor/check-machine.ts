@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { messageOf } from '../domain/errors.ts';
 import { codeOf, type Disk, foldersWritten, isFull, nearestFolder, readDisk } from '../files/disk.ts';
-import type { FileRef, FileStore } from '../files/file-store.ts';
+import { type FileStore, writeWhole } from '../files/file-store.ts';
 import { checkSmtpServer } from '../notifications/mail.ts';
 import { packageRoot } from '../package-root.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
@@ -224,7 +224,7 @@ export async function checkStorage(files: FileStore): Promise<Finding[]> {
   const check = 'storage';
   const startedAt = performance.now();
   await files.check();
-  const ref = await write(files);
+  const ref = await writeWhole(await files.create(), [sample]);
   try {
     const part = await files.readRange(ref, start, end);
     const whole = Buffer.concat(await files.open(ref).toArray());
@@ -237,15 +237,4 @@ export async function checkStorage(files: FileStore): Promise<Finding[]> {
   }
   const ms = Math.round(performance.now() - startedAt);
   return [ok(check, `a file was written, read in part and in whole, and removed, in ${ms} ms`)];
-}
-
-async function write(files: FileStore): Promise<FileRef> {
-  const writer = await files.create();
-  try {
-    await writer.write(sample);
-    return await writer.commit();
-  } catch (error) {
-    await writer.discard().catch(() => undefined);
-    throw error;
-  }
 }

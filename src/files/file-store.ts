@@ -54,6 +54,20 @@ export interface FileWriter {
   discard(): Promise<void>;
 }
 
+/** Writes a file whole; if that fails, nothing is left of it. */
+export async function writeWhole(
+  writer: FileWriter,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<FileRef> {
+  try {
+    for await (const piece of pieces) await writer.write(piece);
+    return await writer.commit();
+  } catch (error) {
+    await writer.discard().catch(() => undefined);
+    throw error;
+  }
+}
+
 /** A generated name, never a user's; that of a sealed file says so. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 

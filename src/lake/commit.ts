@@ -10,6 +10,7 @@ import {
   type FileStore,
   type LakeFileKind,
   MissingFileError,
+  writeWhole,
 } from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
@@ -55,7 +56,7 @@ export async function commitLake(
   const write = async (kind: Exclude<LakeFileKind, 'data'>, bytes: Buffer, month: string | null = null) => {
     const ref = createLakeRef(table.folder, kind, version);
     await recordFile(outside, { ...key, kind, ref, month, retirementId: null });
-    await store(files, ref, bytes);
+    await writeWhole(await files.createAs(ref), [bytes]);
     return { ref, bytes: bytes.length };
   };
   const changed = table.location === files.location ? months : await listMonths(db, key);
@@ -119,15 +120,4 @@ export async function createDataFile(
   const ref = createLakeRef(folder, 'data', 0);
   await recordFile(db, { ...place, kind: 'data', ref });
   return files.createAs(ref);
-}
-
-async function store(files: FileStore, ref: FileRef, bytes: Buffer): Promise<void> {
-  const writer = await files.createAs(ref);
-  try {
-    await writer.write(bytes);
-    await writer.commit();
-  } catch (error) {
-    await writer.discard();
-    throw error;
-  }
 }

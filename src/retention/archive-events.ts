@@ -1,12 +1,10 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { ConflictError, TransientError } from '../domain/errors.ts';
 import { LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { readText } from '../export/write/lake-rows.ts';
 import type { FilePlan } from '../export/write/write-export.ts';
-import type { FileStore } from '../files/file-store.ts';
-import { commitLake, isAbandoned } from '../lake/commit.ts';
+import { commitLake, isAbandoned, type LakeContext } from '../lake/commit.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { forgetFile, listData, storeData } from '../postgres/stores/lake-files.ts';
@@ -29,10 +27,7 @@ import {
 import { checkContent, checkLength, contentOf, type NewData, selectEvents, writeData } from './data-files.ts';
 import { removeKnownEvents } from './known-events.ts';
 
-export interface RetentionContext {
-  readonly pool: pg.Pool;
-  readonly db: Database;
-  readonly files: FileStore;
+export interface RetentionContext extends LakeContext {
   readonly log: Logger;
   readonly config: Pick<Config, 'eventRetentionDays' | 'lake'>;
 }
@@ -73,7 +68,7 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
  * once, since they may hold who was deleted meanwhile.
  */
 export async function commitChanges(
-  context: Pick<RetentionContext, 'pool' | 'db' | 'files'>,
+  context: LakeContext,
   changes: readonly LakeChange[],
   begin: (db: Database) => Promise<boolean> = async () => true,
 ): Promise<boolean> {

@@ -5,7 +5,7 @@
  */
 
 import type { FileRef } from '../files/file-store.ts';
-import { refreshLake } from '../lake/commit.ts';
+import { type LakeContext, refreshLake } from '../lake/commit.ts';
 import { withLockTries } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
 import { awaitReaders, findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake-files.ts';
@@ -143,14 +143,12 @@ async function removeUnfinished(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
 }
 
-async function removeFiles({ db, files }: LeftOver, refs: readonly FileRef[]): Promise<void> {
+async function removeFiles({ db, files }: LakeContext, refs: readonly FileRef[]): Promise<void> {
   for (const ref of refs) {
     await files.remove(ref);
     await forgetFile(db, ref);
   }
 }
-
-type LeftOver = Pick<RetentionContext, 'pool' | 'db' | 'files'>;
 
 const none: PrunedEvents = { events: 0, months: 0, archived: 0, problem: null };
 
@@ -160,7 +158,7 @@ function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
 }
 
 /** Removes files that no snapshot names any more, if no export reads them; else the next sweep does. Returns how many. */
-export async function removeReplaced(system: LeftOver): Promise<number> {
+export async function removeReplaced(system: LakeContext): Promise<number> {
   const replaced = await findReplaced(system.db);
   if (replaced.length === 0) return 0;
   try {

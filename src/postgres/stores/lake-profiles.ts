@@ -1,7 +1,7 @@
 /** The SQL of the tables of profiles in the lake: `users` and `companies`, in files of ranges of ids. */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import type { Database } from '../database.ts';
+import { changedBy, type Database, findValue, rowsOf } from '../database.ts';
 
 export interface ProfileTable {
   readonly environmentId: number;
@@ -31,37 +31,45 @@ const ranges = ({ environmentId, name }: ProfileTable) => sql`
 
 const rangeColumns = sql`f.file_id as "fileId", f.first_key as "from", f.next_key as "to"`;
 
-export async function listRanges(db: Database, table: ProfileTable): Promise<ProfileRange[]> {
-  const { rows } = await sql<ProfileRange>`
-    select ${rangeColumns} from (${ranges(table)}) f order by f.place`.execute(db);
-  return rows;
+export function listRanges(db: Database, table: ProfileTable): Promise<ProfileRange[]> {
+  return rowsOf<ProfileRange>(db)`select ${rangeColumns} from (${ranges(table)}) f order by f.place`;
 }
 
 /**
  * Lists the files whose profiles have changed since the last refresh. A profile that went is one fewer, whoever removed it: so this needs no
- * log of changes.
+ * log of changes. Profiles are counted by the index of ids and found by that of positions: the table itself is hardly read.
  */
-export async function findChangedRanges(db: Database, table: ProfileTable): Promise<ProfileRange[]> {
+export function findChangedRanges(db: Database, table: ProfileTable): Promise<ProfileRange[]> {
   const { environmentId, name } = table;
-  const { rows } = await sql<ProfileRange>`
+  const place = sql`width_bucket(p.${sql.ref(idColumn[name])}, (select coalesce(keys, '{}') from bounds)) + 1`;
+  return rowsOf<ProfileRange>(db)`
     with files as materialized (${ranges(table)}),
-    found as (
-      select
-        width_bucket(p.id, (select coalesce(array_agg(first_key order by place), '{}') from files where first_key is not null)) + 1 as place,
-        count(*) as row_count,
-        bool_or(is_since(p.position, t.cursor)) as is_changed
-      from (
-        select ${sql.ref(idColumn[name])} as id, position from ${sql.table(name)} where environment_id = ${environmentId}
-      ) p
-      cross join (select cursor from lake_tables where environment_id = ${environmentId} and name = ${name}) t
+    bounds as materialized (
+      select array_agg(first_key order by place) filter (where first_key is not null) as keys from files
+    ),
+    seen as materialized (
+      select cursor, pg_snapshot_xmin(cursor)::text::bigint as position
+      from lake_tables
+      where environment_id = ${environmentId} and name = ${name}
+    ),
+    counted as (
+      select ${place} as place, count(*) as row_count
+      from ${sql.table(name)} p
+      where environment_id = ${environmentId}
       group by 1
+    ),
+    changed as (
+      select distinct ${place} as place
+      from ${sql.table(name)} p
+      where environment_id = ${environmentId}
+        and position >= (select position from seen)
+        and is_since(position, (select cursor from seen))
     )
     select ${rangeColumns}
     from files f
-    left join found using (place)
-    where found.row_count is distinct from f.row_count or found.is_changed
-    order by f.place`.execute(db);
-  return rows;
+    left join counted using (place)
+    where counted.row_count is distinct from f.row_count or f.place in (select place from changed)
+    order by f.place`;
 }
 
 /** The profiles of a range, as a source of rows. */
@@ -81,13 +89,9 @@ export function profilesIn(
 }
 
 /** Returns the state of the table that files written now depend on; null if there is no such table. */
-export async function readRevision(
-  db: Database,
-  { environmentId, name }: ProfileTable,
-): Promise<number | null> {
-  const { rows } = await sql<{ revision: number }>`
-    select revision from lake_tables where environment_id = ${environmentId} and name = ${name}`.execute(db);
-  return rows[0]?.revision ?? null;
+export function readRevision(db: Database, { environmentId, name }: ProfileTable): Promise<number | null> {
+  return findValue<number>(db)`
+    select revision from lake_tables where environment_id = ${environmentId} and name = ${name}`;
 }
 
 /**
@@ -97,16 +101,12 @@ export async function readRevision(
 export async function raiseRevision(
   db: Database,
   { environmentId, name }: ProfileTable,
-  {
-    expected = null,
-    cursor = null,
-  }: { readonly expected?: number | null; readonly cursor?: string | null } = {},
+  state: { readonly expected?: number | null; readonly cursor?: string | null } = {},
 ): Promise<boolean> {
-  const { numAffectedRows } = await sql`
+  const { expected = null, cursor = null } = state;
+  const changed = await changedBy(db)`
     update lake_tables
     set revision = revision + 1, cursor = coalesce(${cursor}::pg_snapshot, cursor)
-    where environment_id = ${environmentId} and name = ${name} and revision = coalesce(${expected}::bigint, revision)`.execute(
-    db,
-  );
-  return numAffectedRows === 1n;
+    where environment_id = ${environmentId} and name = ${name} and revision = coalesce(${expected}::bigint, revision)`;
+  return changed === 1;
 }
