@@ -13,6 +13,7 @@ import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { countEvents, findColdEnd } from '../export/write/cold-events.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
+import { allowPauses } from '../postgres/session.ts';
 import { noteWritten } from '../postgres/stores/chunks.ts';
 import { openColdCounts } from '../postgres/stores/cold-counts.ts';
 import { keepFiles } from '../postgres/stores/lake-files.ts';
@@ -92,6 +93,7 @@ export async function readScope(
   if (segment === null) return null;
   const now = new Date();
   await keepFiles(db);
+  await allowPauses(client);
   await openColdCounts(client);
   const coldEnd = await findColdEnd(db, environmentId);
   const { signal } = new AbortController();

@@ -202,6 +202,11 @@ export interface Snapshot {
 /** The time between two statements, in which the end of a file may have to be stored. */
 const idleTimeout = '10min';
 
+/** Lets the transaction read files for longer between two statements than its session may idle. */
+export async function allowPauses(client: pg.ClientBase): Promise<void> {
+  await client.query(`set local idle_in_transaction_session_timeout = '${idleTimeout}'`);
+}
+
 /**
  * Runs `work` on a snapshot, in a session called `name`. If the work fails or the signal aborts, the session is terminated: a server that
  * waits for us to read a result does not notice a request to cancel.

@@ -35,11 +35,11 @@ export async function makeReport(
         { from, to },
         {
           signal,
+          counts,
           take(event) {
             counts.add(usersOfReport, event.text('user_id'));
             counts.add(Math.floor(event.micros / dayMicros), event.text('event_name'));
           },
-          pause: () => counts.storeIfMany(),
         },
       );
       if (until !== null) await counts.end();

@@ -10,7 +10,6 @@ import { bitsOf } from '../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../lake/read-events.ts';
 import type { LakeEvent } from '../lake/row-group.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import type { Reader } from '../postgres/pool.ts';
 import { findAllIds } from '../postgres/stores/aliases.ts';
 import {
   type EventPosition,
@@ -21,11 +20,7 @@ import {
 } from '../postgres/stores/events.ts';
 import { findData, findHolders, keepFiles } from '../postgres/stores/lake-files.ts';
 import { findRetiredTables } from '../postgres/stores/retirements.ts';
-
-interface Sources {
-  readonly reader: Reader;
-  readonly files: FileStore;
-}
+import type { Sources } from './segments.ts';
 
 interface Page {
   readonly events: readonly ReadEvent[];
@@ -35,7 +30,7 @@ interface Page {
 
 /** Reads a page. If it would take more files of the lake than MAX_PAGE_LAKE_FILES, it may be short or empty and not the last. */
 export async function readUserHistory(
-  { reader, files }: Sources,
+  { reader, files }: Pick<Sources, 'reader' | 'files'>,
   environmentId: number,
   query: UserEventsQuery,
 ): Promise<Page> {

@@ -155,8 +155,7 @@ export async function* allEvents(
     after = upTo;
     next = await findNext(db, filter, tables, after);
   };
-  for await (const hits of mergeFiles(data, (file) => readHits(reader, file, left))) {
-    rows.signal.throwIfAborted();
+  for await (const hits of mergeFiles(data, (file) => readHits(reader, file, left, rows.signal))) {
     const last = placeAt(hits, hits.rows.length - 1);
     if (held.places.length > 0 || next <= last.micros) {
       // Its group is released while events are held.
@@ -178,11 +177,13 @@ async function* readHits(
   { files, client }: Reader,
   file: DataFile,
   { lake, persons }: LeftEvents,
+  signal: AbortSignal,
 ): AsyncGenerator<Hits> {
   // Says that the session is not idle, too.
   const sums = await readSums(databaseOn(client), file);
   let ahead: Hits[] = [];
   for await (const group of readGroups(files, { ...file, sums }, lake.wanted)) {
+    signal.throwIfAborted();
     const hits = findHits(group, lake);
     if (hits.rows.length === 0) group.release();
     else if (persons === null) yield hits;

@@ -47,8 +47,8 @@ type Asked = Partial<Pick<ExportRequest, 'from' | 'to' | 'eventNames' | 'userIds
 interface ColdReading {
   readonly signal: AbortSignal;
   take(event: ColdEvent): void;
-  /** Called after some events, before more are read. */
-  pause?(): Promise<void>;
+  /** What `take` adds to. */
+  readonly counts?: ColdCounts;
 }
 
 /** Returns the time from which on all events are in `sluice.events` only; `null` if none have left it. */
@@ -62,7 +62,7 @@ export async function readColdEvents(
   reader: ColdReader,
   environmentId: number,
   asked: Asked,
-  { signal, take, pause }: ColdReading,
+  { signal, take, counts }: ColdReading,
 ): Promise<string | null> {
   const { client } = reader;
   const until = await findColdEnd(databaseOn(client), environmentId);
@@ -74,7 +74,8 @@ export async function readColdEvents(
   if (left.data.length + left.tables.length === 0) return null;
   const writers = lakeWriters('events', filter);
   const none: RowBlock = { bytes: Buffer.alloc(0), ends: [] };
-  const events = allEvents(reader, filter, left, {
+  const whole: { hits: Hits | null } = { hits: null };
+  const blocks = allEvents(reader, filter, left, {
     ...writers,
     signal,
     copy(source) {
@@ -82,46 +83,46 @@ export async function readColdEvents(
       return rowBlocks(copyOut(client, select, 'lines', signal), ndjsonText);
     },
     toRows(hits) {
-      takeHits(hits, take);
+      whole.hits = hits;
       return none;
     },
   });
   const values = new EventValues(writers.columns);
-  const event = {
-    micros: 0,
-    text: (column: string) => values.text(column).toString(),
-    metadata: () => values.json('metadata'),
-  };
-  for await (const { bytes, ends } of events) {
-    for (const [row, end] of ends.entries()) {
-      values.set(bytes, row === 0 ? 0 : (ends[row - 1] as number), end);
-      event.micros = values.micros;
+  for await (const block of blocks) {
+    for (const event of whole.hits === null ? eventsIn(block, values) : eventsOf(whole.hits)) {
       take(event);
+      if (counts?.isFull) await counts.store();
     }
-    await pause?.();
+    whole.hits = null;
   }
   return until;
 }
 
+function* eventsIn({ bytes, ends }: RowBlock, values: EventValues): Generator<ColdEvent> {
+  const text = (column: string) => values.text(column).toString();
+  const event = { micros: 0, text, metadata: () => values.json('metadata') };
+  for (const [row, end] of ends.entries()) {
+    values.set(bytes, row === 0 ? 0 : (ends[row - 1] as number), end);
+    event.micros = values.micros;
+    yield event;
+  }
+}
+
 /** A text of a dictionary is decoded once. */
-function takeHits(hits: Hits, take: (event: ColdEvent) => void): void {
-  const known = new Map<string, string[]>();
+function* eventsOf(hits: Hits): Generator<ColdEvent> {
+  const known: Record<string, string[]> = { user_id: [], event_name: [], metadata: [] };
   let row = 0;
   const text = (column: string): string => {
     const { memory, starts, ends, places } = textsOf(hits, column);
+    const texts = known[column] as string[];
     const place = places[row] as number;
-    let texts = known.get(column);
-    if (texts === undefined) {
-      texts = [];
-      known.set(column, texts);
-    }
     texts[place] ??= memory.toString('utf8', starts[place], ends[place]);
     return texts[place];
   };
   const event = { micros: 0, text, metadata: () => text('metadata') };
   for (row of hits.rows) {
     event.micros = hits.group.micros[row] as number;
-    take(event);
+    yield event;
   }
 }
 
@@ -129,6 +130,8 @@ function takeHits(hits: Hits, take: (event: ColdEvent) => void): void {
 const keyBytes = 64;
 /** No text of the database has it. */
 const separator = '\0';
+
+const propertyKey = (event: ColdEvent): string => event.text('user_id') + separator + event.metadata();
 
 /** Counts of keys by question, until they are in the session's table. */
 export class ColdCounts {
@@ -145,14 +148,17 @@ export class ColdCounts {
     this.#now = now;
   }
 
-  /** `metadata`: if PostgreSQL has to look at it. */
-  add(question: number, name: string, metadata: string | null = null): void {
-    const key = metadata === null ? name : name + separator + metadata;
+  /** `key`: of a condition on properties a `propertyKey`. */
+  add(question: number, key: string): void {
     const counts = this.#counts.get(question) ?? new Map<string, number>();
     this.#counts.set(question, counts);
     const count = counts.get(key);
     if (count === undefined) this.#bytes += keyBytes + key.length;
     counts.set(key, (count ?? 0) + 1);
+  }
+
+  get isFull(): boolean {
+    return this.#bytes > COLD_COUNTS_BYTES;
   }
 
   async store(): Promise<void> {
@@ -167,10 +173,6 @@ export class ColdCounts {
     }
     this.#counts.clear();
     this.#bytes = 0;
-  }
-
-  async storeIfMany(): Promise<void> {
-    if (this.#bytes > COLD_COUNTS_BYTES) await this.store();
   }
 
   async end(): Promise<void> {
@@ -205,22 +207,21 @@ export async function countEvents(
   const byName = new Map<string, typeof questions>();
   for (const each of questions) byName.set(each.event, [...(byName.get(each.event) ?? []), each]);
   const from = Math.min(...questions.map((each) => each.from));
-  const asked = {
-    ...{
-      from: Number.isFinite(from) ? instantOfMicros(from) : null,
-      eventNames: [...byName.keys()],
-      userIds,
-    },
-  };
+  const since = Number.isFinite(from) ? instantOfMicros(from) : null;
+  const asked = { from: since, eventNames: [...byName.keys()], userIds };
   const until = await readColdEvents(reader, environmentId, asked, {
     signal,
+    counts,
     take(event) {
       const { micros } = event;
-      for (const { question, asksMetadata, from, to } of byName.get(event.text('event_name')) ?? [])
-        if (micros >= from && micros <= to)
-          counts.add(question, event.text('user_id'), asksMetadata ? event.metadata() : null);
+      // Made once, however many questions are about the event.
+      let key: string | null = null;
+      for (const { question, asksMetadata, from, to } of byName.get(event.text('event_name')) ?? []) {
+        if (micros < from || micros > to) continue;
+        if (asksMetadata) key ??= propertyKey(event);
+        counts.add(question, asksMetadata ? (key as string) : event.text('user_id'));
+      }
     },
-    pause: () => counts.storeIfMany(),
   });
   if (until === null) return () => null;
   await counts.end();

@@ -85,14 +85,14 @@ export function allHits(group: LakeGroup): Hits {
 /** Finds the events of a group; columns that no event is left for are not unpacked. */
 export function findHits(group: LakeGroup, { wanted: { from, to }, tests }: LakeFilter): Hits {
   let { rows } = allHits(group);
-  if (from !== Number.NEGATIVE_INFINITY || to !== Number.POSITIVE_INFINITY) {
-    const { micros } = group;
-    rows = rows.filter((row) => (micros[row] as number) >= from && (micros[row] as number) < to);
-  }
   for (const either of tests) {
     if (rows.length === 0) break;
     const passing = either.map((test) => rowTest(group.texts(test.column), test));
     rows = rows.filter((row) => passing.some((passes) => passes(row)));
+  }
+  if (rows.length > 0 && (from !== Number.NEGATIVE_INFINITY || to !== Number.POSITIVE_INFINITY)) {
+    const { micros } = group;
+    rows = rows.filter((row) => (micros[row] as number) >= from && (micros[row] as number) < to);
   }
   return { group, rows, changed: new Map() };
 }
