@@ -245,3 +245,16 @@ test('a mirror of a segment removes nobody whose events in the lake keep them ou
     select user_id as id from users where environment_id = ${environmentId} order by 1`.execute(t.system.db);
   expect(rows.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'new']);
 });
+
+// proves: lake-counts
+test('counts add up of events that are too large to be held together', async () => {
+  const note = JSON.stringify('x'.repeat(1_500_000));
+  const events = Array.from({ length: 7 }, (_, n) =>
+    event('paid', 'a', `2026-10-1${n}T12:00:00.000Z`, { note }),
+  );
+  const environmentId = await newEnvironment({ ...small, events });
+  await (await takeOut(t, environmentId, cold))();
+  const where = [{ property: 'note', exists: true }];
+  for (const [at_least, members] of [[7, ['a']] as const, [8, []] as const])
+    expect(await membersOf(environmentId, { event: 'paid', at_least, where })).toEqual(members);
+});

@@ -164,10 +164,10 @@ export class ColdCounts {
   async store(): Promise<void> {
     for (const [question, counts] of this.#counts) {
       const condition = this.#conditions[question];
-      const pairs = Array.from(counts.keys(), (key) => key.split(separator));
-      const keys = pairs.map(([key]) => key as string);
-      const metadata =
-        condition === undefined || condition.where.length === 0 ? [] : pairs.map(([, of]) => of as string);
+      const asksMetadata = condition !== undefined && condition.where.length > 0;
+      const [keys, metadata]: [string[], string[]] = asksMetadata
+        ? splitKeys(counts)
+        : [[...counts.keys()], []];
       const counted = { keys, events: [...counts.values()], metadata };
       await addColdCounts(this.#db, question, counted, condition && whereHolds(condition, this.#now));
     }
@@ -179,6 +179,11 @@ export class ColdCounts {
     await this.store();
     await analyzeColdCounts(this.#db);
   }
+}
+
+function splitKeys(counts: ReadonlyMap<string, number>): [keys: string[], metadata: string[]] {
+  const pairs = Array.from(counts.keys(), (key) => key.split(separator) as [string, string]);
+  return [pairs.map(([key]) => key), pairs.map(([, metadata]) => metadata)];
 }
 
 interface Counting {

@@ -9,11 +9,11 @@ import type { Database } from '../database.ts';
 export async function openColdCounts(client: pg.ClientBase): Promise<void> {
   await client.query(`
     create temporary table if not exists cold_counts (
-      question integer,
-      key text collate "C",
-      events bigint not null,
-      primary key (question, key)
-    ) on commit delete rows`);
+      question integer not null,
+      key text collate "C" not null,
+      events bigint not null
+    ) on commit delete rows;
+    create index if not exists cold_counts_idx on cold_counts (question, key)`);
 }
 
 /** Selects what was counted for a question, as events of users. */
@@ -27,7 +27,10 @@ interface Counted {
   readonly metadata: readonly string[];
 }
 
-/** Adds events to a question, those for which `holds`, a condition on `segment_event.metadata`. */
+/**
+ * Adds events to a question: those for which `holds`, a condition on `segment_event.metadata`. A key may have several rows; changing the one
+ * that is there would leave a dead row each time.
+ */
 export async function addColdCounts(
   db: Database,
   question: number,
@@ -35,15 +38,14 @@ export async function addColdCounts(
   holds: Expression<SqlBool> = sql`true`,
 ): Promise<void> {
   await sql`
-    insert into cold_counts as c (question, key, events)
+    insert into cold_counts (question, key, events)
     select ${question}::integer, key, sum(events)
     from (
       select key, events, metadata::jsonb as metadata
       from unnest(${keys}::text[], ${events}::bigint[], ${metadata}::text[]) as given (key, events, metadata)
     ) as segment_event
     where ${holds}
-    group by key
-    on conflict (question, key) do update set events = c.events + excluded.events`.execute(db);
+    group by key`.execute(db);
 }
 
 /** Lets the planner know how many there are. */
