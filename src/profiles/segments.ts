@@ -102,20 +102,15 @@ export function previewSegment(
   );
 }
 
-/** Returns null if there is none. @throws InputError `unknown_segment` if a newer version of this program has written it. */
-export async function findSegment(db: Database, environmentId: number, id: number): Promise<Segment | null> {
-  const item = await findSegmentItem(db, environmentId, { segmentId: id });
-  if (item === null) return null;
-  const { segment } = readSegment(item.definition);
-  if (segment !== null) return segment;
-  const message = 'The definition of this segment cannot be read; apply the definitions again';
-  throw inputError('unknown_segment', message, `segment_id: ${id}`);
-}
-
+/** @throws InputError `unknown_segment`, also if a newer version of this program has written it. */
 export async function requireSegment(db: Database, environmentId: number, id: number): Promise<Segment> {
-  const segment = await findSegment(db, environmentId, id);
+  const item = await findSegmentItem(db, environmentId, { segmentId: id });
+  const segment = item && readSegment(item.definition).segment;
   if (segment !== null) return segment;
-  const message = 'There is no such segment; the lookup of segments lists those there are';
+  const message =
+    item === null
+      ? 'There is no such segment; the lookup of segments lists those there are'
+      : 'The definition of this segment cannot be read; apply the definitions again';
   throw inputError('unknown_segment', message, 'segment_id');
 }
 

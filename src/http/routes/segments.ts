@@ -18,19 +18,16 @@ import {
   requireDefinition,
   requireSegmentItem,
 } from '../../definitions/segments.ts';
-import { inputError } from '../../domain/errors.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS, SEGMENT_SIZE_DAYS } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { listSizes } from '../../postgres/stores/segments.ts';
-import { findSegment, findSegmentsOf, previewSegment } from '../../profiles/segments.ts';
+import { findSegmentsOf, previewSegment } from '../../profiles/segments.ts';
 import { describeSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import { pathParameter } from '../parameters.ts';
 import { type Call, type Route, route } from '../route.ts';
 import { noSuchProfile, userParameters } from './profiles.ts';
-
-const noSuchSegment = 'there is no such segment';
 
 const params = pathParameter(
   'segment_id',
@@ -39,7 +36,7 @@ const params = pathParameter(
     description: 'ID of the segment in the segment lookup.',
     examples: ['3'],
   }),
-  noSuchSegment,
+  'there is no such segment',
 );
 
 const show = route({
@@ -50,9 +47,12 @@ const show = route({
   access: 'read',
   params,
   answer: { description: 'The segment.', schema: segmentDetail.ref },
-  handle: async ({ system: { reader }, params: { segment_id }, environment }) =>
-    renderSegment(await requireSegmentItem(reader.db, environment, Number(segment_id))),
+  handle: async (call) => renderSegment(await itemOf(call)),
 });
+
+function itemOf({ system: { reader }, params, environment }: Call<{ segment_id: string }>) {
+  return requireSegmentItem(reader.db, environment, Number(params.segment_id));
+}
 
 const definition = { property: 'plan', in: ['pro', 'enterprise'] };
 const payers = { title: 'Payers', definition };
@@ -116,9 +116,9 @@ const sizes = route({
   access: 'read',
   params,
   answer: { description: 'The sizes.', schema: segmentSizes.ref },
-  handle: async ({ system: { reader }, params: { segment_id }, environment }) => {
-    const { id } = await requireSegmentItem(reader.db, environment, Number(segment_id));
-    return { id, sizes: await listSizes(reader.db, id) };
+  handle: async (call) => {
+    const { id } = await itemOf(call);
+    return { id, sizes: await listSizes(call.system.reader.db, id) };
   },
 });
 
@@ -130,12 +130,9 @@ const preview = route({
   access: 'read',
   params,
   answer: { description: 'The preview.', schema: segmentPreview.ref },
-  refuses: ['unknown_segment'],
   handle: async (call) => {
-    const id = Number(call.params.segment_id);
-    const segment = await findSegment(call.system.reader.db, call.environment, id);
-    if (segment === null) throw inputError('not_found', noSuchSegment, `segment_id: ${id}`);
-    return { id, ...(await count(call, segment)) };
+    const { id, definition } = await itemOf(call);
+    return { id, ...(await count(call, requireDefinition(definition))) };
   },
 });
 
