@@ -71,23 +71,16 @@ export async function readAll(db: Database, environmentId: number): Promise<Stor
 }
 
 export function withoutIds(stored: StoredDefinitions): Definitions {
-  const { segments, surveys, embeds, flows, banners, spotlights, ...others } = stored;
-  return {
-    segments: segments.map(withoutId),
-    surveys: surveys.map(({ id: _, modules, ...item }) => ({
-      ...item,
-      modules: modules.map(({ id: _, ...module }) => module),
-    })),
-    embeds: embeds.map(withoutId),
-    flows: flows.map(withoutId),
-    banners: banners.map(withoutId),
-    spotlights: spotlights.map(withoutId),
-    ...others,
-  };
+  const lists = kinds.map((kind) => [kind, (stored[kind] as readonly Numbered[]).map(withoutId)]);
+  return Object.fromEntries(lists) as Definitions;
 }
 
-function withoutId<Item extends Stored>({ id: _, ...item }: Item): Omit<Item, 'id'> {
-  return item;
+interface Numbered extends Partial<Stored> {
+  readonly modules?: readonly Numbered[];
+}
+
+function withoutId({ id: _, ...item }: Numbered): object {
+  return item.modules === undefined ? item : { ...item, modules: item.modules.map(withoutId) };
 }
 
 interface ItemsTable {
