@@ -104,7 +104,7 @@ describe('sluice definitions', () => {
     const applied = await definitions('apply', await file('taking.yaml', taking), '--force');
     expect(applied.stderr).toContain('which had made segments of these keys: starters.');
     const refused = await segments('delete', 'starters');
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('change it there')]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('change it in the file')]);
     expect((await segments('delete', 'payers')).stdout).toContain('The segment payers is deleted.');
   });
 

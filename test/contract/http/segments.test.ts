@@ -107,7 +107,7 @@ test('a segment of the definitions file is changed and deleted only there', asyn
       [
         expect.objectContaining({
           error_code: 'definition_locked',
-          message: 'The definitions file defines this segment: change it there and apply the file',
+          message: 'The definitions file defines this segment: change it in the file',
           details: 'both',
         }),
       ],
