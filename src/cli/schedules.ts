@@ -228,7 +228,8 @@ const create = defineCommand({
   argument: required('<file>', 'YAML or JSON, in the form of the schedules file; - for standard input'),
   options: { replace: flag('--replace', 'change schedules of these names that are there') },
   json: true,
-  details: 'Exit code: 0; 1 a schedule was refused, and those before it are created; 2 the file is wrong.',
+  details: `Exit code: 0; 1 the schedules file has one of the names; 2 a schedule is wrong,
+or there is one of its name. Those before it are created.`,
   examples: [
     'sluice schedules create nightly.yaml',
     'sluice schedules create - --replace --json < nightly.yaml',
@@ -253,7 +254,7 @@ const remove = defineCommand({
     'Deletes a schedule that `create`, the API or the console made, with its history. Its jobs stay.',
   argument: required('<name>', 'of the schedule'),
   json: true,
-  details: 'Exit code: 0; 1 there is no such schedule, or it is one of the schedules file.',
+  details: 'Exit code: 0; 1 it is not there, or one of the schedules file.',
   examples: ['sluice schedules delete partner-accounts'],
   inEnvironment: async (call) => {
     const { system, environmentId, env, argument: name } = call;

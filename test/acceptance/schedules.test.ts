@@ -67,7 +67,7 @@ describe('sluice schedules', () => {
     await writeFile(file, right);
     expect(await sluice('create', file)).toMatchObject({ code: 0 });
     expect(await sluice('create', file)).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('choose another name'),
     });
     await writeFile(file, right.replace('* * * * *', '@daily'));
