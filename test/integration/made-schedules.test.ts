@@ -12,7 +12,7 @@ import {
   removeSchedule,
   withMade,
 } from '../../src/sources/schedules/made-schedules.ts';
-import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
+import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
 import { finish, scheduleContext } from '../support/schedules.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -98,6 +98,23 @@ test('every worker sees a new schedule, its change and its deletion without a re
     await Promise.all(workers.map((worker) => worker.stop()));
     await Promise.all(others.map((other) => other.close()));
   }
+});
+
+test('a worker that read a schedule before its change makes the runs of the new one, and none after its deletion', async () => {
+  await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
+  const known = withMade([], await readMade(t.system.db, null));
+  await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } }, 'known');
+  const at = (ms: number) => ({ ...context, schedules: { ...context.schedules, now: () => new Date(ms) } });
+  const hour = Math.ceil(Date.now() / hourMs) * hourMs;
+  expect(await makeDueRuns(at(hour + hourMs), known)).toBe(1);
+  const { rows } = await t.system.pool.query<{ due_at: Date; definition: object }>(
+    'select * from schedule_runs',
+  );
+  expect(rows).toMatchObject([{ definition: { load: { files: { pattern: 'second.csv' } } } }]);
+  expect(rows[0]?.due_at.getUTCMinutes()).toBe(20);
+  await t.system.pool.query('delete from schedule_runs');
+  await removeSchedule(t.system, t.environment, 'live');
+  expect(await makeDueRuns(at(hour + 2 * hourMs), known)).toBe(0);
 });
 
 // proves: schedule-confined

@@ -114,14 +114,17 @@ export async function addSchedule(
     .execute();
 }
 
-/** Locks the schedule, so that nobody else considers its due times until the transaction ends; `null` if there is none. */
+/**
+ * Locks the schedule, so that nobody else considers its due times until the transaction ends; `null` if there is none. `definition` is
+ * the one that the API keeps.
+ */
 export async function lockSchedule(
   db: Database,
   environmentId: number,
   name: string,
-): Promise<Considered | null> {
+): Promise<(Considered & { readonly definition: object | null }) | null> {
   const row = await selectWhere(db, 'schedules', { environmentId, scheduleName: name })
-    .select(consideredColumns)
+    .select([...consideredColumns, 'definition'])
     .forUpdate()
     .executeTakeFirst();
   return row ?? null;

@@ -104,6 +104,11 @@ function folderProblems(
     : [];
 }
 
+/** Returns a kept definition as a schedule of its environment. */
+export function toMade(definition: object, environment: string): Schedule {
+  return { ...definition, environment, isMade: true } as Schedule;
+}
+
 /** All schedules: those of the file, and those of the API whose names the file does not have. */
 export function withMade(
   ofFile: readonly Schedule[],
@@ -111,9 +116,7 @@ export function withMade(
 ): readonly Schedule[] {
   const keyOf = ({ environment, name }: Schedule): string => `${environment}/${name}`;
   const taken = new Set(ofFile.map(keyOf));
-  const others = made.map(
-    ({ environment, definition }) => ({ ...definition, environment, isMade: true }) as Schedule,
-  );
+  const others = made.map(({ environment, definition }) => toMade(definition, environment));
   return [...ofFile, ...others.filter((schedule) => !taken.has(keyOf(schedule)))];
 }
 

@@ -29,7 +29,7 @@ import { type Poller, startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
-import { withMade } from './made-schedules.ts';
+import { toMade, withMade } from './made-schedules.ts';
 import type { SchedulesFile } from './schedules-file.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
 
@@ -109,13 +109,17 @@ function findDue(
 async function makeRuns(
   context: ScheduleContext,
   environmentId: number,
-  schedule: Schedule,
+  known: Schedule,
   now: Date,
 ): Promise<number> {
-  const { name } = schedule;
+  const { name } = known;
   return inTransaction(context.pool, async ({ db }) => {
     const considered = await lockSchedule(db, environmentId, name);
     if (considered === null) return 0;
+    // The API may have changed or deleted the schedule since it was read.
+    const { definition } = considered;
+    const schedule = known.isMade === true ? definition && toMade(definition, known.environment) : known;
+    if (schedule === null) return 0;
     const due = findDue(schedule, considered, now);
     const isBusy = schedule.overlap === 'skip' && (await hasOpenRun(db, environmentId, name));
     let made = 0;
