@@ -68,7 +68,8 @@ export default defineConfig(({ mode }) => {
       maxWorkers: 4,
       sequence: { groupOrder: 0 },
       env: short ? { SLUICE_TEST_SHORT: '1' } : {},
-      testTimeout: 300_000,
+      // Large runs repeat a test's work for each step at which a process can die.
+      testTimeout: process.env['SLUICE_LARGE'] === '1' ? 1_800_000 : 300_000,
       hookTimeout: 300_000,
       // A machine that was busy for a moment is no defect. Nothing else is tried again: that would hide a race.
       retry: { count: 1, condition: /to be less than/ },

@@ -13,8 +13,12 @@ export interface LakeDifference {
   readonly named: number;
   /** Those of them that are gone. */
   readonly missing: readonly FileRef[];
-  /** Files below `lake/` that the ledger does not know. */
+  /** Files of our tables that the ledger does not know. */
   readonly unknown: readonly FileRef[];
+  /** Files of tables that the ledger does not know: those of another database, or newer than the backup. */
+  readonly foreign: readonly FileRef[];
+  /** By month (YYYY-MM), the events that only missing files held. */
+  readonly lost: readonly { readonly month: string; readonly events: number }[];
 }
 
 /** Compares them while both change: what is missing or unknown is so before the files are listed and after. */
@@ -26,27 +30,32 @@ export async function compareFiles(
   const there = new Set<FileRef>();
   for await (const ref of files.list('lake')) there.add(ref);
   const after = await listRefs(client);
-  const named = [...after].flatMap(([ref, isNamed]) => (isNamed ? [ref] : []));
+  const named = [...after.files].filter(([, { isNamed }]) => isNamed);
+  const missing = named.filter(([ref]) => before.files.get(ref)?.isNamed === true && !there.has(ref));
+  const lost = new Map<string, number>();
+  for (const [, { month, coldEvents }] of missing)
+    if (coldEvents > 0) lost.set(month, (lost.get(month) ?? 0) + coldEvents);
+  const unknown = [...there].filter((ref) => !before.files.has(ref) && !after.files.has(ref));
+  const isOurs = (ref: FileRef): boolean => after.folders.has(ref.split('/')[1] ?? '');
   return {
     named: named.length,
-    missing: named.filter((ref) => before.get(ref) === true && !there.has(ref)),
-    unknown: [...there].filter((ref) => !before.has(ref) && !after.has(ref)),
+    missing: missing.map(([ref]) => ref),
+    unknown: unknown.filter(isOurs),
+    foreign: unknown.filter((ref) => !isOurs(ref)),
+    lost: [...lost].sort().map(([month, events]) => ({ month, events })),
   };
 }
 
 /**
  * Makes the lake agree with its files: unknown ones go, since no deletion would reach them; what is missing is written anew by the next
- * append if the database has it, and otherwise given up. `lost`: events that are gone.
+ * append if the database has it, and otherwise given up. Files of other tables stay: they may be another database's.
  */
-export async function mendLake(context: LakeContext): Promise<LakeDifference & { readonly lost: number }> {
+export async function mendLake(context: LakeContext): Promise<LakeDifference> {
   const found = await compareFiles(context.pool, context.files);
-  let lost = 0;
   await inTransaction(context.pool, async ({ db }) => {
-    for (const { events, ...table } of await giveUpFiles(db, found.missing)) {
-      lost += events;
+    for (const table of await giveUpFiles(db, found.missing))
       await commitLake(context, db, table, await listMonths(db, table));
-    }
   });
   for (const ref of found.unknown) await context.files.remove(ref);
-  return { ...found, lost };
+  return found;
 }

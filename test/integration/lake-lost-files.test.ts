@@ -2,11 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
 import { afterEach, expect, test } from 'vitest';
 import { writeBackupFile } from '../../src/backup/backup.ts';
 import { restoreBackup } from '../../src/backup/restore.ts';
 import { judgeLake } from '../../src/doctor/check-lake.ts';
 import { examine } from '../../src/doctor/examine.ts';
+import { createLakeRef, writeWhole } from '../../src/files/file-store.ts';
 import { compareFiles, mendLake } from '../../src/lake/lost-files.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
@@ -79,7 +81,13 @@ test.each(['folder', 's3'] as const)(
       const said = await examine({ ...t.config, databaseUrl: database.url });
       expect(said.find(({ check }) => check === 'lake')?.status).toBe('failed');
 
-      expect(await mendLake(restored)).toMatchObject({ lost: 3 });
+      // Another database has its tables in the same storage.
+      const neighbour = createLakeRef(uuidv7(), 'data', 0);
+      await writeWhole(await restored.files.createAs(neighbour), [Buffer.from('not ours')]);
+      const month = new Date(monthsAgo(7)).toISOString().slice(0, 7);
+      expect(judgeLake(found)[0]?.advice).toContain(`but for 3 events of ${month}.`);
+      const mended = { lost: [{ month, events: 3 }], foreign: [neighbour] };
+      expect(await mendLake(restored)).toMatchObject(mended);
       await mirrorEvents(restored);
       await pruneEvents(restored);
       const exported = await exportAll(restored, t.environment.environmentId, { datasets: ['events'] });
@@ -89,9 +97,11 @@ test.each(['folder', 's3'] as const)(
       const users = await readTable(restored, 'default', 'users');
       expect(users.map(({ user_id: id }) => id).sort()).toEqual(['ann', 'doomed']);
       const there = { ...t, system: restored };
-      await expectNamedFiles(there);
+      await expectNamedFiles(there, [neighbour]);
       expect(await filesWith(there, 'hot 3')).toEqual([]);
-      expect(await compareFiles(restored.pool, restored.files)).toMatchObject({ missing: [], unknown: [] });
+      const left = await compareFiles(restored.pool, restored.files);
+      expect(left).toMatchObject({ missing: [], unknown: [], foreign: [neighbour], lost: [] });
+      expect(judgeLake(left)).toMatchObject([{ status: 'warning' }]);
     } finally {
       await restored.close();
       await database.drop();

@@ -68,13 +68,16 @@ export async function readTable(
   }
 }
 
-/** The files of the lake are those that its snapshots name. */
-export async function expectNamedFiles(t: Pick<TestSystem, 'system' | 'storedFiles'>): Promise<void> {
+/** The files of the lake are those that its snapshots name, and others that are not its own. */
+export async function expectNamedFiles(
+  t: Pick<TestSystem, 'system' | 'storedFiles'>,
+  others: readonly FileRef[] = [],
+): Promise<void> {
   const files = (await t.storedFiles()).flatMap((name) => /lake\/.*$/.exec(name)?.[0] ?? []);
   const { rows } = await sql<{ ref: string; state: string }>`
     select file_ref as ref, state from lake_files`.execute(t.system.db);
   expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['stored']));
-  expect(files.sort()).toEqual(rows.map(({ ref }) => ref).sort());
+  expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...others].sort());
 }
 
 /** The files below `lake/` that hold a text, whatever the ledger says of them. */

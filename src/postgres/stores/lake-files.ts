@@ -302,23 +302,28 @@ function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRe
   return columnOf<FileRef>(db)`select file_ref from lake_files where ${condition} order by file_id`;
 }
 
-/** Lists all files that the ledger has; true: a snapshot names the file. */
-export async function listRefs(client: pg.Pool | pg.ClientBase): Promise<ReadonlyMap<FileRef, boolean>> {
-  const { rows } = await client.query<{ ref: FileRef; isNamed: boolean }>(
-    `select file_ref as ref, state = 'stored' as "isNamed" from sluice.lake_files`,
-  );
-  return new Map(rows.map(({ ref, isNamed }) => [ref, isNamed]));
+/** Lists all files that the ledger has, and the folders of its tables. */
+export async function listRefs(client: pg.Pool | pg.ClientBase) {
+  const { rows } = await client.query<{ ref: FileRef; isNamed: boolean; month: string; coldEvents: string }>(`
+    select
+      file_ref as ref,
+      state = 'stored' as "isNamed",
+      to_char(month, 'YYYY-MM') as month,
+      case when kind = 'data' and table_name = 'events' and not is_hot then coalesce(row_count, 0) else 0 end as "coldEvents"
+    from sluice.lake_files`);
+  const tables = await client.query<{ folder: string }>('select folder from sluice.lake_tables');
+  return {
+    files: new Map(rows.map(({ ref, ...of }) => [ref, { ...of, coldEvents: Number(of.coldEvents) }])),
+    folders: new Set(tables.rows.map(({ folder }) => folder)),
+  };
 }
 
 /**
- * Takes files that are gone out of their tables, which it returns, with the events that nothing else has. Months of which the database has
- * the events are written whole by the next append; ranges of profiles it finds changed.
+ * Takes files that are gone out of their tables, which it returns. Months of which the database has the events are written whole by the
+ * next append; ranges of profiles it finds changed.
  */
-export function giveUpFiles(
-  db: Database,
-  refs: readonly FileRef[],
-): Promise<(TableKey & { readonly events: number })[]> {
-  return rowsOf<TableKey & { readonly events: number }>(db)`
+export function giveUpFiles(db: Database, refs: readonly FileRef[]): Promise<TableKey[]> {
+  return rowsOf<TableKey>(db)`
     with gone as (
       update lake_files
       set state = 'replaced'
@@ -332,12 +337,7 @@ export function giveUpFiles(
         select 1 from gone g where g.is_hot and g.environment_id = m.environment_id and g.month = m.month
       )
     )
-    select
-      environment_id as "environmentId",
-      table_name as name,
-      (coalesce(sum(row_count) filter (where kind = 'data' and table_name = 'events' and not is_hot), 0))::bigint as events
-    from gone
-    group by 1, 2`;
+    select distinct environment_id as "environmentId", table_name as name from gone`;
 }
 
 /** Keeps files that are replaced from being removed until the transaction ends. */
