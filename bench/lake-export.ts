@@ -24,6 +24,10 @@ export function exportEvents(
   });
 }
 
+let most = 0;
+/** The peak of the resident memory over all measurements, in bytes. */
+export const mostMemory = (): number => most;
+
 /** The peak of the resident memory, in megabytes, how long it took, and the time of processors that this process took. */
 export async function measure<T>(
   work: () => Promise<T>,
@@ -39,6 +43,7 @@ export async function measure<T>(
     look();
     const { user, system } = process.cpuUsage(before);
     const seconds = (performance.now() - began) / 1000;
+    most = Math.max(most, peak);
     return { seconds, cpu: (user + system) / 1e6, peak: Math.round(peak / 1e6), done };
   } finally {
     clearInterval(timer);

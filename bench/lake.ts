@@ -1,8 +1,10 @@
 /**
- * npm run bench:lake [-- --events N] [--chdb PATH]
+ * npm run bench:lake [-- --events N] [--turns N] [--append] [--chdb PATH]
  *
- * Drops a month of events, or moves it into the lake; exports it before and after, in each format. Memory is that of this process, which
- * does what a worker does. With `--chdb`, a folder into which `npm install chdb` has put ClickHouse, that reads the table too.
+ * Exports a month of events as Parquet and appends it to the lake, in turns; drops it, or moves it into the lake; exports it before and
+ * after, in each format; counts it. In the end it prints what the lake is to achieve and what it did. `--append`: the turns only. Memory is
+ * that of this process, which does what a worker does. With `--chdb`, a folder into which `npm install chdb` has put ClickHouse, that reads
+ * the table too.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -19,15 +21,24 @@ import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts
 import { makeReport } from '../src/profiles/report.ts';
 import { previewSegment } from '../src/profiles/segments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
-import { pruneEvents } from '../src/retention/prune-events.ts';
+import { mirrorEvents } from '../src/retention/mirror-events.ts';
+import { pruneEvents, removeReplaced } from '../src/retention/prune-events.ts';
 import { readSegment } from '../src/segments/read-segment.ts';
-import { exportEvents, measure } from './lake-export.ts';
+import { median } from './figures.ts';
+import { exportEvents, measure, mostMemory } from './lake-export.ts';
 
 const { values: flags } = parseArgs({
-  options: { events: { type: 'string', default: '500000' }, chdb: { type: 'string' } },
+  options: {
+    events: { type: 'string', default: '500000' },
+    turns: { type: 'string', default: '5' },
+    append: { type: 'boolean', default: false },
+    chdb: { type: 'string' },
+  },
 });
 const events = Number(flags.events);
 const times = 3;
+const began = performance.now();
+const gates: string[] = [];
 const counts = 'event_name as name, count(*) as events, count(distinct user_id) as users';
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
@@ -38,30 +49,69 @@ const database = await provideDatabase(config, log, { share: false });
 await prepareDatabase(database.url, true, log);
 const system = openSystem({ config, databaseUrl: database.url, log, role: 'bench', poolSize: 4 });
 try {
-  const { environment } = await ensureDefaultEnvironment(system.db);
-  await prune('off', environment.environmentId);
-  const before = await exportAll(environment.environmentId, 'live');
-  const stored = flags.chdb === undefined ? null : await countByName('select * from sluice.events');
-  await prune('archive', environment.environmentId);
-  if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
-  const after = await exportAll(environment.environmentId, 'archived');
-  if (before.content !== after.content) throw new Error('the exports differ');
-  print('the exports before and after have the same content');
-  print(`Parquet, archived ÷ live: ${(after.parquet / before.parquet).toFixed(2)} of the time`);
-  for (const filter of [{ userIds: ['user-7'] }, { eventNames: ['event_7'] }]) {
-    const { seconds } = await exportOnce(
-      environment.environmentId,
-      'ndjson',
-      `archived ${JSON.stringify(filter)}`,
-      filter,
-    );
-    print(`${Math.round(events / seconds)} events/s were looked at`);
-  }
-  await countAll(environment.environmentId);
+  const { environmentId } = (await ensureDefaultEnvironment(system.db)).environment;
+  await fill(environmentId);
+  await appendInTurns(environmentId);
+  if (!flags.append) await moveAll(environmentId);
+  gate('peak memory, MiB', mostMemory() / 2 ** 20, '≤ 250');
+  print(`\n${events} events, ${((performance.now() - began) / 60_000).toFixed(1)} min\n${gates.join('\n')}`);
 } finally {
   await system.close();
   await database.stop();
   await rm(dataDir, { recursive: true, force: true });
+}
+
+function gate(what: string, figure: number, wanted: string): void {
+  gates.push(`${what}: ${figure >= 100 ? Math.round(figure) : figure.toFixed(2)} (${wanted})`);
+}
+
+/** Exports what is in the database and appends it to the lake: the same events, read, packed and stored in the same way. */
+async function appendInTurns(environmentId: number): Promise<void> {
+  const context = { ...system, config: { eventRetentionDays: 0, lake: 'mirror' as const } };
+  const [exported, appended]: { seconds: number; cpu: number; peak: number }[][] = [[], []];
+  for (let turn = 0; turn <= Number(flags.turns); turn++) {
+    const first = await measure(() => exportEvents(system, environmentId, { format: 'parquet' }));
+    await sql`update lake_months set cursor = null`.execute(system.db);
+    const second = await measure(() => mirrorEvents(context));
+    await removeReplaced(system);
+    // Code is compiled in the first turn.
+    if (turn === 0) continue;
+    exported?.push(first);
+    appended?.push(second);
+  }
+  const middle = (of: typeof exported, figure: 'seconds' | 'cpu') =>
+    median((of ?? []).map((each) => each[figure]));
+  for (const [what, of] of Object.entries({ exported, appended })) {
+    const [seconds, cpu] = [middle(of, 'seconds'), middle(of, 'cpu')];
+    print(
+      `${what}: ${seconds.toFixed(2)} s, ${Math.round(events / seconds)}/s, ${cpu.toFixed(2)} s of processor here`,
+    );
+  }
+  gate(
+    'append ÷ export as Parquet, events/s',
+    middle(exported, 'seconds') / middle(appended, 'seconds'),
+    '≥ 0.9',
+  );
+  await mirrorEvents({ ...context, config: { ...context.config, lake: 'off' } });
+}
+
+async function moveAll(environmentId: number): Promise<void> {
+  await prune('off', environmentId);
+  const before = await exportAll(environmentId, 'live');
+  const stored = flags.chdb === undefined ? null : await countByName('select * from sluice.events');
+  await prune('archive', environmentId);
+  if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
+  const after = await exportAll(environmentId, 'archived');
+  if (before.content !== after.content) throw new Error('the exports differ');
+  print('the exports before and after have the same content');
+  gate('export of a cold month ÷ of a live one, time', after.parquet / before.parquet, '≤ 0.2');
+  for (const filter of [{ userIds: ['user-7'] }, { eventNames: ['event_7'] }]) {
+    const what = JSON.stringify(filter);
+    const { seconds, cpu } = await exportOnce(environmentId, 'ndjson', `archived ${what}`, filter);
+    print(`${Math.round(events / seconds)} events/s were looked at`);
+    gate(`export with ${what}, events/s a core`, events / Math.max(seconds, cpu), '≥ 1000000');
+  }
+  await countAll(environmentId);
 }
 
 /** Counts the events of the lake for segments and the report. */
@@ -86,14 +136,13 @@ async function countAll(environmentId: number): Promise<void> {
 
 /** With a lake it is left to the exports; without one it is filled again. */
 async function prune(lake: 'off' | 'archive', environmentId: number): Promise<void> {
-  if (lake === 'off') await fill(environmentId);
   const context = { ...system, config: { eventRetentionDays: 100, lake } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
   print(`${done.events} events dropped, lake ${lake}: ${seconds.toFixed(1)} s, peak ${peak} MB`);
   if (lake === 'off') return fill(environmentId);
   const { rows } = await sql<{ bytes: number }>`
     select sum(byte_count)::bigint as bytes from lake_files where kind = 'data'`.execute(system.db);
-  print(`lake: ${((rows[0]?.bytes ?? 0) / events).toFixed(1)} bytes an event`);
+  gate('bytes an event', (rows[0]?.bytes ?? 0) / events, '≤ 60');
 }
 
 async function countByName(events: string): Promise<string> {
@@ -162,19 +211,19 @@ async function exportOnce(
   format: ExportFormat,
   what: string,
   filter: Partial<ExportRequest> = {},
-): Promise<{ readonly seconds: number; readonly content: string }> {
-  let [fastest, most, content, rows] = [Number.POSITIVE_INFINITY, 0, '', 0];
+): Promise<{ readonly seconds: number; readonly cpu: number; readonly content: string }> {
+  let [fastest, least, most, content, rows] = [Infinity, Infinity, 0, '', 0];
   for (let time = 0; time < times; time++) {
-    const { seconds, peak, done } = await measure(() =>
+    const { seconds, cpu, peak, done } = await measure(() =>
       exportEvents(system, environmentId, { format, ...filter }),
     );
-    [fastest, most] = [Math.min(fastest, seconds), Math.max(most, peak)];
+    [fastest, least, most] = [Math.min(fastest, seconds), Math.min(least, cpu), Math.max(most, peak)];
     const manifest = done.files.find(({ dataset }) => dataset === 'manifest');
     content = await contentOf(manifest?.ref as FileRef);
     rows = done.files.reduce((sum, file) => sum + file.rows, 0);
   }
   print(`${what} export, ${format}: ${rows} events, ${fastest.toFixed(2)} s, peak ${most} MB`);
-  return { seconds: fastest, content };
+  return { seconds: fastest, cpu: least, content };
 }
 
 /** Returns the content hash that a manifest names. */
