@@ -89,7 +89,7 @@ export async function keepMade(
 export async function deleteMade(db: Database, environmentId: number, name: string): Promise<boolean> {
   const its = { environmentId, scheduleName: name };
   const dropped = await updateWhere(db, 'schedules', its)
-    .set({ definition: null, paused_at: sql<Date>`now()` })
+    .set({ definition: null, paused_at: null })
     .where('definition', 'is not', null)
     .returning('schedule_name')
     .executeTakeFirst();

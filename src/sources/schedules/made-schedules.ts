@@ -79,7 +79,10 @@ function findClearSecrets({ http, postgres, s3 }: LoadDefinition): Problem[] {
   const url = http?.url ?? '';
   const headers = Object.entries(http?.headers ?? {});
   const keys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
+  // Messages name the host.
+  const isHidden = /^[^/]*\/\/[^/?#]*\$\{/.test(url);
   return [
+    ...(isHidden ? [problem('load.http.url', 'must not hold a variable in its host')] : []),
     ...headers
       .filter(([name, value]) => !plainHeaders.has(name.toLowerCase()) && !holdsVariable(value))
       .map(([name]) => problem(`load.http.headers.${name}`, asVariable.replace('be', 'hold'))),
@@ -171,6 +174,9 @@ async function refuseOfFile(
   name: string,
 ): Promise<void> {
   const { schedules } = await readSchedulesNow(schedulesFile);
-  if (!schedules?.some((each) => each.environment === environment && each.name === name)) return;
+  // Workers go on with what it said before, which may be this name.
+  if (schedules === null)
+    throw inputError('definition_locked', 'The schedules file is wrong: correct it first', name);
+  if (!schedules.some((each) => each.environment === environment && each.name === name)) return;
   throw definedByFile('schedule', name);
 }

@@ -76,6 +76,12 @@ test('a deleted schedule goes with its history; while a run is under way, the ru
   expect((await remove('nightly')).status).toBe(204);
   expect(await names()).toEqual(['of-file file']);
   expect((await server.json<object[]>(`${path}/nightly/runs`)).body).toMatchObject([{ status: 'queued' }]);
+  await writeFile(file, ofFile('nightly'));
+  expect((await server.json<Schedule>(`${path}/nightly`)).body).toMatchObject({
+    made_by: 'file',
+    paused_at: null,
+  });
+  await writeFile(file, ofFile('of-file'));
   expect((await create(nightly)).body.paused_at).toBeNull();
   await t.system.pool.query(`update schedule_runs set status = 'completed', ended_at = now()`);
   expect((await remove('nightly')).status).toBe(204);
@@ -131,6 +137,11 @@ test('a name that the file has is the file’s: it is neither created, changed n
         ['definition_locked'],
       ]);
     }
+    // It may have any name while it cannot be read.
+    await writeFile(file, '[');
+    const locked = [409, ['definition_locked']];
+    expect(await refusalOf(server, path, { json: { ...weekly, name: 'of-file' } })).toEqual(locked);
+    expect((await remove('weekly')).status).toBe(409);
   } finally {
     await writeFile(file, ofFile('of-file'));
   }
@@ -152,6 +163,7 @@ test('variables that its environment was not granted, secrets in clear and other
     ['load.http.headers.Authorization', { load: http({ headers: { Authorization: 'Bearer geheim' } }) }],
     ['load.http.url', { load: http({ url: 'https://example.com/?a=b&access_token=geheim' }) }],
     ['load.http.url', { load: http({ url: 'https://example.com/?sig=geheim' }) }],
+    ['load.http.url', { load: http({ url: `https://\${env:SCHEDULE_TOKEN}.example.com/` }) }],
     ['load.postgres.url', { load: { postgres: { url: 'postgres://u:geheim@db/x', query: 'select 1' } } }],
     ['load.s3.secret_key', { load: { s3: { ...s3, secret_key: 'geheim' } } }],
     ['load.s3.access_key', { load: { s3: { ...s3, access_key: undefined } } }],
