@@ -20,7 +20,10 @@ export interface TextRule {
 }
 
 /** A single line, since control characters upset terminals and hidden ones make names look alike. */
-const oneLine = [`^[^${hiddenCharacters}]*$`, 'must be one line, without hidden characters'] as const;
+const oneLine = [
+  `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
+  'must be one line, without hidden characters',
+] as const;
 
 /** 1 to `maxChars` characters. */
 export function text({ maxChars, description, pattern: [pattern, words] = oneLine, problem }: TextRule) {

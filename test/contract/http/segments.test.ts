@@ -61,6 +61,9 @@ describe('a segment of the API', () => {
       expect.stringContaining('definition.all[0] has no operator'),
       expect.stringContaining('definition.all[1].at_least must be a whole number'),
     ]);
+    expect(await messages('/v1/segments', { ...payers, title: '\ud800' })).toEqual([
+      'title must be 1 to 200 characters on one line',
+    ]);
     const { id } = await create({ key: 'taken' });
     expect(await messages('/v1/segments', { ...payers, key: 'taken' })).toEqual([
       'There is a segment with the key taken; choose another',
