@@ -55,6 +55,10 @@ function matcher(segment: string): (name: string) => boolean {
 }
 
 function oneOf(set: string, negated: boolean): (character: string) => boolean {
-  const expression = new RegExp(`^[${negated ? '^' : ''}${set.replaceAll('\\', '\\\\')}]$`, 'su');
+  // As in shells, a range that ends before it begins has no characters.
+  const ordered = set.replaceAll(/(.)-(.)/gsu, (range, from: string, to: string) =>
+    (from.codePointAt(0) ?? 0) <= (to.codePointAt(0) ?? 0) ? range : '',
+  );
+  const expression = new RegExp(`^[${negated ? '^' : ''}${ordered.replaceAll('\\', '\\\\')}]$`, 'su');
   return (character) => expression.test(character);
 }

@@ -336,6 +336,12 @@ describe('files', () => {
     expect(await ask()).toBe('known');
   });
 
+  test('are none if a range of the pattern ends before it begins', async () => {
+    await put('range.csv', 'user_id\nx\n');
+    expect(await doNow(files('[z-a]ange.csv'))).toMatchObject({ status: 'unchanged', items: [] });
+    expect(await doNow(files('[z-ar]ange.csv'))).toMatchObject({ status: 'completed' });
+  });
+
   test('outside the folders that are allowed are out of reach', async () => {
     await writeFile(join(folder, 'secret.csv'), 'user_id\nx\n');
     await symlink(join(folder, 'secret.csv'), join(folder, 'in', 'link.csv'));

@@ -54,11 +54,24 @@ export function dueTimes(
   return found.reverse();
 }
 
-/** The first `limit` instants after `after` at which a schedule is due; fewer if there are no more in the years to come. */
-export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
-  return parse(cron, timeZone)
-    .nextRuns(limit, new Date(after))
-    .map((due) => due.getTime());
+/** The instants after `after` at which a schedule is due, to the first that is later than `until`, at most `limit` of them. */
+export function nextDueTimes(
+  cron: string,
+  timeZone: string,
+  after: number,
+  limit: number,
+  until = Number.POSITIVE_INFINITY,
+): number[] {
+  const pattern = parse(cron, timeZone);
+  const found: number[] = [];
+  let last = after;
+  while (found.length < limit && last <= until) {
+    const due = pattern.nextRun(new Date(last));
+    if (due === null) break;
+    last = due.getTime();
+    found.push(last);
+  }
+  return found;
 }
 
 export const relativeRanges = [

@@ -81,7 +81,7 @@ function renderSchedule(schedule: Schedule, { pausedAt, runs, memory, now }: Kno
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
   // The next time may be later than the days shown.
-  const due = isDue ? nextDueTimes(cron, timezone, now.getTime(), MAX_SHOWN_DUE_TIMES) : [];
+  const due = isDue ? nextDueTimes(cron, timezone, now.getTime(), MAX_SHOWN_DUE_TIMES, until) : [];
   const shown = due.filter((each) => each <= until);
   const text = (ms: number): string => new Date(ms).toISOString();
   return {

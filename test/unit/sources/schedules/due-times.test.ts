@@ -98,6 +98,8 @@ describe('due times', () => {
           expect(windows).toEqual(dueTimes(c, z, from, cuts.at(-1) ?? 0));
           const [first] = windows;
           if (first !== undefined) expect(nextDueTimes(c, z, from, 1)).toEqual([first]);
+          const [last = 0] = cuts.slice(-1);
+          expect(nextDueTimes(c, z, from, 5_000, last).filter((due) => due <= last)).toEqual(windows);
         },
       ),
       { numRuns: 60 },
