@@ -1,4 +1,4 @@
-/* Times that are written otherwise than ISO 8601 has them, as ISO 8601. Years of two digits are of this century: no record is older. */
+/* Times that are written otherwise than ISO 8601 has them, as ISO 8601. Years of two digits are 1970 to 2069. */
 
 const clock = String.raw`(?:(?:[T,]\s*|\s+)(\d{1,2})[:.](\d\d)(?:[:.](\d\d)(?:[.,](\d{1,9}))?)?\s*([AaPp])?(?:\.?[Mm]\.?)?\s*(Z|UTC|GMT|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)?)?`;
 const threeNumbers = new RegExp(String.raw`^(\d{1,4})([/.\- ])(\d{1,2})\2(\d{1,4})${clock}$`);
@@ -19,7 +19,7 @@ type Parts = readonly (string | undefined)[];
 /** ISO 8601, or null where it is no day. What follows the day: hour, minute, second, fraction, a or p, zone. */
 function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
   if (year.length !== 4 && year.length !== 2) return null;
-  const date = `${year.padStart(4, '20')}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
+  const date = `${year.padStart(4, Number(year) < 70 ? '20' : '19')}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
   const [hour, minute = '00', second = '00', fraction, half, zone] = rest;
   if (hour === undefined) return date;
   const hours = hourOf(Number(hour), half?.toLowerCase());
@@ -38,7 +38,7 @@ function zoneOf(zone: string | undefined): string {
   const offset = zone?.replace(/^(?:GMT|UTC)(?=[+-])/, '');
   if (offset === undefined) return '';
   if (!/^[+-]/.test(offset)) return 'Z';
-  return offset.length === 3 ? `${offset}:00` : offset;
+  return `${offset.slice(0, 3)}:${offset.slice(3).replace(':', '') || '00'}`;
 }
 
 export type TimeReading = (text: string) => string | null;
