@@ -3,7 +3,6 @@ import { MAX_MEND_ID_CHARS, MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '
 import type { LoadOptions } from '../../domain/load.ts';
 import { readCauseId, writeCauseId } from '../../domain/reject.ts';
 import { hasPersonalRules } from '../../domain/rules.ts';
-import { ownName } from '../../mapping/column-plan.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
 import { isPersonalProperty } from '../../rules/compile-rules.ts';
@@ -38,10 +37,13 @@ export async function requireKeepable(
   const rules = columns.length === 0 ? null : await readRules(db, environmentId);
   if (rules === null) return;
   const { document } = rules;
+  // A map may number its columns, and have blanks around their names.
+  const ownOf = (column: string): string => {
+    const isMeant = (theirs: string) => theirs === column.trim() || `column_${theirs}` === column;
+    return Object.entries(map).find(([theirs]) => isMeant(theirs.trim()))?.[1] ?? column;
+  };
   const personal = columns.find((column) =>
-    preset === null
-      ? isPersonalProperty(document, ownName(map, column) ?? column)
-      : hasPersonalRules(document),
+    preset === null ? isPersonalProperty(document, ownOf(column)) : hasPersonalRules(document),
   );
   if (personal === undefined) return;
   const message =

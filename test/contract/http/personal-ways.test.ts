@@ -325,6 +325,9 @@ describe('personal values', () => {
       server.fetch('/v1/mappings/mails', { method: 'PUT', json: { map, mend: [replacing(column)] }, key });
     for (const [map, column, status] of [
       [{ Mail: 'email' }, 'Mail', 400],
+      [{ ' Mail ': 'email' }, 'Mail', 400],
+      [{ 2: 'email' }, 'column_2', 400],
+      [{ 12: 'email' }, 'column_2', 200],
       [{}, 'email', 400],
       [{}, 'metadata', 400],
       [{}, 'address', 400],
