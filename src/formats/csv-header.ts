@@ -127,7 +127,11 @@ function typesOf(
   columns: readonly string[],
 ): Pick<CsvHeader, 'types'> {
   if (types.length === 0) return {};
-  const said = Object.fromEntries(types.map(readCellType).filter((pair) => pair !== undefined));
+  const pairs = types.map(readCellType).filter((pair) => pair !== undefined);
+  const said = Object.fromEntries(pairs);
+  const [twice] = pairs.find(([name, type]) => said[name] !== type) ?? [];
+  if (twice !== undefined)
+    throw inputError('invalid_field', `types gives a column two types: ${shown(twice)}`, 'types');
   const resolved = resolveMap(said, columns, headerRows > 0);
   const known = new Set(columns);
   const absent = Object.keys(resolved).find((name) => !known.has(name));

@@ -135,6 +135,7 @@ describe('the types of columns', () => {
   test.each([
     ['a column that is not there', 'types=Nothing%3Dnumber', 'user_id,a\n1,1\n', csv],
     ['the id', 'types=user_id%3Dnumber', 'user_id,a\n1,1\n', csv],
+    ['two types of one column', 'types=a%3Dnumber&types=a%3Dboolean', 'user_id,a\n1,1\n', csv],
     ['a type that is none', 'types=a%3Dinteger', 'user_id,a\n1,1\n', csv],
     ['JSON', 'types=a%3Dnumber', '{"user_id":"1","a":"1"}\n', { 'content-type': 'application/x-ndjson' }],
     ['the file of another product', 'types=a%3Dnumber&preset=segment', 'type,userId,a\nidentify,1,1\n', csv],
