@@ -36,6 +36,10 @@ export function worded<T extends TSchema>(schema: T, refusal: Refusal | string):
   return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
 }
 
+export function optional<T extends TSchema>(schema: T, refusal: Refusal | string) {
+  return Type.Optional(worded(schema, refusal));
+}
+
 export function hasWording(schema: TSchema): boolean {
   return refusalOf(schema)?.says !== undefined;
 }

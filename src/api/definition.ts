@@ -2,74 +2,52 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { dataTypes } from '../domain/data-type.ts';
 import { embedTypes, makers } from '../domain/definitions.ts';
 import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../domain/limits.ts';
-import { choice, component, count, flag, object, ordinal, orNull, text } from './schema.ts';
+import { choice, count, defineRecord, flag, items, listOf, object, ordinal, orNull, text } from './schema.ts';
 
 const id = ordinal('ID of the item. Never reused.');
 const title = text('Display name.', 'Quarterly NPS');
 
-const surveyModule = object(
-  {
-    id,
-    order: ordinal('Position in the survey.'),
-    type: text('Kind of question, as the operator named it.', 'nps'),
-    question: text('The question.', 'How likely are you to recommend us?'),
-  },
-  'One question of a survey.',
-);
+const surveyModule = object('One question of a survey.', {
+  id,
+  order: ordinal('Position in the survey.'),
+  type: text('Kind of question, as the operator named it.', 'nps'),
+  question: text('The question.', 'How likely are you to recommend us?'),
+});
 
-export const surveyItem = component(
-  'Survey',
-  object(
-    {
-      id,
-      title,
-      platform: text('Where the survey is shown, as the operator named it.', 'web'),
-      modules: Type.Array(surveyModule, { description: 'The questions, in order.' }),
-    },
-    'A survey and its questions.',
-  ),
-);
+export const surveyItem = defineRecord('Survey', 'A survey and its questions.', {
+  id,
+  title,
+  platform: text('Where the survey is shown, as the operator named it.', 'web'),
+  modules: listOf('The questions, in order.', surveyModule),
+});
 
-export const embedItem = component(
-  'Embed',
-  object({ id, title, type: choice(embedTypes, 'Kind of embed.') }, 'A banner or a card.'),
-);
+export const embedItem = defineRecord('Embed', 'A banner or a card.', {
+  id,
+  title,
+  type: choice(embedTypes, 'Kind of embed.'),
+});
 
-export const titledItem = component(
-  'TitledItem',
-  object(
-    { id, title, type: text('Kind of item, as the operator named it.', 'flow') },
-    'A flow, a banner or a spotlight.',
-  ),
-);
+export const titledItem = defineRecord('TitledItem', 'A flow, a banner or a spotlight.', {
+  id,
+  title,
+  type: text('Kind of item, as the operator named it.', 'flow'),
+});
 
-export const propertyItem = component(
-  'Property',
-  object(
-    {
-      id,
-      type: choice(['user_property', 'company_property', 'event_property'], 'What has the property.'),
-      key: text('Name of the property in `metadata`.', 'signup_date'),
-      display_name: text('Display name, made from the key.', 'Signup Date'),
-      data_type: choice(dataTypes, 'Type of the values. `string` also stands for values of several types.'),
-      is_auto_property: flag('True if the service itself maintains the property.'),
-    },
-    'A property of users, companies or events.',
-  ),
-);
+export const propertyItem = defineRecord('Property', 'A property of users, companies or events.', {
+  id,
+  type: choice(['user_property', 'company_property', 'event_property'], 'What has the property.'),
+  key: text('Name of the property in `metadata`.', 'signup_date'),
+  display_name: text('Display name, made from the key.', 'Signup Date'),
+  data_type: choice(dataTypes, 'Type of the values. `string` also stands for values of several types.'),
+  is_auto_property: flag('True if the service itself maintains the property.'),
+});
 export type Property = Static<typeof propertyItem.schema>;
 
-export const keyedItem = component(
-  'KeyedItem',
-  object(
-    {
-      display_name: text('Display name.', 'Report Exported'),
-      key: text('Key by which exports are filtered.', 'report_exported'),
-      data_type: text('Kind of item, as the operator named it; `event` for a tracked event.', 'event'),
-    },
-    'An item that is identified by a key.',
-  ),
-);
+export const keyedItem = defineRecord('KeyedItem', 'An item that is identified by a key.', {
+  display_name: text('Display name.', 'Report Exported'),
+  key: text('Key by which exports are filtered.', 'report_exported'),
+  data_type: text('Kind of item, as the operator named it; `event` for a tracked event.', 'event'),
+});
 
 const segmentFields = {
   id: ordinal('ID of the segment: the `segment_id` of exports.', 3),
@@ -81,144 +59,97 @@ const segmentFields = {
   status: text('Status, as the operator named it. The service ignores it.', 'active'),
 };
 
-export const segmentItem = component(
+export const segmentItem = defineRecord(
   'Segment',
-  object(segmentFields, 'A group of users that exports can be narrowed to.'),
+  'A group of users that exports can be narrowed to.',
+  segmentFields,
 );
 export type Segment = Static<typeof segmentItem.schema>;
 
 /** A page of a lookup that is answered page by page. */
 const lookupPage = <T extends TSchema>(name: string, item: T, what: string, key: string) =>
-  component(
-    name,
-    object(
-      {
-        data: Type.Array(item, { description: `The ${what} of the page.` }),
-        metadata: object(
-          {
-            cursor: object(
-              {
-                after: text('`after_cursor` of the next page. Empty on the last page.'),
-                before: orNull(text('`before_cursor` of the previous page. Null on the first page.'), null),
-              },
-              'Cursors of the neighbouring pages.',
-            ),
-            limit: Type.Integer({
-              minimum: 1,
-              maximum: MAX_LOOKUP_PAGE_SIZE,
-              description: `Maximum number of ${what} on a page.`,
-              examples: [100],
-            }),
-            total_count: count(`Number of ${what} on all pages.`, 1),
-          },
-          'Facts about the page.',
-        ),
-      },
-      `A page of ${what}, sorted by ${key}.`,
-    ),
-  );
+  defineRecord(name, `A page of ${what}, sorted by ${key}.`, {
+    data: listOf(`The ${what} of the page.`, item),
+    metadata: object('Facts about the page.', {
+      cursor: object('Cursors of the neighbouring pages.', {
+        after: text('`after_cursor` of the next page. Empty on the last page.'),
+        before: orNull(text('`before_cursor` of the previous page. Null on the first page.'), null),
+      }),
+      limit: Type.Integer({
+        minimum: 1,
+        maximum: MAX_LOOKUP_PAGE_SIZE,
+        description: `Maximum number of ${what} on a page.`,
+        examples: [100],
+      }),
+      total_count: count(`Number of ${what} on all pages.`, 1),
+    }),
+  });
 
 export const segmentPage = lookupPage('SegmentPage', segmentItem.ref, 'segments', 'ID');
 export const eventPropertyPage = lookupPage('EventPropertyPage', propertyItem.ref, 'properties', 'key');
 export type EventPropertyPage = Static<typeof eventPropertyPage.schema>;
 export type SegmentPage = Static<typeof segmentPage.schema>;
 
-const definitionWords = Type.Array(
-  object({
-    depth: count('Number of groups that the line is nested in.'),
-    text: text('A group or a condition.', 'did at least 3 times "report_exported"'),
-  }),
-  { description: 'The definition in words: one line for each group and condition, in order.' },
-);
+const definitionWords = items('The definition in words: one line for each group and condition, in order.', {
+  depth: count('Number of groups that the line is nested in.'),
+  text: text('A group or a condition.', 'did at least 3 times "report_exported"'),
+});
 
-export const segmentDetail = component(
-  'SegmentDetail',
-  object(
-    {
-      ...segmentFields,
-      key: text('Name in the definitions file.', 'power-users'),
-      made_by: choice(
-        makers,
-        '`file`: the definitions file has it, and the API does not change it. `api`: a file without it leaves it alone.',
-        'api',
-      ),
-      definition: Type.Object(
-        {},
-        {
-          additionalProperties: true,
-          description: 'The definition, in the language of docs/segments.md.',
-          examples: [{ event: 'report_exported', at_least: 3 }],
-        },
-      ),
-      words: definitionWords,
-    },
-    'A segment with its definition.',
+export const segmentDetail = defineRecord('SegmentDetail', 'A segment with its definition.', {
+  ...segmentFields,
+  key: text('Name in the definitions file.', 'power-users'),
+  made_by: choice(
+    makers,
+    '`file`: the definitions file has it, and the API does not change it. `api`: a file without it leaves it alone.',
+    'api',
   ),
-);
+  definition: Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      description: 'The definition, in the language of docs/segments.md.',
+      examples: [{ event: 'report_exported', at_least: 3 }],
+    },
+  ),
+  words: definitionWords,
+});
 export type SegmentDetail = Static<typeof segmentDetail.schema>;
 
 const sample = (more: string) =>
-  Type.Array(Type.String(), {
+  listOf(`The first of them by ID, at most ${SEGMENT_PREVIEW_USERS}${more}.`, Type.String(), {
     maxItems: SEGMENT_PREVIEW_USERS,
-    description: `The first of them by ID, at most ${SEGMENT_PREVIEW_USERS}${more}.`,
     examples: [['u1', 'u17', 'u4']],
   });
 
-export const segmentPreview = component(
-  'SegmentPreview',
-  object(
-    {
-      id: ordinal('ID of the segment.'),
-      count: count('Number of users in the segment now.', 3120),
-      user_ids: sample('; `/v1/users?segment_id=` lists all'),
-    },
-    'Users of a segment.',
-  ),
-);
+export const segmentPreview = defineRecord('SegmentPreview', 'Users of a segment.', {
+  id: ordinal('ID of the segment.'),
+  count: count('Number of users in the segment now.', 3120),
+  user_ids: sample('; `/v1/users?segment_id=` lists all'),
+});
 export type SegmentPreview = Static<typeof segmentPreview.schema>;
 
-export const definitionPreview = component(
-  'DefinitionPreview',
-  object(
-    {
-      count: count('Number of users whom the definition matches now.', 3120),
-      user_ids: sample(''),
-      words: definitionWords,
-    },
-    'Users whom a definition matches.',
-  ),
-);
+export const definitionPreview = defineRecord('DefinitionPreview', 'Users whom a definition matches.', {
+  count: count('Number of users whom the definition matches now.', 3120),
+  user_ids: sample(''),
+  words: definitionWords,
+});
 export type DefinitionPreview = Static<typeof definitionPreview.schema>;
 
-export const segmentSizes = component(
-  'SegmentSizes',
-  object(
-    {
-      id: ordinal('ID of the segment.'),
-      sizes: Type.Array(
-        object({
-          day: Type.String({ format: 'date', description: 'The day, UTC.', examples: ['2026-11-20'] }),
-          users: orNull(count('Number of users in the segment. Null if counting took too long.', 3120)),
-        }),
-        { description: 'One of each day on which it was counted, oldest first.' },
-      ),
-    },
-    'Sizes of a segment over time.',
-  ),
-);
+export const segmentSizes = defineRecord('SegmentSizes', 'Sizes of a segment over time.', {
+  id: ordinal('ID of the segment.'),
+  sizes: items('One of each day on which it was counted, oldest first.', {
+    day: Type.String({ format: 'date', description: 'The day, UTC.', examples: ['2026-11-20'] }),
+    users: orNull(count('Number of users in the segment. Null if counting took too long.', 3120)),
+  }),
+});
 export type SegmentSizes = Static<typeof segmentSizes.schema>;
 
-export const userSegments = component(
-  'UserSegments',
-  object(
-    {
-      segment_ids: Type.Array(Type.Integer({ minimum: 1 }), {
-        description: 'IDs of the segments, in the order of the segment lookup.',
-      }),
-      asked: count('Number of segments checked: all of them, unless that takes longer than about a second.'),
-      total: count('Number of segments in the environment.'),
-    },
-    'Current segments of a user.',
+export const userSegments = defineRecord('UserSegments', 'Current segments of a user.', {
+  segment_ids: listOf(
+    'IDs of the segments, in the order of the segment lookup.',
+    Type.Integer({ minimum: 1 }),
   ),
-);
+  asked: count('Number of segments checked: all of them, unless that takes longer than about a second.'),
+  total: count('Number of segments in the environment.'),
+});
 export type UserSegments = Static<typeof userSegments.schema>;

@@ -2,10 +2,11 @@ import { type Static, Type } from 'typebox';
 import { channels, deliveryStates, jobKinds, outcomes } from '../domain/notification.ts';
 import {
   choice,
-  component,
   count,
+  defineRecord,
   envelope,
   flag,
+  listOf,
   object,
   ordinal,
   orNull,
@@ -45,44 +46,31 @@ const deliveryFields = {
   delivered_at: orNull(at('When it was delivered.')),
 };
 
-export const delivery = component('Delivery', object(deliveryFields, 'One event for one receiver.'));
+export const delivery = defineRecord('Delivery', 'One event for one receiver.', deliveryFields);
 export type Delivery = Static<typeof delivery.schema>;
 
 export const deliveryPage = envelope('DeliveryPage', delivery.ref, 'Deliveries, newest first.', {
   total_count: count('Number of deliveries that match, on all pages.'),
 });
 
-const attempt = object(
-  {
-    attempt: ordinal('Number of the attempt.'),
-    begun_at: at('When it began.'),
-    took_ms: count('Duration in milliseconds.', 41),
-    status: deliveryFields.last_status,
-    error: deliveryFields.last_error,
-  },
-  'One attempt.',
-);
+const attempt = object('One attempt.', {
+  attempt: ordinal('Number of the attempt.'),
+  begun_at: at('When it began.'),
+  took_ms: count('Duration in milliseconds.', 41),
+  status: deliveryFields.last_status,
+  error: deliveryFields.last_error,
+});
 
-export const deliveryDetail = component(
-  'DeliveryDetail',
-  object(
-    {
-      ...deliveryFields,
-      tries: Type.Array(attempt, { description: 'The attempts, latest first, at most 100.' }),
-      body: text(
-        'The JSON that webhooks carry: the same bytes on every attempt.',
-        '{"type":"load.completed"}',
-      ),
-    },
-    'A delivery with its attempts and its body.',
-  ),
-);
+export const deliveryDetail = defineRecord('DeliveryDetail', 'A delivery with its attempts and its body.', {
+  ...deliveryFields,
+  tries: listOf('The attempts, latest first, at most 100.', attempt),
+  body: text('The JSON that webhooks carry: the same bytes on every attempt.', '{"type":"load.completed"}'),
+});
 export type DeliveryDetail = Static<typeof deliveryDetail.schema>;
 
-export const replayed = component(
-  'Replayed',
-  object({ count: count('Number of deliveries that are due again.') }, 'The result of a replay.'),
-);
+export const replayed = defineRecord('Replayed', 'The result of a replay.', {
+  count: count('Number of deliveries that are due again.'),
+});
 
 const previousSecretUntil = 'Until when webhooks are also signed with the previous secret.';
 
@@ -90,57 +78,39 @@ const subscriptionFields = {
   id: uuid('ID of the subscription.'),
   channel: deliveryFields.channel,
   target: deliveryFields.target,
-  on: Type.Array(Type.Enum([...outcomes], { type: 'string' }), {
-    description: 'Outcomes of jobs that it is notified of.',
-  }),
-  types: Type.Array(Type.Enum([...jobKinds], { type: 'string' }), {
-    description: 'Kinds of jobs that it is notified of.',
-  }),
+  on: listOf('Outcomes of jobs that it is notified of.', Type.Enum([...outcomes], { type: 'string' })),
+  types: listOf('Kinds of jobs that it is notified of.', Type.Enum([...jobKinds], { type: 'string' })),
   created_at: at('When it was created.'),
   disabled_at: orNull(at('When it was disabled. Null while it is active.'), null),
   disabled_reason: orNull(text('Why it was disabled.'), null),
   previous_secret_until: orNull(at(previousSecretUntil), null),
 };
 
-export const subscription = component(
+export const subscription = defineRecord(
   'Subscription',
-  object(subscriptionFields, 'A receiver of notifications. Its secret is never shown.'),
+  'A receiver of notifications. Its secret is never shown.',
+  subscriptionFields,
 );
 export type Subscription = Static<typeof subscription.schema>;
 
-export const testDelivery = component(
-  'TestDelivery',
-  object(
-    {
-      delivery_id: deliveryFields.delivery_id,
-      delivered: flag('True if the ping arrived.'),
-      status: deliveryFields.last_status,
-      error: deliveryFields.last_error,
-      took_ms: count('Duration in milliseconds.', 41),
-    },
-    'The result of a ping.',
-  ),
-);
+export const testDelivery = defineRecord('TestDelivery', 'The result of a ping.', {
+  delivery_id: deliveryFields.delivery_id,
+  delivered: flag('True if the ping arrived.'),
+  status: deliveryFields.last_status,
+  error: deliveryFields.last_error,
+  took_ms: count('Duration in milliseconds.', 41),
+});
 export type TestDelivery = Static<typeof testDelivery.schema>;
 
 const shownOnce = 'The secret that signs webhooks. It is shown only once.';
 
-export const issuedSubscription = component(
-  'IssuedSubscription',
-  object(
-    { ...subscriptionFields, secret: orNull(text(`${shownOnce} Null for e-mail.`, 'whsec_…')) },
-    'A new subscription.',
-  ),
-);
+export const issuedSubscription = defineRecord('IssuedSubscription', 'A new subscription.', {
+  ...subscriptionFields,
+  secret: orNull(text(`${shownOnce} Null for e-mail.`, 'whsec_…')),
+});
 
-export const rotatedSecret = component(
-  'RotatedSecret',
-  object(
-    {
-      id: subscriptionFields.id,
-      secret: text(shownOnce, 'whsec_…'),
-      previous_secret_until: time(previousSecretUntil),
-    },
-    'The new secret of a webhook.',
-  ),
-);
+export const rotatedSecret = defineRecord('RotatedSecret', 'The new secret of a webhook.', {
+  id: subscriptionFields.id,
+  secret: text(shownOnce, 'whsec_…'),
+  previous_secret_until: time(previousSecretUntil),
+});

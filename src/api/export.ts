@@ -1,19 +1,30 @@
 import { type Static, Type } from 'typebox';
 import { MEASURED_ROWS, PREVIEWED_ROWS } from '../domain/limits.ts';
 import { exampleJobId, failure, jobFields, lastError, listItemFields } from './job.ts';
-import { choice, component, count, flag, object, orNull, sha256, text, time, url } from './schema.ts';
+import {
+  choice,
+  count,
+  defineRecord,
+  flag,
+  item,
+  listOf,
+  object,
+  orNull,
+  sha256,
+  text,
+  time,
+  url,
+} from './schema.ts';
 
 const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
 
-const warnings = Type.Array(
-  object(
-    {
-      message: text('A sentence for a person.', 'There is no such field; it was ignored'),
-      details: text('Name of the field.', 'form'),
-    },
-    'A part of the request that was ignored.',
-  ),
-  { description: 'Parts of the request that were ignored.', examples: [[]] },
+const warnings = listOf(
+  'Parts of the request that were ignored.',
+  object('A part of the request that was ignored.', {
+    message: text('A sentence for a person.', 'There is no such field; it was ignored'),
+    details: text('Name of the field.', 'form'),
+  }),
+  { examples: [[]] },
 );
 
 const cursor = orNull(
@@ -42,23 +53,17 @@ const exportFields = {
   cursor,
 };
 
-export const exportItem = component('ExportItem', object(exportFields, 'An export, as lists show it.'));
+export const exportItem = defineRecord('ExportItem', 'An export, as lists show it.', exportFields);
 export type ExportItem = Static<typeof exportItem.schema>;
 
-export const createdExport = component(
-  'CreatedExport',
-  object(
-    {
-      environment_app_token: exportFields.app_token,
-      environment_name: text('Name of the environment.', 'default'),
-      job_id: exportFields.job_id,
-      links: exportFields.links,
-      start_time: exportFields.start_time,
-      warnings,
-    },
-    'An accepted export.',
-  ),
-);
+export const createdExport = defineRecord('CreatedExport', 'An accepted export.', {
+  environment_app_token: exportFields.app_token,
+  environment_name: text('Name of the environment.', 'default'),
+  job_id: exportFields.job_id,
+  links: exportFields.links,
+  start_time: exportFields.start_time,
+  warnings,
+});
 
 const linkFields = (filename: string) => ({
   filename: text('Name of the file.', filename),
@@ -70,50 +75,39 @@ const linkFields = (filename: string) => ({
   sha256: sha256('SHA-256 of the download.', '3b'.repeat(32)),
 });
 
-const presignedUrl = object({ ...linkFields('users.ndjson.gz'), rows: count('Rows in the file.', 1200) });
+const presignedUrl = item({ ...linkFields('users.ndjson.gz'), rows: count('Rows in the file.', 1200) });
 
 const manifestLink = object(
-  linkFields('manifest.json'),
   'The manifest: rows, bytes and SHA-256 of every file. Null until there are files.',
+  linkFields('manifest.json'),
 );
 
-export const exportJob = component(
-  'ExportJob',
-  object(
-    {
-      ...exportFields,
-      snapshot_time: orNull(time('The moment whose data all files show.', '2026-11-20T11:58:59.601Z')),
-      presigned_urls: Type.Array(presignedUrl, {
-        description: 'The data files, from completion until they expire. Every request creates new links.',
-      }),
-      manifest: orNull(manifestLink),
-      files_expired: flag('True once the files are no longer kept.'),
-      warnings,
-      failure: orNull(failure),
-    },
-    'An export.',
+export const exportJob = defineRecord('ExportJob', 'An export.', {
+  ...exportFields,
+  snapshot_time: orNull(time('The moment whose data all files show.', '2026-11-20T11:58:59.601Z')),
+  presigned_urls: listOf(
+    'The data files, from completion until they expire. Every request creates new links.',
+    presignedUrl,
   ),
-);
+  manifest: orNull(manifestLink),
+  files_expired: flag('True once the files are no longer kept.'),
+  warnings,
+  failure: orNull(failure),
+});
 export type ExportJob = Static<typeof exportJob.schema>;
 
-export const exportJobDetail = component(
-  'ExportJobDetail',
-  object(
-    {
-      ...listItemFields,
-      type: exportFields.type,
-      completed_rows: count('Rows written so far.'),
-      progress: exportFields.progress,
-      cursor,
-      warnings,
-      failure: orNull(failure),
-      last_error: lastError,
-      attempts: count('Number of attempts begun.'),
-      rows_per_second: orNull(count('Average speed. Null if the job has not run.')),
-    },
-    'An export, shown as a background job.',
-  ),
-);
+export const exportJobDetail = defineRecord('ExportJobDetail', 'An export, shown as a background job.', {
+  ...listItemFields,
+  type: exportFields.type,
+  completed_rows: count('Rows written so far.'),
+  progress: exportFields.progress,
+  cursor,
+  warnings,
+  failure: orNull(failure),
+  last_error: lastError,
+  attempts: count('Number of attempts begun.'),
+  rows_per_second: orNull(count('Average speed. Null if the job has not run.')),
+});
 
 const rows = count('Number of rows at this moment.', 2);
 
@@ -123,41 +117,28 @@ const isExact = flag(
 
 const bytes = count(`Estimated size of the stored files, from the first ${MEASURED_ROWS} rows.`, 312);
 
-const previewedFile = object(
-  {
-    dataset: choice(['users', 'companies', 'events', 'stream'], 'Kind of rows.'),
-    rows,
-    is_exact: isExact,
-    bytes,
-    header: orNull(text('For CSV, the header line; otherwise null.', 'user_id,company_id,plan')),
-    first_rows: Type.Array(Type.String(), {
-      maxItems: PREVIEWED_ROWS,
-      description:
-        'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Events in the lake are left out.',
-      examples: [['u1,acme,pro', 'u2,,free']],
-    }),
-  },
-  'A file of the export.',
-);
-
-export const exportPreview = component(
-  'ExportPreview',
-  object(
-    {
-      rows,
-      is_exact: isExact,
-      bytes,
-      from: orNull(
-        time(
-          'Inclusive start of the range. Null for the beginning of the data.',
-          '2026-11-16T00:00:00.000000Z',
-        ),
-      ),
-      to: orNull(time('Exclusive end of the range. Null for no end.')),
-      files: Type.Array(previewedFile, { description: 'One entry for each kind of rows.' }),
-      warnings,
-    },
-    'Size and first rows of an export.',
+const previewedFile = object('A file of the export.', {
+  dataset: choice(['users', 'companies', 'events', 'stream'], 'Kind of rows.'),
+  rows,
+  is_exact: isExact,
+  bytes,
+  header: orNull(text('For CSV, the header line; otherwise null.', 'user_id,company_id,plan')),
+  first_rows: listOf(
+    'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Events in the lake are left out.',
+    Type.String(),
+    { maxItems: PREVIEWED_ROWS, examples: [['u1,acme,pro', 'u2,,free']] },
   ),
-);
+});
+
+export const exportPreview = defineRecord('ExportPreview', 'Size and first rows of an export.', {
+  rows,
+  is_exact: isExact,
+  bytes,
+  from: orNull(
+    time('Inclusive start of the range. Null for the beginning of the data.', '2026-11-16T00:00:00.000000Z'),
+  ),
+  to: orNull(time('Exclusive end of the range. Null for no end.')),
+  files: listOf('One entry for each kind of rows.', previewedFile),
+  warnings,
+});
 export type ExportPreview = Static<typeof exportPreview.schema>;

@@ -5,9 +5,10 @@ import { loadStatuses, loadTypes } from '../domain/load.ts';
 import { originKinds } from '../domain/task.ts';
 import {
   choice,
-  component,
   count,
+  defineRecord,
   flag,
+  items,
   object,
   orNull,
   reasonFields,
@@ -44,7 +45,7 @@ export const jobFields = {
   links: url('Absolute URL of the job.', exampleJobUrl),
 };
 
-export const jobRecord = component('JobRecord', object(jobFields, 'A background job.'));
+export const jobRecord = defineRecord('JobRecord', 'A background job.', jobFields);
 export type JobRecord = Static<typeof jobRecord.schema>;
 
 export const listItemFields = {
@@ -85,95 +86,70 @@ export const progress = Type.Number({
 
 export const origin = (description: string) =>
   orNull(
-    object(
-      {
-        kind: choice(originKinds, 'Kind of origin.'),
-        name: orNull(text('ID of the key, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt')),
-      },
-      description,
-    ),
+    object(description, {
+      kind: choice(originKinds, 'Kind of origin.'),
+      name: orNull(text('ID of the key, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt')),
+    }),
   );
 
-export const jobListItem = component(
-  'JobListItem',
-  object(
-    {
-      ...listItemFields,
-      counts: Type.Unsafe<Readonly<Record<string, number>> | null>({
-        type: ['object', 'null'],
-        additionalProperties: count('Number.'),
-        description: 'Counts of a load or a deletion, as the job itself shows them. Null for exports.',
-        examples: [{ read: 4, inserted: 3, rejected: 1 }],
-      }),
-      origin: origin('What started the job. Null if it is not known.'),
-      mends: count('Number of loads that mend refused records of this one.'),
-    },
-    'A background job, as lists show it.',
-  ),
-);
+export const jobListItem = defineRecord('JobListItem', 'A background job, as lists show it.', {
+  ...listItemFields,
+  counts: Type.Unsafe<Readonly<Record<string, number>> | null>({
+    type: ['object', 'null'],
+    additionalProperties: count('Number.'),
+    description: 'Counts of a load or a deletion, as the job itself shows them. Null for exports.',
+    examples: [{ read: 4, inserted: 3, rejected: 1 }],
+  }),
+  origin: origin('What started the job. Null if it is not known.'),
+  mends: count('Number of loads that mend refused records of this one.'),
+});
 export type JobListItem = Static<typeof jobListItem.schema>;
 
-export const jobCounts = component(
+export const jobCounts = defineRecord(
   'JobCounts',
-  object(
-    Object.fromEntries(
-      loadStatuses.map((status) => [status, count(`Number of jobs that are ${status}.`)]),
-    ) as Record<(typeof loadStatuses)[number], ReturnType<typeof count>>,
-    'The number of jobs in each state.',
-  ),
+  'The number of jobs in each state.',
+  Object.fromEntries(
+    loadStatuses.map((status) => [status, count(`Number of jobs that are ${status}.`)]),
+  ) as Record<(typeof loadStatuses)[number], ReturnType<typeof count>>,
 );
 export type JobCounts = Static<typeof jobCounts.schema>;
 
-export const jobHistory = component(
-  'JobHistory',
-  object(
-    {
-      job_id: jobFields.job_id,
-      request_id: orNull(
-        text(
-          '`x-request-id` of the request that started the job. Null if no request did.',
-          '7f9c1a52-0c4e-4c5e-9b0d-0d8f6f0f2a11',
-        ),
-      ),
-      origin: origin('What started the job. Null if it is not known.'),
-      parameters: record({
-        additionalProperties: true,
-        description: 'Parameters of the job. Long lists are cut.',
-        examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
-      }),
-      parameters_cut: flag('True if the parameters are cut.', false),
-      phases: Type.Array(
-        object({
-          phase: text(
-            '`accepted`, `started`, `planned` (the plan is complete), `applied` (loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (the last chunk of a load is done), `repeats_resolved`, `held` (the guard stopped it), `decided` (it was released or discarded), `snapshot` (exports only), `completed`, `failed` or `cancelled`.',
-            'accepted',
-          ),
-          at: time('When the job reached the phase.'),
-        }),
-        { description: 'The phases that the job has reached, oldest first.' },
-      ),
-    },
-    'The origin, parameters and phases of a job.',
+export const jobHistory = defineRecord('JobHistory', 'The origin, parameters and phases of a job.', {
+  job_id: jobFields.job_id,
+  request_id: orNull(
+    text(
+      '`x-request-id` of the request that started the job. Null if no request did.',
+      '7f9c1a52-0c4e-4c5e-9b0d-0d8f6f0f2a11',
+    ),
   ),
-);
+  origin: origin('What started the job. Null if it is not known.'),
+  parameters: record({
+    additionalProperties: true,
+    description: 'Parameters of the job. Long lists are cut.',
+    examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
+  }),
+  parameters_cut: flag('True if the parameters are cut.', false),
+  phases: items('The phases that the job has reached, oldest first.', {
+    phase: text(
+      '`accepted`, `started`, `planned` (the plan is complete), `applied` (loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (the last chunk of a load is done), `repeats_resolved`, `held` (the guard stopped it), `decided` (it was released or discarded), `snapshot` (exports only), `completed`, `failed` or `cancelled`.',
+      'accepted',
+    ),
+    at: time('When the job reached the phase.'),
+  }),
+});
 export type JobHistory = Static<typeof jobHistory.schema>;
 
-export const bulkResult = component(
+export const bulkResult = defineRecord(
   'BulkResult',
-  object(
-    {
-      count: count('Number of matching jobs that the action applies to.'),
-      done: count('Number of jobs that the action was applied to.'),
-      refused: Type.Array(
-        object({
-          job_id: uuid('ID of the job.', exampleJobId),
-          ...reasonFields,
-          error_code: text('Error code: stable, for programs.', 'job_not_cancellable'),
-        }),
-        { description: 'The other jobs, which changed in the meantime.' },
-      ),
-    },
-    'The result of cancelling or retrying jobs by a filter.',
-  ),
+  'The result of cancelling or retrying jobs by a filter.',
+  {
+    count: count('Number of matching jobs that the action applies to.'),
+    done: count('Number of jobs that the action was applied to.'),
+    refused: items('The other jobs, which changed in the meantime.', {
+      job_id: uuid('ID of the job.', exampleJobId),
+      ...reasonFields,
+      error_code: text('Error code: stable, for programs.', 'job_not_cancellable'),
+    }),
+  },
 );
 export type BulkResult = Static<typeof bulkResult.schema>;

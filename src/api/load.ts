@@ -13,7 +13,7 @@ import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../do
 import { type KeptReason, keptReasons } from '../domain/mirror.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import { sourceFormats } from '../domain/source.ts';
-import { worded } from '../validation.ts';
+import { optional } from '../validation.ts';
 import {
   exampleJobUrl,
   failure,
@@ -29,38 +29,40 @@ import {
   choice,
   choiceOrNull,
   closed,
-  component,
   count,
+  defineRecord,
   envelope,
   flag,
+  item,
+  items,
+  listOf,
   object,
   ordinal,
   orNull,
   record,
   sha256,
   text,
+  texts,
   time,
   url,
   uuid,
 } from './schema.ts';
 import { undoCounts } from './undo.ts';
 
-const tally = component(
+const tally = defineRecord(
   'Tally',
-  object(
-    {
-      read: count('Records read.'),
-      inserted: count('Records whose key was new.'),
-      updated: count('Records that changed stored data.'),
-      unchanged: count('Records that changed nothing.'),
-      removed: count('Records that removed a profile.'),
-      superseded: count('Records that a later record of the same file with the same key replaced.'),
-      rejected: count('Refused records that have not been mended.'),
-      amended: count('Refused records that other jobs have mended.'),
-    },
-    'Records by outcome: read = inserted + updated + unchanged + removed + superseded + rejected + amended.',
-    { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1, amended: 0 },
-  ),
+  'Records by outcome: read = inserted + updated + unchanged + removed + superseded + rejected + amended.',
+  {
+    read: count('Records read.'),
+    inserted: count('Records whose key was new.'),
+    updated: count('Records that changed stored data.'),
+    unchanged: count('Records that changed nothing.'),
+    removed: count('Records that removed a profile.'),
+    superseded: count('Records that a later record of the same file with the same key replaced.'),
+    rejected: count('Refused records that have not been mended.'),
+    amended: count('Refused records that other jobs have mended.'),
+  },
+  { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1, amended: 0 },
 );
 export type Tally = Static<typeof tally.schema>;
 
@@ -85,51 +87,36 @@ export const rejectsByCode = (description: string, ...examples: object[]) =>
     },
   );
 
-const csvReadAs = object(
-  {
-    delimiter: text('Delimiter of the cells. `blanks` stands for any number of spaces and tabs.', ';'),
-    quote: text('Quote character. Empty if there is none.', '"'),
-    escape: text(
-      'Character that escapes a quote: the quote itself, doubled, or a backslash. Empty if there is none.',
-      '"',
-    ),
-    comment: text('Prefix of comment lines. Empty if there are none.', ''),
-    nulls: Type.Array(Type.String(), {
-      description: 'Unquoted cells that mean the same as an empty one.',
-      examples: [[]],
-    }),
-    ragged: choice(['refuse', 'pad'], 'Treatment of records with fewer or more cells than the header.'),
-    header_line: orNull(ordinal('Line on which the header starts. Null if there is no header.', 3)),
-    columns: Type.Array(Type.String(), {
-      maxItems: MAX_READ_AS_COLUMNS,
-      description: `Names of the first ${MAX_READ_AS_COLUMNS} columns, as \`map\` can name them. An inspection lists all columns.`,
-      examples: [['user_id', 'name', 'plan']],
-    }),
-    column_count: ordinal('Number of columns in the file.', 3),
-  },
-  'Dialect of the CSV. Null for other formats.',
-);
+const csvReadAs = object('Dialect of the CSV. Null for other formats.', {
+  delimiter: text('Delimiter of the cells. `blanks` stands for any number of spaces and tabs.', ';'),
+  quote: text('Quote character. Empty if there is none.', '"'),
+  escape: text(
+    'Character that escapes a quote: the quote itself, doubled, or a backslash. Empty if there is none.',
+    '"',
+  ),
+  comment: text('Prefix of comment lines. Empty if there are none.', ''),
+  nulls: texts('Unquoted cells that mean the same as an empty one.', []),
+  ragged: choice(['refuse', 'pad'], 'Treatment of records with fewer or more cells than the header.'),
+  header_line: orNull(ordinal('Line on which the header starts. Null if there is no header.', 3)),
+  columns: listOf(
+    `Names of the first ${MAX_READ_AS_COLUMNS} columns, as \`map\` can name them. An inspection lists all columns.`,
+    Type.String(),
+    { maxItems: MAX_READ_AS_COLUMNS, examples: [['user_id', 'name', 'plan']] },
+  ),
+  column_count: ordinal('Number of columns in the file.', 3),
+});
 
-export const readAs = object(
-  {
-    format: choice(sourceFormats, 'Format of the file.', 'csv'),
-    encoding: orNull(text('Encoding of the text. Null if the file is not text.', 'windows-1252')),
-    csv: orNull(csvReadAs),
-    sheet: orNull(text('Sheet of the workbook that was read. Null for other files.'), null),
-    sheets: orNull(
-      Type.Array(Type.String(), {
-        description: 'Names of all sheets; `sheet` reads another. Null for other files.',
-        examples: [null],
-      }),
-    ),
-    member: orNull(text('File in the ZIP archive. Null for other files.'), null),
-    notes: Type.Array(Type.String(), {
-      description: 'Remarks for a person, one sentence each.',
-      examples: [['Lines 1 to 2 stand before the header and were passed over.']],
-    }),
-  },
-  'How the file was read: the given options and what was detected.',
-);
+export const readAs = object('How the file was read: the given options and what was detected.', {
+  format: choice(sourceFormats, 'Format of the file.', 'csv'),
+  encoding: orNull(text('Encoding of the text. Null if the file is not text.', 'windows-1252')),
+  csv: orNull(csvReadAs),
+  sheet: orNull(text('Sheet of the workbook that was read. Null for other files.'), null),
+  sheets: orNull(texts('Names of all sheets; `sheet` reads another. Null for other files.', null)),
+  member: orNull(text('File in the ZIP archive. Null for other files.'), null),
+  notes: texts('Remarks for a person, one sentence each.', [
+    'Lines 1 to 2 stand before the header and were passed over.',
+  ]),
+});
 
 const valueFields = {
   appear: count('Values that are added.'),
@@ -139,14 +126,11 @@ const valueFields = {
 };
 
 const counted = (description: string) =>
-  object(
-    {
-      new: count('Profiles that do not exist yet.'),
-      changed: count('Profiles that exist and would change.'),
-      removed: count('Profiles that would be removed.'),
-    },
-    description,
-  );
+  object(description, {
+    new: count('Profiles that do not exist yet.'),
+    changed: count('Profiles that exist and would change.'),
+    removed: count('Profiles that would be removed.'),
+  });
 
 const entityField = choice(entities, 'Kind of profile.');
 
@@ -156,11 +140,11 @@ const planFields = {
   on_drift: choiceOrNull(onDriftChoices, 'The choice with which it was applied. Null until then.', null),
   counts: tally.ref,
   counts_by_kind: orNull(tallyByKind),
-  profiles: object(
-    { users: counted('Users.'), companies: counted('Companies.') },
-    'Profiles that would be written, including those that records only refer to.',
-  ),
-  values: object(valueFields, 'Property values, over all profiles.'),
+  profiles: object('Profiles that would be written, including those that records only refer to.', {
+    users: counted('Users.'),
+    companies: counted('Companies.'),
+  }),
+  values: object('Property values, over all profiles.', valueFields),
   links: url('URL of the complete plan.', `${exampleJobUrl}/plan`),
 };
 
@@ -187,128 +171,106 @@ const mirrorFields = {
   ),
 };
 
-export const jobDetail = component(
-  'JobDetail',
-  object(
-    {
-      ...listItemFields,
-      type: choice(loadTypes, 'Type of the job.'),
-      completed_rows: count('Records read so far.'),
-      progress,
-      counts: tally.ref,
-      counts_by_kind: orNull(tallyByKind),
-      rejects: object(
-        {
-          count: count('Number of refused records.'),
-          by_code: rejectsByCode(
-            `Refused records by code, most frequent first. If more than ${MAX_COUNTED_REJECTS} were refused, only the first of the file are counted.`,
-            { missing_id: 1 },
-          ),
-          links: url('URL of the refused records.', `${exampleJobUrl}/rejects`),
-        },
-        'The refused records of the job.',
-      ),
-      dropped_properties: count(
-        'Number of properties with an empty name. Their records were loaded without them.',
-        0,
-      ),
-      mended_records: count(
-        'Number of records that `mend` made acceptable. Each is counted by its outcome too.',
-        0,
-      ),
-      mapping: orNull(text('Saved mapping that the load was given. Null if none.', 'customers'), null),
-      rules_version: orNull(
-        ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
-      ),
-      findings: Type.Array(ruleFinding, {
-        description: 'Rules that records broke without being refused, with the number of these records.',
-      }),
-      failure: orNull(failure),
-      held: orNull(
-        object(
-          {
-            at: time('When it was held.', '2026-11-20T11:58:59.962Z'),
-            reasons: Type.Array(
-              object({
-                figure: choice(['rows', 'columns', 'rejected'], 'The figure that is not as expected.'),
-                message: text('A sentence for a person.', '412 rows; usual: 745 to 1,256'),
-              }),
-              { description: 'What is not as expected.' },
-            ),
-            decided_at: orNull(time('When it was released or discarded. Null until then.'), null),
-            decided_by: origin('Who released or discarded it. Null if that is not known.'),
-          },
-          'Why its guard held the job. Null if it did not.',
-        ),
-        null,
-      ),
-      last_error: lastError,
-      attempts: ordinal('Number of times the job was begun. A retry adds one.'),
-      rows_per_second: orNull(
-        count('Average speed since `processing_since`. Null if the job has not begun.'),
-      ),
-      queue_position: queuePosition,
-      sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
-      duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
-      amends: orNull(uuid('The job whose refused records this job mends.'), null),
-      amendments: Type.Array(
-        object({
-          job_id: jobFields.job_id,
-          status: jobFields.status,
-          total_rows: count('Records in its file.'),
-          rejected: count('Records of these that were refused again.'),
-          links: jobFields.links,
-        }),
-        {
-          maxItems: MAX_SHOWN_AMENDMENTS,
-          description: 'Jobs that mend refused records of this job, latest first.',
-          examples: [[]],
-        },
-      ),
-      undoes: Type.Array(uuid('A job.'), {
-        maxItems: MAX_SHOWN_AMENDMENTS,
-        description: 'The jobs that this job undoes, with their amendments.',
-        examples: [[]],
-      }),
-      undone_by: orNull(uuid('The job that undoes this one, once it has begun.'), null),
-      undo: orNull(undoCounts, null),
-      dry_run: flag(
-        'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
-      ),
-      mirror: orNull(
-        object(
-          mirrorFields,
-          'What a mirror does with profiles that its file does not hold. Null for other loads.',
-        ),
-        null,
-      ),
-      plan: orNull(object(planFields, 'The planned changes. Null if there is no plan, or none yet.'), null),
-      read_as: orNull(readAs),
-    },
-    'A background job that loads a file.',
+export const jobDetail = defineRecord('JobDetail', 'A background job that loads a file.', {
+  ...listItemFields,
+  type: choice(loadTypes, 'Type of the job.'),
+  completed_rows: count('Records read so far.'),
+  progress,
+  counts: tally.ref,
+  counts_by_kind: orNull(tallyByKind),
+  rejects: object('The refused records of the job.', {
+    count: count('Number of refused records.'),
+    by_code: rejectsByCode(
+      `Refused records by code, most frequent first. If more than ${MAX_COUNTED_REJECTS} were refused, only the first of the file are counted.`,
+      { missing_id: 1 },
+    ),
+    links: url('URL of the refused records.', `${exampleJobUrl}/rejects`),
+  }),
+  dropped_properties: count(
+    'Number of properties with an empty name. Their records were loaded without them.',
+    0,
   ),
-);
+  mended_records: count(
+    'Number of records that `mend` made acceptable. Each is counted by its outcome too.',
+    0,
+  ),
+  mapping: orNull(text('Saved mapping that the load was given. Null if none.', 'customers'), null),
+  rules_version: orNull(
+    ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
+  ),
+  findings: listOf(
+    'Rules that records broke without being refused, with the number of these records.',
+    ruleFinding,
+  ),
+  failure: orNull(failure),
+  held: orNull(
+    object('Why its guard held the job. Null if it did not.', {
+      at: time('When it was held.', '2026-11-20T11:58:59.962Z'),
+      reasons: items('What is not as expected.', {
+        figure: choice(['rows', 'columns', 'rejected'], 'The figure that is not as expected.'),
+        message: text('A sentence for a person.', '412 rows; usual: 745 to 1,256'),
+      }),
+      decided_at: orNull(time('When it was released or discarded. Null until then.'), null),
+      decided_by: origin('Who released or discarded it. Null if that is not known.'),
+    }),
+    null,
+  ),
+  last_error: lastError,
+  attempts: ordinal('Number of times the job was begun. A retry adds one.'),
+  rows_per_second: orNull(count('Average speed since `processing_since`. Null if the job has not begun.')),
+  queue_position: queuePosition,
+  sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
+  duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
+  amends: orNull(uuid('The job whose refused records this job mends.'), null),
+  amendments: listOf(
+    'Jobs that mend refused records of this job, latest first.',
+    item({
+      job_id: jobFields.job_id,
+      status: jobFields.status,
+      total_rows: count('Records in its file.'),
+      rejected: count('Records of these that were refused again.'),
+      links: jobFields.links,
+    }),
+    { maxItems: MAX_SHOWN_AMENDMENTS, examples: [[]] },
+  ),
+  undoes: listOf('The jobs that this job undoes, with their amendments.', uuid('A job.'), {
+    maxItems: MAX_SHOWN_AMENDMENTS,
+    examples: [[]],
+  }),
+  undone_by: orNull(uuid('The job that undoes this one, once it has begun.'), null),
+  undo: orNull(undoCounts, null),
+  dry_run: flag(
+    'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
+  ),
+  mirror: orNull(
+    object(
+      'What a mirror does with profiles that its file does not hold. Null for other loads.',
+      mirrorFields,
+    ),
+    null,
+  ),
+  plan: orNull(object('The planned changes. Null if there is no plan, or none yet.', planFields), null),
+  read_as: orNull(readAs),
+});
 export type JobDetail = Static<typeof jobDetail.schema>;
 
-export const loadChunk = component(
+export const loadChunk = defineRecord(
   'LoadChunk',
-  object(
-    {
-      chunk: count('Number of the chunk in the file, from 0.'),
-      state: choice(['waiting', 'running', 'done'], 'State. `running`: a worker has the chunk.', 'done'),
-      attempt: count('Number of the current or last attempt; 0 if none has begun.'),
-      losses: count('Number of workers that vanished while they had the chunk.'),
-      worker: orNull(text('Host and process ID of the worker. Null while the chunk waits.', 'loader-1 4711')),
-      start_time: orNull(time('When the worker took the chunk.', '2026-11-20T11:58:59.600Z')),
-      end_time: orNull(time('When its rows were committed.', '2026-11-20T11:59:00.020Z')),
-      ms: orNull(count('Milliseconds between start and end.', 420)),
-      rows: count('Records in the chunk.'),
-      bytes: count('Bytes of the stored file.'),
-      rejected: orNull(count('Refused records of the chunk. Null until it is done.')),
-      last_error: orNull(text('Error of the last attempt. Null if nothing is wrong.'), null),
-    },
-    'A chunk of a load: the unit of work, of retries and of parallelism.',
-  ),
+  'A chunk of a load: the unit of work, of retries and of parallelism.',
+  {
+    chunk: count('Number of the chunk in the file, from 0.'),
+    state: choice(['waiting', 'running', 'done'], 'State. `running`: a worker has the chunk.', 'done'),
+    attempt: count('Number of the current or last attempt; 0 if none has begun.'),
+    losses: count('Number of workers that vanished while they had the chunk.'),
+    worker: orNull(text('Host and process ID of the worker. Null while the chunk waits.', 'loader-1 4711')),
+    start_time: orNull(time('When the worker took the chunk.', '2026-11-20T11:58:59.600Z')),
+    end_time: orNull(time('When its rows were committed.', '2026-11-20T11:59:00.020Z')),
+    ms: orNull(count('Milliseconds between start and end.', 420)),
+    rows: count('Records in the chunk.'),
+    bytes: count('Bytes of the stored file.'),
+    rejected: orNull(count('Refused records of the chunk. Null until it is done.')),
+    last_error: orNull(text('Error of the last attempt. Null if nothing is wrong.'), null),
+  },
 );
 export type LoadChunk = Static<typeof loadChunk.schema>;
 
@@ -317,28 +279,22 @@ export const chunkPage = envelope('LoadChunkPage', loadChunk.ref, 'A page of chu
 });
 
 /** `POST /v1/imports` shows two of the numbers as strings. */
-export const importRecord = component(
-  'ImportRecord',
-  object(
-    {
-      ...jobFields,
-      file_size: Type.String({
-        pattern: '^[0-9]+$',
-        description:
-          'Size of the received file in bytes, as a string of digits. In jobs, uploads and inspections it is a number.',
-        examples: ['116'],
-      }),
-      total_rows: Type.String({
-        pattern: '^[1-9][0-9]*$',
-        description: 'Data records in the file, as a string of digits. In jobs it is a number.',
-        examples: ['4'],
-      }),
-    },
-    'The background job of an import.',
-  ),
-);
+export const importRecord = defineRecord('ImportRecord', 'The background job of an import.', {
+  ...jobFields,
+  file_size: Type.String({
+    pattern: '^[0-9]+$',
+    description:
+      'Size of the received file in bytes, as a string of digits. In jobs, uploads and inspections it is a number.',
+    examples: ['116'],
+  }),
+  total_rows: Type.String({
+    pattern: '^[1-9][0-9]*$',
+    description: 'Data records in the file, as a string of digits. In jobs it is a number.',
+    examples: ['4'],
+  }),
+});
 
-const plannedProperty = object({
+const plannedProperty = item({
   entity: entityField,
   name: text('Name of the property.', 'plan'),
   ...valueFields,
@@ -348,7 +304,7 @@ const plannedProperty = object({
 const properties = (description: string, example: object) =>
   record({ additionalProperties: true, description, examples: [example] });
 
-const sampledRow = object({
+const sampledRow = item({
   entity: entityField,
   id: text('ID of the profile.', 'u1'),
   before: properties('Current values of the properties that change.', { plan: 'free' }),
@@ -366,63 +322,45 @@ const sampledRow = object({
   ),
 });
 
-const plannedEvents = object(
-  {
-    names: Type.Array(
-      object({ name: text('Name of the events.', 'signed_up'), count: count('Their number.', 12) }),
-      {
-        maxItems: MAX_PLAN_PROPERTIES,
-        description: 'By name, those of the most events first.',
-      },
-    ),
-    more_names: count(`Number of names beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
-    days: Type.Array(
-      object({ day: text('Day, in UTC.', '2026-11-20'), count: count('Events of the day.', 12) }),
-      {
-        maxItems: MAX_PLAN_PROPERTIES,
-        description: 'By day, in order.',
-      },
-    ),
-    earlier_days: count(`Number of days before the latest ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
-  },
-  'Events that would be added.',
-);
-
-export const plan = component(
-  'Plan',
-  object(
-    {
-      job_id: jobFields.job_id,
-      ...planFields,
-      properties: Type.Array(plannedProperty, {
-        maxItems: MAX_PLAN_PROPERTIES,
-        description: 'Changes by property, those with the most changes first.',
-      }),
-      more_properties: count(`Number of properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
-      events: plannedEvents,
-      sample: Type.Array(sampledRow, {
-        maxItems: PLAN_SAMPLE_ROWS,
-        description: `Some of the rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut and shown as text that ends with an ellipsis. Empty once the rows have expired.`,
-      }),
-    },
-    'The changes that a load would make.',
+const plannedEvents = object('Events that would be added.', {
+  names: listOf(
+    'By name, those of the most events first.',
+    item({ name: text('Name of the events.', 'signed_up'), count: count('Their number.', 12) }),
+    { maxItems: MAX_PLAN_PROPERTIES },
   ),
-);
+  more_names: count(`Number of names beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
+  days: listOf(
+    'By day, in order.',
+    item({ day: text('Day, in UTC.', '2026-11-20'), count: count('Events of the day.', 12) }),
+    { maxItems: MAX_PLAN_PROPERTIES },
+  ),
+  earlier_days: count(`Number of days before the latest ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
+});
+
+export const plan = defineRecord('Plan', 'The changes that a load would make.', {
+  job_id: jobFields.job_id,
+  ...planFields,
+  properties: listOf('Changes by property, those with the most changes first.', plannedProperty, {
+    maxItems: MAX_PLAN_PROPERTIES,
+  }),
+  more_properties: count(`Number of properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
+  events: plannedEvents,
+  sample: listOf(
+    `Some of the rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut and shown as text that ends with an ellipsis. Empty once the rows have expired.`,
+    sampledRow,
+    { maxItems: PLAN_SAMPLE_ROWS },
+  ),
+});
 export type Plan = Static<typeof plan.schema>;
 
-export const applyBody = object(
-  {
-    on_drift: Type.Optional(
-      worded(
-        Type.Enum([...onDriftChoices], {
-          type: 'string',
-          default: 'refuse',
-          description:
-            'What to do if profiles have changed since the plan: fail the job with `plan_drifted` and write nothing, or load all the same.',
-        }),
-        'on_drift must be refuse or proceed',
-      ),
-    ),
-  },
-  'Options of applying a plan.',
-);
+export const applyBody = object('Options of applying a plan.', {
+  on_drift: optional(
+    Type.Enum([...onDriftChoices], {
+      type: 'string',
+      default: 'refuse',
+      description:
+        'What to do if profiles have changed since the plan: fail the job with `plan_drifted` and write nothing, or load all the same.',
+    }),
+    'on_drift must be refuse or proceed',
+  ),
+});

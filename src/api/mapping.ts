@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { sourceFormats } from '../domain/source.ts';
 import { type SourceOptionName, schemaOfSourceOption, sourceOptionNames } from '../domain/source-options.ts';
-import { choice, choiceOrNull, component, count, envelope, object, orNull, text, time } from './schema.ts';
+import { choice, choiceOrNull, count, defineRecord, envelope, orNull, text, texts, time } from './schema.ts';
 
 const exampleTime = '2026-11-20T12:34:56.123Z';
 
@@ -25,46 +25,34 @@ const mappingTimes = {
   last_used_at: orNull(time('When a load was last accepted with it. Null if never.', exampleTime)),
 };
 
-export const savedMapping = component(
-  'SavedMapping',
-  object(
+export const savedMapping = defineRecord('SavedMapping', 'Saved instructions for loading files.', {
+  ...mappingFields,
+  map: Type.Object(
+    {},
     {
-      ...mappingFields,
-      map: Type.Object(
-        {},
-        {
-          additionalProperties: Type.String(),
-          description: 'Names of columns or keys in the file, each with the name of the field it becomes.',
-          examples: [{ 'Customer No': 'user_id' }],
-        },
-      ),
-      format: choiceOrNull(sourceFormats, 'Format of the files. Null if it is detected.'),
-      ...sourceMembers,
-      column_names: orNull(
-        Type.Array(Type.String(), {
-          description: 'Columns of the files for which it is offered. Null if it is never offered.',
-          examples: [['Customer No', 'Name']],
-        }),
-      ),
-      ...mappingTimes,
+      additionalProperties: Type.String(),
+      description: 'Names of columns or keys in the file, each with the name of the field it becomes.',
+      examples: [{ 'Customer No': 'user_id' }],
     },
-    'Saved instructions for loading files.',
   ),
-);
+  format: choiceOrNull(sourceFormats, 'Format of the files. Null if it is detected.'),
+  ...sourceMembers,
+  column_names: orNull(
+    texts('Columns of the files for which it is offered. Null if it is never offered.', [
+      'Customer No',
+      'Name',
+    ]),
+  ),
+  ...mappingTimes,
+});
 
-const mappingItem = component(
-  'SavedMappingItem',
-  object(
-    {
-      ...mappingFields,
-      mapped: count('Number of columns that its `map` names.', 1),
-      columns: orNull(
-        count('Number of columns of the files for which it is offered. Null if it is never offered.', 2),
-      ),
-      ...mappingTimes,
-    },
-    'A saved mapping, as lists show it.',
+const mappingItem = defineRecord('SavedMappingItem', 'A saved mapping, as lists show it.', {
+  ...mappingFields,
+  mapped: count('Number of columns that its `map` names.', 1),
+  columns: orNull(
+    count('Number of columns of the files for which it is offered. Null if it is never offered.', 2),
   ),
-);
+  ...mappingTimes,
+});
 
 export const mappingPage = envelope('SavedMappingPage', mappingItem.ref, 'Saved mappings, sorted by name.');

@@ -11,15 +11,17 @@ import { jobFields } from './job.ts';
 import {
   choice,
   choiceOrNull,
-  component,
   count,
+  defineRecord,
   envelope,
   flag,
+  items,
   object,
   ordinal,
   orNull,
   record,
   text,
+  texts,
   time,
 } from './schema.ts';
 
@@ -30,14 +32,11 @@ const whoDescription =
   '`load`: a job, which `job` names; `request`: a single record or a batch; `operator`: SQL from outside the service; `deletion`: a deletion job.';
 
 const changingJob = orNull(
-  object(
-    {
-      job_id: jobFields.job_id,
-      type: text('Type of the job, such as `import`.', 'import'),
-      filename: jobFields.filename,
-    },
-    'The job. Null if no load did it, or if the job is no longer kept.',
-  ),
+  object('The job. Null if no load did it, or if the job is no longer kept.', {
+    job_id: jobFields.job_id,
+    type: text('Type of the job, such as `import`.', 'import'),
+    filename: jobFields.filename,
+  }),
 );
 
 const changeTime = '2026-11-19T17:20:11.004211Z';
@@ -48,32 +47,23 @@ const valueThen = (description: string, ...examples: unknown[]) => Type.Unknown(
 const companyThen = (when: string) =>
   orNull(text(`Company ${when} the change. Null if there was none.`, 'acme'));
 
-export const profileChange = component(
-  'ProfileChange',
-  object(
-    {
-      at: time('When the change was made. For `made`, `first_seen_at` of the profile.', changeTime),
-      action: choice(['made', 'changed', 'removed'], 'What happened to the profile.', 'changed'),
-      by: choice(changeMakers, `Who did it. ${whoDescription}`, 'load'),
-      job: changingJob,
-      properties: Type.Array(
-        object({
-          name: text('Name of the property.', 'plan'),
-          before: valueThen('Value before the change. Null if there was none.', 'pro'),
-          after: valueThen('Value after the change. Null if there is none.', 'free'),
-        }),
-        { description: 'Properties whose value differs, by name.' },
-      ),
-      company: orNull(
-        object(
-          { before: companyThen('before'), after: companyThen('after') },
-          'The change of company. Null if it did not change.',
-        ),
-      ),
-    },
-    'A change of a profile.',
+export const profileChange = defineRecord('ProfileChange', 'A change of a profile.', {
+  at: time('When the change was made. For `made`, `first_seen_at` of the profile.', changeTime),
+  action: choice(['made', 'changed', 'removed'], 'What happened to the profile.', 'changed'),
+  by: choice(changeMakers, `Who did it. ${whoDescription}`, 'load'),
+  job: changingJob,
+  properties: items('Properties whose value differs, by name.', {
+    name: text('Name of the property.', 'plan'),
+    before: valueThen('Value before the change. Null if there was none.', 'pro'),
+    after: valueThen('Value after the change. Null if there is none.', 'free'),
+  }),
+  company: orNull(
+    object('The change of company. Null if it did not change.', {
+      before: companyThen('before'),
+      after: companyThen('after'),
+    }),
   ),
-);
+});
 export type ProfileChange = Static<typeof profileChange.schema>;
 
 const completeSince = (what: string) =>
@@ -84,32 +74,27 @@ export const profileHistory = envelope('ProfileHistory', profileChange.ref, 'Cha
 });
 export type ProfileHistory = Static<typeof profileHistory.schema>;
 
-const origin = component(
-  'ValueOrigin',
-  object(
-    {
-      at: orNull(time('When the value was set. Null if that is no longer known.', changeTime)),
-      by: choiceOrNull(
-        changeMakers,
-        `Who set the value. ${whoDescription} Null if that is no longer known.`,
-        'load',
-      ),
-      job: changingJob,
-      row: orNull(
-        ordinal(
-          'Number of the record in the file of the job. Null if no load did it, or if it was not looked up.',
-          2,
-        ),
-      ),
-      line: orNull(ordinal('Line of the file on which the record begins. Null without a row.', 3)),
-    },
-    'Where a value came from: the change that set it last.',
+const origin = defineRecord('ValueOrigin', 'Where a value came from: the change that set it last.', {
+  at: orNull(time('When the value was set. Null if that is no longer known.', changeTime)),
+  by: choiceOrNull(
+    changeMakers,
+    `Who set the value. ${whoDescription} Null if that is no longer known.`,
+    'load',
   ),
-);
+  job: changingJob,
+  row: orNull(
+    ordinal(
+      'Number of the record in the file of the job. Null if no load did it, or if it was not looked up.',
+      2,
+    ),
+  ),
+  line: orNull(ordinal('Line of the file on which the record begins. Null without a row.', 3)),
+});
 export type ValueOrigin = Static<typeof origin.schema>;
 
 const provenance = Type.Optional(
   object(
+    `Only with \`provenance=true\`: where each value came from, looked up in the latest ${MAX_PROVENANCE_CHANGES} changes. Rows and lines are read from the stored files, from ${MAX_PROVENANCE_CHUNKS} places at most.`,
     {
       properties: record<ValueOrigin>({
         additionalProperties: origin.ref,
@@ -121,7 +106,6 @@ const provenance = Type.Optional(
       }),
       complete_since: completeSince('all origins are known'),
     },
-    `Only with \`provenance=true\`: where each value came from, looked up in the latest ${MAX_PROVENANCE_CHANGES} changes. Rows and lines are read from the stored files, from ${MAX_PROVENANCE_CHUNKS} places at most.`,
   ),
 );
 export type Provenance = Static<typeof provenance>;
@@ -144,29 +128,23 @@ const profileFields = {
   provenance,
 };
 
-export const userProfile = component(
-  'UserProfile',
-  object(
-    {
-      user_id: text('ID of the user, as sent.', 'u1'),
-      company_id: orNull(text('Current company of the user. Null if there is none.', 'acme')),
-      ...profileFields,
-      distinct_ids: Type.Optional(
-        Type.Array(Type.String(), {
-          description: `Only with \`distinct_ids=true\`: the ID and its aliases, at most ${MAX_DISTINCT_IDS} of them, sorted.`,
-          examples: [['u1', 'anon-7f3a']],
-        }),
-      ),
-    },
-    'A stored user.',
+export const userProfile = defineRecord('UserProfile', 'A stored user.', {
+  user_id: text('ID of the user, as sent.', 'u1'),
+  company_id: orNull(text('Current company of the user. Null if there is none.', 'acme')),
+  ...profileFields,
+  distinct_ids: Type.Optional(
+    texts(
+      `Only with \`distinct_ids=true\`: the ID and its aliases, at most ${MAX_DISTINCT_IDS} of them, sorted.`,
+      ['u1', 'anon-7f3a'],
+    ),
   ),
-);
+});
 export type UserProfile = Static<typeof userProfile.schema>;
 
-export const companyProfile = component(
-  'CompanyProfile',
-  object({ company_id: text('ID of the company, as sent.', 'acme'), ...profileFields }, 'A stored company.'),
-);
+export const companyProfile = defineRecord('CompanyProfile', 'A stored company.', {
+  company_id: text('ID of the company, as sent.', 'acme'),
+  ...profileFields,
+});
 
 export const userPage = envelope('UserPage', userProfile.ref, 'Users, sorted by ID.');
 
@@ -174,69 +152,55 @@ export const companyPage = envelope('CompanyPage', companyProfile.ref, 'Companie
 
 const exampleEventTime = '2026-11-20T12:34:56.123456Z';
 
-const storedEvent = component(
-  'StoredEvent',
-  object(
+const storedEvent = defineRecord('StoredEvent', 'A stored event.', {
+  event_id: text('ID that the sender gave the event; otherwise one that the service made.', '5f0c6a4e'),
+  event_type: text('Kind of event, such as `track`.', 'track'),
+  event_name: text('Name of the event.', 'report_shared'),
+  user_id: text('The user.', 'u1'),
+  company_id: orNull(text('The company that the event is stored with. Null if there is none.', 'acme')),
+  source: text('How the event came in.', 'backend-http'),
+  inserted_at: time('When the event happened.', exampleEventTime),
+  metadata: Type.Object(
+    {},
     {
-      event_id: text('ID that the sender gave the event; otherwise one that the service made.', '5f0c6a4e'),
-      event_type: text('Kind of event, such as `track`.', 'track'),
-      event_name: text('Name of the event.', 'report_shared'),
-      user_id: text('The user.', 'u1'),
-      company_id: orNull(text('The company that the event is stored with. Null if there is none.', 'acme')),
-      source: text('How the event came in.', 'backend-http'),
-      inserted_at: time('When the event happened.', exampleEventTime),
-      metadata: Type.Object(
-        {},
-        {
-          additionalProperties: true,
-          description: 'Properties, with every digit as stored.',
-          examples: [{ report: 'Q3', pages: 12 }],
-        },
-      ),
+      additionalProperties: true,
+      description: 'Properties, with every digit as stored.',
+      examples: [{ report: 'Q3', pages: 12 }],
     },
-    'A stored event.',
   ),
-);
+});
 export type StoredEvent = Static<typeof storedEvent.schema>;
 
 export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.');
 
 const events = count('Number of events.', 3);
 
-export const activity = component(
-  'Activity',
-  object(
-    {
-      events: count(`Number of stored events, counting the latest ${MAX_COUNTED_EVENTS} at most.`),
-      is_complete: flag('True if all events were counted.'),
-      first_event_at: orNull(
-        time('When the first counted event happened. Null if there is none.', exampleEventTime),
-      ),
-      last_event_at: orNull(time('When the last event happened. Null if there is none.', exampleEventTime)),
-      days: Type.Array(object({ day: Type.String({ format: 'date', description: 'The day.' }), events }), {
-        description: 'The requested days that have events, oldest first.',
-      }),
-      event_names: Type.Array(
-        object({
-          event_name: text('Name of the event.', 'report_shared'),
-          events,
-          last_at: time('When it last happened.', exampleEventTime),
-        }),
-        { description: `Names of events, most frequent first, at most ${MAX_ACTIVITY_NAMES}.` },
-      ),
-      users: orNull(
-        count(`For a company, its current users, at most ${MAX_COUNTED_USERS}; for a user, null.`),
-        null,
-      ),
-      counted_since: orNull(
-        time(
-          'Earlier events were not counted: they may be in the lake, which would take too long to search. Null if it was searched.',
-          exampleEventTime,
-        ),
-        null,
-      ),
-    },
-    'Summary of what a user or company did.',
+export const activity = defineRecord('Activity', 'Summary of what a user or company did.', {
+  events: count(`Number of stored events, counting the latest ${MAX_COUNTED_EVENTS} at most.`),
+  is_complete: flag('True if all events were counted.'),
+  first_event_at: orNull(
+    time('When the first counted event happened. Null if there is none.', exampleEventTime),
   ),
-);
+  last_event_at: orNull(time('When the last event happened. Null if there is none.', exampleEventTime)),
+  days: items('The requested days that have events, oldest first.', {
+    day: Type.String({ format: 'date', description: 'The day.' }),
+    events,
+  }),
+  event_names: items(`Names of events, most frequent first, at most ${MAX_ACTIVITY_NAMES}.`, {
+    event_name: text('Name of the event.', 'report_shared'),
+    events,
+    last_at: time('When it last happened.', exampleEventTime),
+  }),
+  users: orNull(
+    count(`For a company, its current users, at most ${MAX_COUNTED_USERS}; for a user, null.`),
+    null,
+  ),
+  counted_since: orNull(
+    time(
+      'Earlier events were not counted: they may be in the lake, which would take too long to search. Null if it was searched.',
+      exampleEventTime,
+    ),
+    null,
+  ),
+});
 export type Activity = Static<typeof activity.schema>;

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { errorCodes } from '../domain/errors.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES } from '../domain/limits.ts';
-import { choice, component, count, object, orNull, text } from './schema.ts';
+import { choice, component, count, defineRecord, items, orNull, text } from './schema.ts';
 
 /** An ID: a string, or a number, which becomes one. */
 const id = (description: string) =>
@@ -80,23 +80,14 @@ export const batchItem = component(
   ),
 );
 
-export const batchResult = component(
-  'BatchResult',
-  object(
-    {
-      accepted: count('Number of committed items.', 2),
-      rejected: Type.Array(
-        object({
-          index: count('Position of the item, from 0.'),
-          error_code: choice(Object.keys(errorCodes), 'Error code: stable, for programs.', 'missing_field'),
-          message: text('A sentence for a person.', 'event_name is missing (event_name)'),
-        }),
-        { description: 'The refused items, in order.' },
-      ),
-    },
-    'The result of a batch.',
-  ),
-);
+export const batchResult = defineRecord('BatchResult', 'The result of a batch.', {
+  accepted: count('Number of committed items.', 2),
+  rejected: items('The refused items, in order.', {
+    index: count('Position of the item, from 0.'),
+    error_code: choice(Object.keys(errorCodes), 'Error code: stable, for programs.', 'missing_field'),
+    message: text('A sentence for a person.', 'event_name is missing (event_name)'),
+  }),
+});
 export type BatchResult = Static<typeof batchResult.schema>;
 
 const companyOfUser = Type.Object(

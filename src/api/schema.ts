@@ -2,7 +2,14 @@
  * The records that callers see, each declared once: what a request brings, what an answer holds, and an example. The schemas of the
  * routes, the OpenAPI document and, by `import type`, the console's types derive from them. Start reading at `job.ts`.
  */
-import { type Static, type TObjectOptions, type TProperties, type TSchema, Type } from 'typebox';
+import {
+  type Static,
+  type TArrayOptions,
+  type TObjectOptions,
+  type TProperties,
+  type TSchema,
+  Type,
+} from 'typebox';
 import { type ErrorCode, errorCodes } from '../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../domain/limits.ts';
 
@@ -20,13 +27,35 @@ export function component<T extends TSchema>(name: string, schema: T) {
 
 export const closed = { additionalProperties: false } as const;
 
-const described = (description: string | undefined, examples: readonly unknown[]) => ({
-  ...(description !== undefined && { description }),
+const described = (description: string, examples: readonly unknown[]) => ({
+  description,
   ...(examples.length > 0 && { examples: [...examples] }),
 });
 
-export const object = <P extends TProperties>(members: P, description?: string, ...examples: unknown[]) =>
-  Type.Object(members, { ...closed, ...described(description, examples) });
+/** Declares an object that the document names, as `component` does any schema. */
+export function defineRecord<P extends TProperties>(
+  name: string,
+  description: string,
+  members: P,
+  ...examples: unknown[]
+) {
+  return component(name, Type.Object(members, { ...closed, ...described(description, examples) }));
+}
+
+export const object = <P extends TProperties>(description: string, members: P) =>
+  Type.Object(members, { ...closed, description });
+
+/** An object that needs no description beside that of the list or the record it is in. */
+export const item = <P extends TProperties>(members: P) => Type.Object(members, closed);
+
+export const listOf = <T extends TSchema>(description: string, of: T, options: TArrayOptions = {}) =>
+  Type.Array(of, { ...options, description });
+
+export const items = <P extends TProperties>(description: string, members: P) =>
+  listOf(description, item(members));
+
+export const texts = (description: string, ...examples: (readonly string[] | null)[]) =>
+  Type.Array(Type.String(), described(description, examples));
 
 /** An object with members of any name, whose values have the type `V`. */
 export function record<V = unknown>(options: TObjectOptions) {
@@ -99,7 +128,7 @@ export function withExamples(schema: TSchema, examples: Readonly<Record<string, 
 /** The envelope of a list. `more` holds further members of its metadata. */
 export function envelope<T extends TSchema, M extends TProperties = Record<never, TSchema>>(
   name: string,
-  item: T,
+  of: T,
   description: string,
   more = {} as M,
 ) {
@@ -113,30 +142,22 @@ export function envelope<T extends TSchema, M extends TProperties = Record<never
     maximum: MAX_PAGE_SIZE,
     ...described('Maximum number of items on a page.', [DEFAULT_PAGE_SIZE]),
   });
-  const cursor = object({ after: orNull(after), before }, 'Cursors of the neighbouring pages.');
-  const metadata = object({ cursor, limit, ...more }, 'Facts about the page.');
-  const data = Type.Array(item, { description: 'The items of the page.' });
-  return component(name, object({ data, metadata }, description));
+  const cursor = object('Cursors of the neighbouring pages.', { after: orNull(after), before });
+  const metadata = object('Facts about the page.', { cursor, limit, ...more });
+  return defineRecord(name, description, { data: listOf('The items of the page.', of), metadata });
 }
 
-const errorEntry = object(
-  {
-    error: text('The HTTP status phrase.', 'Bad Request'),
-    error_code: choice(
-      Object.keys(errorCodes) as ErrorCode[],
-      'Error code: stable, for programs.',
-      'missing_field',
-    ),
-    message: text('A sentence for a person.', 'The form has no part named file'),
-    details: text('The field, column or position at fault. May be empty.', 'file'),
-  },
-  'One problem.',
-);
-
-export const errorRecord = component(
-  'ErrorRecord',
-  object(
-    { errors: Type.Array(errorEntry, { minItems: 1, description: 'The problems found, one entry each.' }) },
-    'The body of every refusal.',
+const errorEntry = object('One problem.', {
+  error: text('The HTTP status phrase.', 'Bad Request'),
+  error_code: choice(
+    Object.keys(errorCodes) as ErrorCode[],
+    'Error code: stable, for programs.',
+    'missing_field',
   ),
-);
+  message: text('A sentence for a person.', 'The form has no part named file'),
+  details: text('The field, column or position at fault. May be empty.', 'file'),
+});
+
+export const errorRecord = defineRecord('ErrorRecord', 'The body of every refusal.', {
+  errors: listOf('The problems found, one entry each.', errorEntry, { minItems: 1 }),
+});

@@ -2,7 +2,22 @@ import { type Static, Type } from 'typebox';
 import { makers } from '../domain/definitions.ts';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../domain/limits.ts';
 import { runStatuses } from '../domain/task.ts';
-import { choice, component, count, flag, object, orNull, reasonFields, text, time, uuid } from './schema.ts';
+import {
+  choice,
+  count,
+  defineRecord,
+  flag,
+  item,
+  items,
+  listOf,
+  object,
+  orNull,
+  reasonFields,
+  text,
+  texts,
+  time,
+  uuid,
+} from './schema.ts';
 
 const exampleRunTime = '2026-11-20T02:00:00.000Z';
 
@@ -27,90 +42,68 @@ const runFields = {
   last_error: orNull(text('Error of the last attempt, if another follows.'), null),
 };
 
-export const scheduleItem = component(
-  'Schedule',
-  object(
-    {
-      schedule: text('Name of the schedule.', 'nightly-users'),
-      made_by: choice(makers, '`file`: the schedules file, which wins. `api`: the API, which can change it.'),
-      definition: orNull(
-        Type.Object(
-          {},
-          {
-            additionalProperties: true,
-            description: 'The schedule as the API takes it, with defaults. Null for schedules of the file.',
-          },
-        ),
-      ),
-      kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
-      what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),
-      days_loaded: orNull(count('Days that a pull has loaded. Null for other schedules.'), null),
-      days_over: orNull(count('Days since its first that are over.'), null),
-      cron: text('Cron expression.', '0 2 * * *'),
-      time_zone: text('Time zone of the cron expression.', 'Europe/Berlin'),
-      enabled: flag('True if the schedule is enabled.'),
-      paused_at: orNull(at('When it was paused. Null if it is not paused.'), null),
-      missed: choice(['run_once', 'run_all', 'skip'], 'Treatment of due times that were missed.'),
-      overlap: choice(['skip', 'wait'], 'Treatment of a run that is due before the previous one has ended.'),
-      next_due: orNull(at('Next due time. Null if the schedule is disabled or paused.')),
-      due_times: Type.Array(at('A due time.'), {
-        maxItems: MAX_SHOWN_DUE_TIMES,
-        description: `Due times of the next ${SHOWN_DUE_DAYS} days.`,
-      }),
-      due_times_are_all: flag('True if these are all due times of those days.'),
-      runs: Type.Array(object(runFields), {
-        maxItems: SHOWN_RUNS,
-        description: `The latest ${SHOWN_RUNS} runs, latest due time first.`,
-      }),
-    },
-    'A schedule, with its due times and latest runs.',
+export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due times and latest runs.', {
+  schedule: text('Name of the schedule.', 'nightly-users'),
+  made_by: choice(makers, '`file`: the schedules file, which wins. `api`: the API, which can change it.'),
+  definition: orNull(
+    Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description: 'The schedule as the API takes it, with defaults. Null for schedules of the file.',
+      },
+    ),
   ),
-);
+  kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
+  what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),
+  days_loaded: orNull(count('Days that a pull has loaded. Null for other schedules.'), null),
+  days_over: orNull(count('Days since its first that are over.'), null),
+  cron: text('Cron expression.', '0 2 * * *'),
+  time_zone: text('Time zone of the cron expression.', 'Europe/Berlin'),
+  enabled: flag('True if the schedule is enabled.'),
+  paused_at: orNull(at('When it was paused. Null if it is not paused.'), null),
+  missed: choice(['run_once', 'run_all', 'skip'], 'Treatment of due times that were missed.'),
+  overlap: choice(['skip', 'wait'], 'Treatment of a run that is due before the previous one has ended.'),
+  next_due: orNull(at('Next due time. Null if the schedule is disabled or paused.')),
+  due_times: listOf(`Due times of the next ${SHOWN_DUE_DAYS} days.`, at('A due time.'), {
+    maxItems: MAX_SHOWN_DUE_TIMES,
+  }),
+  due_times_are_all: flag('True if these are all due times of those days.'),
+  runs: listOf(`The latest ${SHOWN_RUNS} runs, latest due time first.`, item(runFields), {
+    maxItems: SHOWN_RUNS,
+  }),
+});
 export type Schedule = Static<typeof scheduleItem.schema>;
 
-export const scheduleList = component(
-  'ScheduleList',
-  object(
-    {
-      problems: Type.Array(Type.String(), {
-        description:
-          'Errors in the file, with line numbers. Until they are fixed, workers use its last correct version.',
-      }),
-      data: Type.Array(scheduleItem.ref, {
-        description: 'The schedules: those of the file in its order, then those of the API.',
-      }),
-    },
-    'The schedules of the environment.',
+export const scheduleList = defineRecord('ScheduleList', 'The schedules of the environment.', {
+  problems: texts(
+    'Errors in the file, with line numbers. Until they are fixed, workers use its last correct version.',
   ),
-);
+  data: listOf('The schedules: those of the file in its order, then those of the API.', scheduleItem.ref),
+});
 export type ScheduleList = Static<typeof scheduleList.schema>;
 
-export const scheduleRun = component(
-  'ScheduleRun',
-  object(
-    {
-      schedule: text('Name of the schedule.', 'nightly-users'),
-      environment: text('Name of the environment.', 'default'),
-      ...runFields,
-      attempts: count('Number of attempts begun.'),
-      range_from: orNull(at('Start of the range, for an export that has one.'), null),
-      range_to: orNull(at('End of the range, for an export that has one.'), null),
-      delivered_to: orNull(text('Folder that the files were copied to.'), null),
-      items: Type.Array(
-        object({
-          item: text('A file, an object or an address; or `export`.', '/data/users-1.csv'),
-          job_id: orNull(uuid('The job. Null if the item was refused.')),
-          is_new: flag('False if this job had already loaded the same bytes.'),
-          error_code: orNull(text('Why the item was refused.'), null),
-          message: orNull(text('The same, as a sentence.'), null),
-        }),
-        { maxItems: MAX_TOLD_ITEMS, description: 'Items of the run, each with its job.' },
-      ),
-      item_count: count('Number of items, including those that are not shown.'),
-    },
-    'A run of a schedule.',
+export const scheduleRun = defineRecord('ScheduleRun', 'A run of a schedule.', {
+  schedule: text('Name of the schedule.', 'nightly-users'),
+  environment: text('Name of the environment.', 'default'),
+  ...runFields,
+  attempts: count('Number of attempts begun.'),
+  range_from: orNull(at('Start of the range, for an export that has one.'), null),
+  range_to: orNull(at('End of the range, for an export that has one.'), null),
+  delivered_to: orNull(text('Folder that the files were copied to.'), null),
+  items: listOf(
+    'Items of the run, each with its job.',
+    item({
+      item: text('A file, an object or an address; or `export`.', '/data/users-1.csv'),
+      job_id: orNull(uuid('The job. Null if the item was refused.')),
+      is_new: flag('False if this job had already loaded the same bytes.'),
+      error_code: orNull(text('Why the item was refused.'), null),
+      message: orNull(text('The same, as a sentence.'), null),
+    }),
+    { maxItems: MAX_TOLD_ITEMS },
   ),
-);
+  item_count: count('Number of items, including those that are not shown.'),
+});
 export type ScheduleRun = Static<typeof scheduleRun.schema>;
 
 const exampleTime = '2026-11-20T12:00:41.120Z';
@@ -120,11 +113,11 @@ const name = text('Path below the folder of the environment, as the file was dro
 const size = count('Size in bytes.', 85);
 const job_id = orNull(uuid('The job of the file. Null if there is none.'));
 
-export const takenAgain = object({ file_id, name }, 'The file.');
+export const takenAgain = object('The file.', { file_id, name });
 
-const waiting = object({ name, size, modified_at: time('When the file was last written to.', exampleTime) });
+const waiting = item({ name, size, modified_at: time('When the file was last written to.', exampleTime) });
 
-const taken = object({
+const taken = item({
   file_id,
   name,
   size,
@@ -133,7 +126,7 @@ const taken = object({
   job_id,
 });
 
-const concluded = object({
+const concluded = item({
   file_id,
   name,
   size,
@@ -145,33 +138,24 @@ const concluded = object({
   job_id,
   is_duplicate: flag('True if the job loaded the same bytes before.'),
   rejected: count('Refused records of the job that have not been mended.'),
-  reasons: Type.Array(object({ ...reasonFields, details: text('The place at fault. May be empty.') }), {
-    description: 'Why the file was not loaded, or not completely.',
-    examples: [[]],
-  }),
+  reasons: listOf(
+    'Why the file was not loaded, or not completely.',
+    item({ ...reasonFields, details: text('The place at fault. May be empty.') }),
+    { examples: [[]] },
+  ),
   concluded_at: time('When the file was moved there.', exampleTime),
 });
 
-export const inboxRecord = component(
-  'Inbox',
-  object(
-    {
-      is_watched: flag('True if INBOX_DIR is set for this server and workers have watched it.'),
-      waiting: count('Number of files in the folders, complete or not.'),
-      files: Type.Array(waiting, { description: 'The first 200 waiting files, oldest first.' }),
-      taken: Type.Array(taken, {
-        description:
-          'Files that were taken and are not yet in done or failed, in order of arrival; at most 200.',
-      }),
-      ignored: Type.Array(object({ name, why: text('The reason, as a sentence.') }), {
-        description: 'Files that are left where they are.',
-      }),
-      held: Type.Array(Type.String(), {
-        description: 'Folders whose mapping.yaml is wrong. Their files wait.',
-      }),
-      recent: Type.Array(concluded, { description: 'Outcomes of the last files, newest first.' }),
-    },
-    'The folder of the environment that is watched for files.',
+export const inboxRecord = defineRecord('Inbox', 'The folder of the environment that is watched for files.', {
+  is_watched: flag('True if INBOX_DIR is set for this server and workers have watched it.'),
+  waiting: count('Number of files in the folders, complete or not.'),
+  files: listOf('The first 200 waiting files, oldest first.', waiting),
+  taken: listOf(
+    'Files that were taken and are not yet in done or failed, in order of arrival; at most 200.',
+    taken,
   ),
-);
+  ignored: items('Files that are left where they are.', { name, why: text('The reason, as a sentence.') }),
+  held: texts('Folders whose mapping.yaml is wrong. Their files wait.'),
+  recent: listOf('Outcomes of the last files, newest first.', concluded),
+});
 export type Inbox = Static<typeof inboxRecord.schema>;

@@ -6,10 +6,11 @@ import {
   MAX_UNDONE_JOBS,
   MAX_UNDONE_PROPERTIES,
 } from '../domain/limits.ts';
-import { worded } from '../validation.ts';
-import { count, object, uuid } from './schema.ts';
+import { optional, worded } from '../validation.ts';
+import { count, listOf, object, uuid } from './schema.ts';
 
 export const undoCounts = object(
+  'The result of an undo: a plan shows what it would be. Null for other jobs.',
   {
     restored: count('Profiles that got values back.', 8),
     brought_back: count('Profiles and events that the undone jobs had removed, and that are there again.', 0),
@@ -23,68 +24,54 @@ export const undoCounts = object(
       'Events of the undone jobs that were gone before: moved to the lake, deleted or undone. The lake is left as it is.',
       0,
     ),
-    later_loads: Type.Array(uuid('A job.'), {
-      maxItems: MAX_SHOWN_LATER_LOADS,
-      description:
-        'Later jobs that found records unchanged. A record that brings the same value as an undone one writes nothing, so the older value is back: load their files again.',
-      examples: [[]],
-    }),
+    later_loads: listOf(
+      'Later jobs that found records unchanged. A record that brings the same value as an undone one writes nothing, so the older value is back: load their files again.',
+      uuid('A job.'),
+      { maxItems: MAX_SHOWN_LATER_LOADS, examples: [[]] },
+    ),
   },
-  'The result of an undo: a plan shows what it would be. Null for other jobs.',
 );
 
 const guard = (name: string, what: string) =>
-  Type.Optional(
-    worded(
-      Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: guardPattern })], {
-        description: `Fails the job if more ${what}: a number, or a share of the records of the undone jobs. Nothing is written then.`,
-        examples: ['5%'],
-      }),
-      `${name} ${guardRule}`,
-    ),
+  optional(
+    Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: guardPattern })], {
+      description: `Fails the job if more ${what}: a number, or a share of the records of the undone jobs. Nothing is written then.`,
+      examples: ['5%'],
+    }),
+    `${name} ${guardRule}`,
   );
 
 const options = {
-  properties: Type.Optional(
-    worded(
-      Type.Array(Type.String({ minLength: 1, maxLength: MAX_PROPERTY_NAME_CHARS }), {
-        minItems: 1,
-        maxItems: MAX_UNDONE_PROPERTIES,
-        description:
-          'The only properties to put back. Companies of users, events, and profiles that the jobs made then stay. Default: everything is undone.',
-        examples: [['plan']],
-      }),
-      `properties has 1 to ${MAX_UNDONE_PROPERTIES} names`,
+  properties: optional(
+    listOf(
+      'The only properties to put back. Companies of users, events, and profiles that the jobs made then stay. Default: everything is undone.',
+      Type.String({ minLength: 1, maxLength: MAX_PROPERTY_NAME_CHARS }),
+      { minItems: 1, maxItems: MAX_UNDONE_PROPERTIES, examples: [['plan']] },
     ),
+    `properties has 1 to ${MAX_UNDONE_PROPERTIES} names`,
   ),
-  plan: Type.Optional(
-    worded(
-      Type.Boolean({
-        description: 'Only show what the undo would do. Apply the plan to do it.',
-        default: false,
-      }),
-      'plan is true or false',
-    ),
+  plan: optional(
+    Type.Boolean({
+      description: 'Only show what the undo would do. Apply the plan to do it.',
+      default: false,
+    }),
+    'plan is true or false',
   ),
   max_errors: guard('max_errors', 'profiles than this are kept'),
   max_changed: guard('max_changed', 'profiles than this would change'),
   max_removed_values: guard('max_removed_values', 'property values than this would be removed'),
 };
 
-export const undoBody = object(options, 'Options of an undo.');
+export const undoBody = object('Options of an undo.', options);
 
-export const undoJobsBody = object(
-  {
-    job_ids: worded(
-      Type.Array(Type.String({ format: 'uuid' }), {
-        minItems: 1,
-        maxItems: MAX_UNDONE_JOBS,
-        description: 'The jobs to undo, in any order.',
-        examples: [['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01']],
-      }),
-      `job_ids has 1 to ${MAX_UNDONE_JOBS} IDs of jobs`,
-    ),
-    ...options,
-  },
-  'Jobs to undo together, and options.',
-);
+export const undoJobsBody = object('Jobs to undo together, and options.', {
+  job_ids: worded(
+    listOf('The jobs to undo, in any order.', Type.String({ format: 'uuid' }), {
+      minItems: 1,
+      maxItems: MAX_UNDONE_JOBS,
+      examples: [['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01']],
+    }),
+    `job_ids has 1 to ${MAX_UNDONE_JOBS} IDs of jobs`,
+  ),
+  ...options,
+});

@@ -2,7 +2,7 @@
  * Segments made by the API and the console, held to the schema of the definitions file. What the file defines is changed in the file:
  * `applyDefinitions` has the other half of the rule. Their sizes are counted once a day.
  */
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';
 import { object } from '../api/schema.ts';
 import { definedByFile, type SegmentItem, type StoredSegment } from '../domain/definitions.ts';
@@ -28,12 +28,11 @@ import {
 import { previewSegment, type SnapshotSources } from '../profiles/segments.ts';
 import { describeSegment, readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
-import { compileSchema, throwProblems, worded } from '../validation.ts';
+import { compileSchema, optional, throwProblems, worded } from '../validation.ts';
 import { segmentItemSchema } from './definitions.ts';
 
 const { key, title, usage, category, is_hidden, is_protected, status } = segmentItemSchema.properties;
 const label = 'must be 1 to 100 characters on one line';
-const optional = <S extends TSchema>(schema: S, rule: string) => Type.Optional(worded(schema, rule));
 
 export const definitionField = worded(
   Type.Object(
@@ -52,14 +51,11 @@ const changeable = {
   is_protected: optional(is_protected, 'is_protected must be true or false'),
   status: optional(status, `status ${label}`),
 };
-export const changedSegment = object(changeable, 'A segment as it is to be.');
-export const newSegment = object(
-  {
-    key: worded(key, 'key must be 1 to 100 letters, digits, `_`, `.` and `-`, the first a letter or a digit'),
-    ...changeable,
-  },
-  'A segment to make.',
-);
+export const changedSegment = object('A segment as it is to be.', changeable);
+export const newSegment = object('A segment to make.', {
+  key: worded(key, 'key must be 1 to 100 letters, digits, `_`, `.` and `-`, the first a letter or a digit'),
+  ...changeable,
+});
 export type NewSegment = Static<typeof newSegment>;
 
 const findProblems = compileSchema(newSegment);

@@ -8,14 +8,14 @@ import {
   MAX_PAGE_BYTES,
   MAX_PAGE_SIZE,
 } from '../domain/limits.ts';
-import { ruled, textProblem, worded } from '../validation.ts';
+import { optional, ruled, textProblem } from '../validation.ts';
 import { isUuid } from './parameters.ts';
 
 /* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
 
 export function limitParameter(maximum: number, description: string) {
   const limit = Type.Integer({ minimum: 1, maximum, default: DEFAULT_PAGE_SIZE, description });
-  return Type.Optional(worded(limit, `limit is a whole number from 1 to ${maximum}`));
+  return optional(limit, `limit is a whole number from 1 to ${maximum}`);
 }
 
 export interface CursorKind<T> {
@@ -77,7 +77,7 @@ export function cursorParameter(
   description: string,
 ) {
   const cursor = ruled(Type.String({ description }), (text) => (kind.read(text) === null ? message : null));
-  return Type.Optional(worded(cursor, { says: { code: 'invalid_cursor', message } }));
+  return optional(cursor, { says: { code: 'invalid_cursor', message } });
 }
 
 const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => ({

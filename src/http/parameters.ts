@@ -6,7 +6,7 @@ import { inputError } from '../domain/errors.ts';
 import { readInstant, readRangeEnd } from '../domain/instant.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import type { Idempotency } from '../ingest/records.ts';
-import { ruled, textProblem, worded } from '../validation.ts';
+import { optional, ruled, textProblem, worded } from '../validation.ts';
 
 /* Parameters of paths and queries, and headers, that several nouns have. */
 
@@ -39,11 +39,11 @@ export function optionalChoice<const T extends string>(
     ...(standard !== undefined && { default: standard }),
     description,
   } as const;
-  return Type.Optional(worded(Type.Enum([...choices], options), message));
+  return optional(Type.Enum([...choices], options), message);
 }
 
 export const optionalNumber = (range: TIntegerOptions, message: string, description: string) =>
-  Type.Optional(worded(Type.Integer({ ...range, description }), message));
+  optional(Type.Integer({ ...range, description }), message);
 
 /** The ID in the path of everything that concerns one such thing. A text that is no UUID is the ID of nothing. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
@@ -79,9 +79,7 @@ export function severalOf(name: string, choices: readonly string[], description:
     description: `${description} One of \`${choices.join('`, `')}\`, or several separated by commas.`,
     examples: [choices.slice(0, 2).join(',')],
   });
-  return Type.Optional(
-    worded(text, `${name} is one of ${choices.join(', ')}, or several of them with commas between`),
-  );
+  return optional(text, `${name} is one of ${choices.join(', ')}, or several of them with commas between`);
 }
 
 export function readSeveral(text: string | undefined): readonly string[] | undefined {
@@ -97,7 +95,7 @@ export function textParameter(name: string, maxBytes: number, description: strin
   const text = ruled(Type.String({ description, ...(examples.length > 0 && { examples }) }), (value) =>
     textProblem(value, maxBytes) === null ? null : problem(value),
   );
-  return Type.Optional(worded(text, { says: (value) => ({ message: problem(value) }) }));
+  return optional(text, { says: (value) => ({ message: problem(value) }) });
 }
 
 export function instantParameter(description: string, message: string, example: string) {
@@ -114,7 +112,7 @@ export function dateParameter(
 ) {
   const text = Type.String({ description, examples: [example] });
   const date = ruled(text, (value) => (isDate(value) ? null : message));
-  return Type.Optional(worded(date, { says: { code: 'invalid_date', message } }));
+  return optional(date, { says: { code: 'invalid_date', message } });
 }
 
 /** An end of a range: a day of UTC, or an instant. */
@@ -132,7 +130,7 @@ export function dateOf(text: string | undefined): Date | null {
 }
 
 export const flagParameter = (name: string, description: string, options: object = {}) =>
-  Type.Optional(worded(Type.Boolean({ ...options, description }), `${name} must be true or false`));
+  optional(Type.Boolean({ ...options, description }), `${name} must be true or false`);
 
 function idempotencyKey(what: string) {
   const key = Type.String({
@@ -140,14 +138,12 @@ function idempotencyKey(what: string) {
     description: `Makes the request safe to repeat. For 24 hours, the same key with the same ${what} returns the first answer again and changes nothing; with another ${what} it is refused with \`idempotency_conflict\`.`,
     examples: ['2026-11-20/nightly'],
   });
-  return Type.Optional(
-    worded(key, {
-      says: {
-        message: 'An Idempotency-Key has 1 to 255 printable ASCII characters',
-        details: 'Idempotency-Key',
-      },
-    }),
-  );
+  return optional(key, {
+    says: {
+      message: 'An Idempotency-Key has 1 to 255 printable ASCII characters',
+      details: 'Idempotency-Key',
+    },
+  });
 }
 
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };

@@ -25,7 +25,7 @@ import {
   readChunks,
   readJobHistory,
 } from '../../postgres/stores/background-jobs.ts';
-import { worded } from '../../validation.ts';
+import { optional, worded } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
 import {
@@ -70,15 +70,13 @@ const jobFilterFields = {
     maxFilterBytes,
     'Only return loads whose file name contains this text, ignoring case.',
   ),
-  sha256: Type.Optional(
-    worded(
-      Type.String({
-        pattern: '^[0-9a-fA-F]{64}$',
-        description: 'Only return loads of a file with this SHA-256, as received.',
-        examples: ['3b'.repeat(32)],
-      }),
-      'sha256 has 64 hexadecimal digits',
-    ),
+  sha256: optional(
+    Type.String({
+      pattern: '^[0-9a-fA-F]{64}$',
+      description: 'Only return loads of a file with this SHA-256, as received.',
+      examples: ['3b'.repeat(32)],
+    }),
+    'sha256 has 64 hexadecimal digits',
   ),
   key: textParameter('key', maxFilterBytes, 'Only return jobs started with the API key of this ID.'),
   request_id: textParameter(
@@ -86,13 +84,11 @@ const jobFilterFields = {
     maxFilterBytes,
     'Only return jobs of the request with this `x-request-id`.',
   ),
-  has_rejects: Type.Optional(
-    worded(
-      Type.Literal('true', {
-        description: '`true`: only return completed loads with refused records that have not been mended.',
-      }),
-      'has_rejects is true',
-    ),
+  has_rejects: optional(
+    Type.Literal('true', {
+      description: '`true`: only return completed loads with refused records that have not been mended.',
+    }),
+    'has_rejects is true',
   ),
   idempotency_key: textParameter(
     'idempotency_key',
@@ -273,20 +269,17 @@ const release = route({
   },
 });
 
-const bulkBody = object(
-  {
-    filter: worded(
-      object(jobFilterFields, 'Parameters of `GET /v1/background_jobs`; `{}` matches all jobs.'),
-      'filter is an object',
-    ),
-    expected_count: optionalNumber(
-      { minimum: 0 },
-      'expected_count is a whole number',
-      'The `count` of the previous answer. Without it nothing is done.',
-    ),
-  },
-  'The jobs, and their expected number.',
-);
+const bulkBody = object('The jobs, and their expected number.', {
+  filter: worded(
+    object('Parameters of `GET /v1/background_jobs`; `{}` matches all jobs.', jobFilterFields),
+    'filter is an object',
+  ),
+  expected_count: optionalNumber(
+    { minimum: 0 },
+    'expected_count is a whole number',
+    'The `count` of the previous answer. Without it nothing is done.',
+  ),
+});
 
 const confirmed =
   'Ask first without `expected_count`: nothing is done, and the answer has the number of jobs. Then send that number; if it has changed, nothing is done.';

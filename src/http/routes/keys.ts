@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { renderEnvironment, renderKey } from '../../access/verify-key.ts';
 import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
-import { object } from '../../api/schema.ts';
+import { listOf, object, texts } from '../../api/schema.ts';
 import { exportLayouts } from '../../domain/export.ts';
 import { keyScopes } from '../../domain/scope.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
@@ -10,7 +10,7 @@ import {
   createEnvironment,
   listEnvironments,
 } from '../../postgres/stores/environments.ts';
-import { worded } from '../../validation.ts';
+import { optional, worded } from '../../validation.ts';
 import { dateOf, instantParameter, pathParameter } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
@@ -50,21 +50,14 @@ const create = route({
   description: `Creates a key, of which only a digest is stored.`,
   access: 'admin',
   json: {
-    schema: object(
-      {
-        label: worded(Type.String({ description: 'Label of the key.' }), 'label is a text'),
-        scopes: Type.Optional(
-          worded(
-            Type.Array(Type.Enum([...keyScopes], { type: 'string' }), {
-              description: 'What the key may do. Default: everything.',
-            }),
-            `scopes are of ${keyScopes.join(', ')}`,
-          ),
-        ),
-        expires_at: end('When the key expires. Default: never.'),
-      },
-      'The key to create.',
-    ),
+    schema: object('The key to create.', {
+      label: worded(Type.String({ description: 'Label of the key.' }), 'label is a text'),
+      scopes: optional(
+        listOf('What the key may do. Default: everything.', Type.Enum([...keyScopes], { type: 'string' })),
+        `scopes are of ${keyScopes.join(', ')}`,
+      ),
+      expires_at: end('When the key expires. Default: never.'),
+    }),
     examples: {
       nightly: { summary: 'For uploads', value: { label: 'nightly', scopes: ['import', 'read'] } },
     },
@@ -86,13 +79,10 @@ const rotate = route({
   access: 'admin',
   params,
   json: {
-    schema: object(
-      {
-        old_expires_at: end('When the old key expires. Default: as before.'),
-        expires_at: end('When the new key expires. Default: never.'),
-      },
-      'When the two keys expire.',
-    ),
+    schema: object('When the two keys expire.', {
+      old_expires_at: end('When the old key expires. Default: as before.'),
+      expires_at: end('When the new key expires. Default: never.'),
+    }),
     examples: { week: { summary: 'The old key ends', value: { old_expires_at: '2027-01-01' } } },
   },
   answer: issued,
@@ -137,15 +127,12 @@ const createEnvironmentRoute = route({
   description: `Creates a tenant. Its profiles, jobs and keys cannot be reached from any other.`,
   access: 'admin',
   json: {
-    schema: object(
-      {
-        name: worded(
-          Type.String({ description: '1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit.' }),
-          'name is a text',
-        ),
-      },
-      'The environment to create.',
-    ),
+    schema: object('The environment to create.', {
+      name: worded(
+        Type.String({ description: '1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit.' }),
+        'name is a text',
+      ),
+    }),
     examples: { staging: { summary: 'One', value: { name: 'staging' } } },
   },
   answer: { status: 201, description: 'The environment.', schema: environmentRecord.ref },
@@ -170,29 +157,21 @@ const change = route({
     'there is no such environment',
   ),
   json: {
-    schema: object(
-      {
-        export_layout: Type.Optional(
-          worded(
-            Type.Enum([...exportLayouts], {
-              type: 'string',
-              description: 'Layout of exports that name none.',
-            }),
-            `export_layout is one of ${exportLayouts.join(', ')}`,
-          ),
+    schema: object('What to change.', {
+      export_layout: optional(
+        Type.Enum([...exportLayouts], {
+          type: 'string',
+          description: 'Layout of exports that name none.',
+        }),
+        `export_layout is one of ${exportLayouts.join(', ')}`,
+      ),
+      allowed_origins: optional(
+        texts(
+          'Origins of the pages that may send records: scheme, host, and port if need be. Servers notice within a second.',
         ),
-        allowed_origins: Type.Optional(
-          worded(
-            Type.Array(Type.String(), {
-              description:
-                'Origins of the pages that may send records: scheme, host, and port if need be. Servers notice within a second.',
-            }),
-            'allowed_origins is a list of texts',
-          ),
-        ),
-      },
-      'What to change.',
-    ),
+        'allowed_origins is a list of texts',
+      ),
+    }),
     examples: { stream: { summary: 'One file of all kinds', value: { export_layout: 'stream' } } },
   },
   answer: { description: 'The environment.', schema: environmentRecord.ref },

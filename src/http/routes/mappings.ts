@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { mappingPage, savedMapping, sourceMember } from '../../api/mapping.ts';
-import { object } from '../../api/schema.ts';
+import { listOf, object } from '../../api/schema.ts';
 import {
   isStorable,
   type MappingRules,
@@ -26,7 +26,7 @@ import {
   requireMapping,
 } from '../../load/saved-mappings.ts';
 import { listMappings } from '../../postgres/stores/mappings.ts';
-import { ruled, throwProblems, worded } from '../../validation.ts';
+import { optional, ruled, throwProblems, worded } from '../../validation.ts';
 import { askedPage, keyCursor, keyPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import { optionalChoice } from '../parameters.ts';
 import { lenientQuery } from '../plugins/validation.ts';
@@ -92,38 +92,29 @@ const mapField = worded(
   `map must be an object of at most ${MAX_MAPPED_COLUMNS} names, such as {"Their Header":"user_id"}`,
 );
 
-const mappingBody = object(
-  {
-    map: mapField,
-    entity: optionalChoice(
-      ['users', 'companies', 'auto'],
-      'entity must be users, companies or auto',
-      'Kind of records. `auto`: each record tells.',
-      'auto',
+const mappingBody = object('The options to save. A load states or detects all others.', {
+  map: mapField,
+  entity: optionalChoice(
+    ['users', 'companies', 'auto'],
+    'entity must be users, companies or auto',
+    'Kind of records. `auto`: each record tells.',
+    'auto',
+  ),
+  column_names: optional(
+    listOf(
+      'Columns of the files for which it is offered, in any order: the `column_names` of an inspection.',
+      ruled(Type.String(), (name) => (isStorable(name) ? null : 'holds what no name may')),
+      { maxItems: MAX_COLUMNS, examples: [['Customer No', 'Name']] },
     ),
-    column_names: Type.Optional(
-      worded(
-        Type.Array(
-          ruled(Type.String(), (name) => (isStorable(name) ? null : 'holds what no name may')),
-          {
-            maxItems: MAX_COLUMNS,
-            description:
-              'Columns of the files for which it is offered, in any order: the `column_names` of an inspection.',
-            examples: [['Customer No', 'Name']],
-          },
-        ),
-        `column_names must be at most ${MAX_COLUMNS} texts, without U+0000 and halves of surrogate pairs`,
-      ),
-    ),
-    format: optionalChoice(
-      sourceFormats,
-      `format must be one of ${sourceFormats.join(', ')}`,
-      'Format of the files. Default: detected from the content.',
-    ),
-    ...sourceFields(sourceMember),
-  },
-  'The options to save. A load states or detects all others.',
-);
+    `column_names must be at most ${MAX_COLUMNS} texts, without U+0000 and halves of surrogate pairs`,
+  ),
+  format: optionalChoice(
+    sourceFormats,
+    `format must be one of ${sourceFormats.join(', ')}`,
+    'Format of the files. Default: detected from the content.',
+  ),
+  ...sourceFields(sourceMember),
+});
 
 function readMapping(body: Static<typeof mappingBody>): MappingRules {
   const { map, entity = 'auto', format = null, column_names = null } = body;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { replacementPreview } from '../../api/reject.ts';
-import { object, ordinal, record, text, withExamples } from '../../api/schema.ts';
+import { listOf, object, ordinal, record, text, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { MAX_EDITED_RECORDS, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { readCauseId } from '../../domain/reject.ts';
@@ -16,7 +16,7 @@ import { receiveMended } from '../../load/amend/receive-mended.ts';
 import { countReplacement, renderSample } from '../../load/causes/list-causes.ts';
 import { readMendId } from '../../load/causes/mend-ids.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
-import { worded } from '../../validation.ts';
+import { optional, worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import {
   bodyHeaders,
@@ -37,28 +37,22 @@ import { importKind } from './imports.ts';
 /* Refused records are mended by a file, by a proposal, or by edits. Each way makes a job of its own. */
 
 const proposalBody = withExamples(
-  object(
-    {
-      apply: text('ID of a proposal, from the causes of the job.'),
-      keep_in: amendOptions.keep_in,
-      wins: amendOptions.wins,
-    },
-    'A proposal to apply.',
-  ),
+  object('A proposal to apply.', {
+    apply: text('ID of a proposal, from the causes of the job.'),
+    keep_in: amendOptions.keep_in,
+    wins: amendOptions.wins,
+  }),
   { proposal: { summary: 'A proposal', value: { apply: '05c8a1f0c2d3e-day-first' } } },
 );
 
 const form = withExamples(
-  object(
-    {
-      ...amendOptions,
-      file: Type.String({
-        format: 'binary',
-        description: 'The mended records, in the form of the download.',
-      }),
-    },
-    'A file and options.',
-  ),
+  object('A file and options.', {
+    ...amendOptions,
+    file: Type.String({
+      format: 'binary',
+      description: 'The mended records, in the form of the download.',
+    }),
+  }),
   { file: { summary: 'A file', value: { file: 'user_id,name,sluice_row\nu3,Grace,3\n' } } },
 );
 
@@ -135,38 +129,32 @@ const editSays =
   'an edit has the row of a refused record, and either raw (a string) or values (an object of strings)';
 
 const edit = worded(
-  object(
-    {
-      row: ordinal('The `row` of the refused record.'),
-      raw: Type.Optional(text('The whole record in the dialect of the file: one record of CSV or JSON.')),
-      values: Type.Optional(
-        record<string>({
-          additionalProperties: Type.String(),
-          description: 'CSV only: the cells to change, by column name. All others stay as they are written.',
-        }),
-      ),
-    },
-    'The new content of a refused record.',
-  ),
+  object('The new content of a refused record.', {
+    row: ordinal('The `row` of the refused record.'),
+    raw: Type.Optional(text('The whole record in the dialect of the file: one record of CSV or JSON.')),
+    values: Type.Optional(
+      record<string>({
+        additionalProperties: Type.String(),
+        description: 'CSV only: the cells to change, by column name. All others stay as they are written.',
+      }),
+    ),
+  }),
   { says: { message: editSays }, whole: true },
 );
 
-const edits = object(
-  {
-    records: worded(
-      Type.Array(edit, { minItems: 1, maxItems: MAX_EDITED_RECORDS, description: 'The edited records.' }),
-      `records is a list of 1 to ${MAX_EDITED_RECORDS} edits`,
-    ),
-    wins: flagParameter(
-      'wins',
-      'The records take effect now instead of as of the end of the job that refused them.',
-      {
-        default: false,
-      },
-    ),
-  },
-  'Refused records, edited.',
-);
+const edits = object('Refused records, edited.', {
+  records: worded(
+    listOf('The edited records.', edit, { minItems: 1, maxItems: MAX_EDITED_RECORDS }),
+    `records is a list of 1 to ${MAX_EDITED_RECORDS} edits`,
+  ),
+  wins: flagParameter(
+    'wins',
+    'The records take effect now instead of as of the end of the job that refused them.',
+    {
+      default: false,
+    },
+  ),
+});
 
 const editRejects = route({
   at: 'POST /v1/background_jobs/:job_id/rejects/edits',
@@ -211,25 +199,20 @@ const editRejects = route({
 const replacementSays = `of a replacement, column is a name, find and by are texts of ${MAX_REPLACEMENT_CHARS} characters at most, and cause is the id of one`;
 
 const replacementText = (description: string) =>
-  Type.Optional(
-    worded(Type.String({ maxLength: MAX_REPLACEMENT_CHARS, default: '', description }), replacementSays),
-  );
+  optional(Type.String({ maxLength: MAX_REPLACEMENT_CHARS, default: '', description }), replacementSays);
 
-const replacement = object(
-  {
-    column: worded(text('Name of a column of the file.'), replacementSays),
-    find: replacementText('Text to replace: a whole cell or part of one. Empty: fill the empty cells.'),
-    by: replacementText('Replacement. `{row}` in it stands for the number of the record.'),
-    cause: Type.Optional(
-      checked(
-        text('Only replace in records with this cause, by its `id`.'),
-        (id) => readCauseId(id) !== null,
-        replacementSays,
-      ),
+const replacement = object('A replacement of text in one column of refused records.', {
+  column: worded(text('Name of a column of the file.'), replacementSays),
+  find: replacementText('Text to replace: a whole cell or part of one. Empty: fill the empty cells.'),
+  by: replacementText('Replacement. `{row}` in it stands for the number of the record.'),
+  cause: Type.Optional(
+    checked(
+      text('Only replace in records with this cause, by its `id`.'),
+      (id) => readCauseId(id) !== null,
+      replacementSays,
     ),
-  },
-  'A replacement of text in one column of refused records.',
-);
+  ),
+});
 
 const previewReplacement = route({
   at: 'POST /v1/background_jobs/:job_id/rejects/replacement_preview',

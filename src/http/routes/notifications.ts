@@ -9,7 +9,7 @@ import {
   testDelivery,
 } from '../../api/delivery.ts';
 import { render } from '../../api/render.ts';
-import { object } from '../../api/schema.ts';
+import { listOf, object } from '../../api/schema.ts';
 import { openSendContext, type System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
@@ -35,7 +35,7 @@ import {
   readAttempts,
 } from '../../postgres/stores/deliveries.ts';
 import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
-import { worded } from '../../validation.ts';
+import { optional } from '../../validation.ts';
 import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import {
   checked,
@@ -161,16 +161,13 @@ const replayMany = route({
     'Sends all deliveries again that were created since then and given up, at most 10 000. Count them first with `GET /v1/deliveries?state=dead&since=`.',
   access: 'import',
   json: {
-    schema: object(
-      {
-        failed_since: instantParameter(
-          'Replays deliveries created since then.',
-          'failed_since is a day or an instant such as 2026-11-20T12:00:00Z',
-          '2026-11-20',
-        ),
-      },
-      'Deliveries to replay.',
-    ),
+    schema: object('Deliveries to replay.', {
+      failed_since: instantParameter(
+        'Replays deliveries created since then.',
+        'failed_since is a day or an instant such as 2026-11-20T12:00:00Z',
+        '2026-11-20',
+      ),
+    }),
     examples: { day: { summary: 'Since a day', value: { failed_since: '2026-11-20' } } },
   },
   answer: isDue,
@@ -213,30 +210,21 @@ function some<const T extends string>(
   what: string,
 ) {
   const each = Type.Enum([...choices], { type: 'string' });
-  return Type.Optional(
-    worded(
-      Type.Array(each, { minItems: 1, description: `${what} Default: ${standard.join(', ')}.` }),
-      `${name} is a list of ${choices.join(', ')}`,
-    ),
+  return optional(
+    listOf(`${what} Default: ${standard.join(', ')}.`, each, { minItems: 1 }),
+    `${name} is a list of ${choices.join(', ')}`,
   );
 }
 
-const newSubscription = object(
-  {
-    url: Type.Optional(
-      worded(
-        Type.String({ description: 'URL of a webhook, https://…. Either this or `email`.' }),
-        'url is a text',
-      ),
-    ),
-    email: Type.Optional(
-      worded(Type.String({ description: 'One plain e-mail address.' }), 'email is a text'),
-    ),
-    on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
-    types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
-  },
-  'A receiver, and the jobs to be notified of.',
-);
+const newSubscription = object('A receiver, and the jobs to be notified of.', {
+  url: optional(
+    Type.String({ description: 'URL of a webhook, https://…. Either this or `email`.' }),
+    'url is a text',
+  ),
+  email: optional(Type.String({ description: 'One plain e-mail address.' }), 'email is a text'),
+  on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
+  types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
+});
 
 const add = route({
   at: 'POST /v1/subscriptions',
@@ -275,16 +263,13 @@ const rotate = route({
   access: 'admin',
   params,
   json: {
-    schema: object(
-      {
-        overlap_hours: optionalNumber(
-          { minimum: 0, maximum: 720, default: 24 },
-          'overlap_hours is a whole number from 0 to 720',
-          'Hours for which webhooks are also signed with the old secret.',
-        ),
-      },
-      'When the old secret ends.',
-    ),
+    schema: object('When the old secret ends.', {
+      overlap_hours: optionalNumber(
+        { minimum: 0, maximum: 720, default: 24 },
+        'overlap_hours is a whole number from 0 to 720',
+        'Hours for which webhooks are also signed with the old secret.',
+      ),
+    }),
     examples: { days: { summary: 'Two days to change over', value: { overlap_hours: 48 } } },
   },
   answer: { description: 'The new secret.', schema: rotatedSecret.ref },

@@ -23,7 +23,7 @@ import { countActivity } from '../../profiles/activity.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
 import { requireSegment } from '../../profiles/segments.ts';
 import { readUserHistory } from '../../profiles/user-events.ts';
-import { ruled, textProblem, worded } from '../../validation.ts';
+import { optional, ruled, textProblem, worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import {
   askedPage,
@@ -53,15 +53,13 @@ const maxPropertyFilters = 10;
 const maxActivityDays = 366;
 
 const filters = {
-  property: Type.Optional(
-    worded(
-      Type.Array(worded(ruled(Type.String(), propertyProblem), 'property is name:value, such as plan:pro'), {
-        maxItems: maxPropertyFilters,
-        description: `\`name:value\`: only return profiles that have this property with this value. May be given ${maxPropertyFilters} times; all must match. \`size:120\` finds the number 120 and the string "120", \`size:"120"\` only the string. A name that contains a colon is quoted.`,
-        examples: [['plan:pro', 'trial:false']],
-      }),
-      `property may be given ${maxPropertyFilters} times`,
-    ),
+  property: optional(
+    Type.Array(worded(ruled(Type.String(), propertyProblem), 'property is name:value, such as plan:pro'), {
+      maxItems: maxPropertyFilters,
+      description: `\`name:value\`: only return profiles that have this property with this value. May be given ${maxPropertyFilters} times; all must match. \`size:120\` finds the number 120 and the string "120", \`size:"120"\` only the string. A name that contains a colon is quoted.`,
+      examples: [['plan:pro', 'trial:false']],
+    }),
+    `property may be given ${maxPropertyFilters} times`,
   ),
   id_prefix: textParameter(
     'id_prefix',

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from '../../api/record.ts';
-import { type Example, flag, object, withExamples } from '../../api/schema.ts';
+import { type Example, flag, item, listOf, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { type ErrorCode, InputError } from '../../domain/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
@@ -101,7 +101,7 @@ const takesCalls = {
   answers: {
     200: {
       description: 'The call of Segment is committed.',
-      content: { 'application/json': { schema: object({ success: flag('Always true.', true) }) } },
+      content: { 'application/json': { schema: item({ success: flag('Always true.', true) }) } },
     },
   },
   refuses: ['invalid_date', 'unknown_event_type', 'suppressed'],
@@ -186,7 +186,7 @@ const track = recordRoute({
   commit: (ingest, record, idempotency) => ingest.track(record, idempotency),
 });
 
-const items = Type.Array(batchItem.ref, { maxItems: MAX_BATCH_ITEMS, description: 'The records, in order.' });
+const items = listOf('The records, in order.', batchItem.ref, { maxItems: MAX_BATCH_ITEMS });
 
 const exampleItems = [
   { type: 'identify', user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },

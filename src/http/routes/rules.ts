@@ -19,18 +19,15 @@ const show = route({
   handle: async ({ system: { db }, environment }) => renderRules(await readRules(db, environment)),
 });
 
-const body = object(
-  {
-    file: worded(
-      Type.String({
-        maxLength: MAX_RECORD_BYTES,
-        description: 'The rules as a file, YAML or JSON: docs/rules.md.',
-      }),
-      'file must be the text of a rules file',
-    ),
-  },
-  'The rules to apply.',
-);
+const body = object('The rules to apply.', {
+  file: worded(
+    Type.String({
+      maxLength: MAX_RECORD_BYTES,
+      description: 'The rules as a file, YAML or JSON: docs/rules.md.',
+    }),
+    'file must be the text of a rules file',
+  ),
+});
 
 const apply = route({
   at: 'PUT /v1/rules',

@@ -263,7 +263,7 @@ const run = route({
   access: 'import',
   params,
   json: {
-    schema: object({ due_at: dueAtField }, 'The run.'),
+    schema: object('The run.', { due_at: dueAtField }),
     examples: {
       now: { summary: 'Now', value: {} },
       again: { summary: 'Again, for a due time', value: { due_at: '2026-11-20T02:00:00Z' } },

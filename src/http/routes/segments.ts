@@ -149,7 +149,7 @@ async function count(
   return { count: users, user_ids: sample };
 }
 
-const definitionBody = object({ definition: definitionField }, 'A definition that is not stored.');
+const definitionBody = object('A definition that is not stored.', { definition: definitionField });
 
 const previewDefinition = route({
   at: 'POST /v1/segments/preview',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { choice, object, text, url, withExamples } from '../../api/schema.ts';
+import { choice, item, object, text, url, withExamples } from '../../api/schema.ts';
 import { chooseEncoding, consolePath, readConsoleAssets, renderShell } from '../../console/assets.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -31,12 +31,12 @@ const showService = route({
   access: 'open',
   answer: {
     description: 'Name and version of the service, and links.',
-    schema: object({
+    schema: item({
       service: Type.Literal('sluice', { description: 'Always `sluice`.' }),
       version: text('Version of the program.', '0.1.0'),
       links: object(
-        mapPlaces(({ path, what }) => url(`${what}.`, `https://sluice.example.com${path}`)),
         'Links.',
+        mapPlaces(({ path, what }) => url(`${what}.`, `https://sluice.example.com${path}`)),
       ),
     }),
   },
@@ -100,24 +100,21 @@ const showLiveness = route({
   config: alwaysServed,
   answer: {
     description: 'The process runs.',
-    schema: object({ status: Type.Literal('live', { description: 'Always `live`.' }) }),
+    schema: item({ status: Type.Literal('live', { description: 'Always `live`.' }) }),
   },
   handle: async ({ reply }) => reply.header('cache-control', 'no-store').send({ status: 'live' }),
 });
 
 const part = (description: string) => choice(['ok', 'away'], description);
 
-const parts = object(
-  {
-    database: part('PostgreSQL.'),
-    queue: part('The queue that wakes workers.'),
-    storage: part('The file storage.'),
-  },
-  'The parts that the service depends on.',
-);
+const parts = object('The parts that the service depends on.', {
+  database: part('PostgreSQL.'),
+  queue: part('The queue that wakes workers.'),
+  storage: part('The file storage.'),
+});
 
 const readiness = (...statuses: readonly string[]): TSchema =>
-  object({ status: choice(statuses, 'Status of the service.'), parts });
+  item({ status: choice(statuses, 'Status of the service.'), parts });
 
 const retryAfterSeconds = '5';
 

@@ -56,7 +56,7 @@ const move = route({
   description: `Switches the session to another environment.`,
   access: 'admin',
   json: {
-    schema: object({ environment: environmentName('Name of the environment.') }, 'The environment.'),
+    schema: object('The environment.', { environment: environmentName('Name of the environment.') }),
     examples: { staging: { summary: 'The environment staging', value: { environment: 'staging' } } },
   },
   answer: { description: 'The caller, in the new environment.', schema: callerRecord.ref },
@@ -122,16 +122,13 @@ const end = route({
   },
 });
 
-const signInBody = object(
-  {
-    key: Type.Optional(Type.String({ description: 'An API key, API_KEY or ADMIN_KEY.', maxLength: 400 })),
-    link: Type.Optional(Type.String({ description: 'Token of a one-time link.', maxLength: 100 })),
-    environment: Type.Optional(
-      environmentName('For ADMIN_KEY, the environment of the session. Default: `default`.'),
-    ),
-  },
-  'A key or a link.',
-);
+const signInBody = object('A key or a link.', {
+  key: Type.Optional(Type.String({ description: 'An API key, API_KEY or ADMIN_KEY.', maxLength: 400 })),
+  link: Type.Optional(Type.String({ description: 'Token of a one-time link.', maxLength: 100 })),
+  environment: Type.Optional(
+    environmentName('For ADMIN_KEY, the environment of the session. Default: `default`.'),
+  ),
+});
 
 const signInRoute = route({
   at: 'POST /v1/console/sign_in',

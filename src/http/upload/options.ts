@@ -23,7 +23,7 @@ import {
   toSourceOptions,
 } from '../../domain/source-options.ts';
 import { withoutHidden } from '../../domain/wording.ts';
-import { ruled, throwProblems, worded } from '../../validation.ts';
+import { optional, ruled, throwProblems } from '../../validation.ts';
 import { checked, flagParameter, isUuid, optionalChoice } from '../parameters.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
@@ -35,7 +35,7 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
 
 function mappingOption(name: string, description: string) {
   const schema = Type.String({ pattern: mappingNamePattern, description, examples: ['customers'] });
-  return Type.Optional(worded(schema, `${name} ${mappingNameRule}`));
+  return optional(schema, `${name} ${mappingNameRule}`);
 }
 
 const inForms = ' In a form, it must come before the file.';
@@ -179,7 +179,7 @@ function guardOption(name: string, what: string) {
     description: `Fails the job if more ${what}: a number, or a share of the records. Nothing is written then.`,
     examples: ['5%'],
   });
-  return Type.Optional(worded(text, `${name} ${guardRule}`));
+  return optional(text, `${name} ${guardRule}`);
 }
 
 /** An option as it was given, in the query or as a form field. A name may come several times. */

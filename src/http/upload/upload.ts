@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { companyItem, userItem } from '../../api/record.ts';
-import { withExamples } from '../../api/schema.ts';
+import { listOf, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
@@ -162,7 +162,7 @@ export const anyBody = binary(anyFile);
 
 /** An array of any length, bare or under the name of its items. */
 function arrayBody(entity: Entity, item: TSchema, example: object) {
-  const items = Type.Array(item, { minItems: 1, description: `The ${entity}.` });
+  const items = listOf(`The ${entity}.`, item, { minItems: 1 });
   const envelope = Type.Object({ [entity]: items }, { additionalProperties: true });
   const name = `${entity.charAt(0).toUpperCase()}${entity.slice(1)}`;
   const description = `${name}: an array of any length, bare or under \`${entity}\`.`;
