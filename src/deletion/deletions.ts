@@ -12,7 +12,7 @@ import type { Idempotency } from '../ingest/records.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end-load.ts';
 import { csvCell } from '../load/rejects-text.ts';
-import { isObject, markedNumber, parseJsonText } from '../mapping/json-text.ts';
+import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { type Deletion, insertDeletion, readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';

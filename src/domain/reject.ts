@@ -1,4 +1,4 @@
-import { MAX_SHAPE_CHARS } from './limits.ts';
+import { MAX_PROPERTY_NAME_CHARS, MAX_SHAPE_CHARS } from './limits.ts';
 
 const maxShapedChars = 256;
 
@@ -205,4 +205,36 @@ function outlineOfEnd(text: string): string {
     .replace(/\p{N}+/gu, '9')
     .replace(/\s+/g, ' ')
     .replace(/[^\x20-\x7e]/gu, '¤');
+}
+
+export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Returns why a text cannot be the name of a property, or `null`. */
+export function propertyNameProblem(name: string): Reason | null {
+  if (forbiddenNames.has(name)) {
+    return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };
+  }
+  if (name.length === 0 || name.length > MAX_PROPERTY_NAME_CHARS) {
+    const shown = name.length > 40 ? `${name.slice(0, 40)}…` : name;
+    return {
+      code: 'invalid_property_name',
+      message: `a property name has 1 to ${MAX_PROPERTY_NAME_CHARS} characters, this one ${name.length}`,
+      column: shown,
+    };
+  }
+  if (name.includes('\0')) {
+    return {
+      code: 'nul_character',
+      message: 'a property name holds U+0000',
+      column: name.replaceAll('\0', '␀'),
+    };
+  }
+  if (!name.isWellFormed()) {
+    return {
+      code: 'lone_surrogate',
+      message: 'a property name holds half a surrogate pair',
+      column: name.toWellFormed(),
+    };
+  }
+  return null;
 }

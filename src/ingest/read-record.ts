@@ -21,7 +21,7 @@ import {
   parseJsonText,
   propertyProblem,
   tooManyProperties,
-} from '../mapping/json-text.ts';
+} from '../formats/json-text.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
 /** Names of ids in other services. They are refused, by name. */

@@ -1,6 +1,6 @@
 import { type InputError, inputError } from '../domain/errors.ts';
 import { explainTaken, type TakenValue, type UniqueProperty } from '../domain/rules.ts';
-import { writeJson } from '../mapping/json-text.ts';
+import { writeJson } from '../formats/json-text.ts';
 import { hasValue } from '../mapping/taken-values.ts';
 import type { Claims } from '../postgres/stores/unique-values.ts';
 import type { CompanyRecord, Properties, UserRecord } from './records.ts';

@@ -3,7 +3,7 @@ import { V7Generator } from 'uuidv7';
 import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
 import type { Entity, PropertyEntity } from '../domain/entity.ts';
 import { TransientError } from '../domain/errors.ts';
-import { markedNumber, writeJson } from '../mapping/json-text.ts';
+import { markedNumber, writeJson } from '../formats/json-text.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';

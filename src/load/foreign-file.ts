@@ -2,9 +2,9 @@ import { type InputError, inputError } from '../domain/errors.ts';
 import { SHOWN_RECORDS } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
+import type { JsonObject } from '../formats/json-text.ts';
 import { listed } from '../mapping/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from '../mapping/foreign-records.ts';
-import type { JsonObject } from '../mapping/json-text.ts';
 import { parseObject } from './inspect/values.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 

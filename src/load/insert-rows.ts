@@ -1,6 +1,6 @@
 import { noOutcomes } from '../domain/load.ts';
+import { unescapeCopy } from '../formats/json-text.ts';
 import { textArray } from '../mapping/binary-array.ts';
-import { unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { AliasesMet } from '../postgres/merge/incoming.ts';

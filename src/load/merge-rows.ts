@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { type Entity, entities, eventKinds, kindOfEntity, type RecordKind } from '../domain/entity.ts';
 import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
+import { fromByteString, unescapeCopy } from '../formats/json-text.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
-import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';

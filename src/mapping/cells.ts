@@ -11,7 +11,7 @@ import {
   toByteString,
   tooManyProperties,
   writeJson,
-} from './json-text.ts';
+} from '../formats/json-text.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
 /*

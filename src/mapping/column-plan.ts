@@ -1,8 +1,8 @@
 import { type Entity, idColumn, isAutomaticProperty, type LoadEntity, recordKeys } from '../domain/entity.ts';
 import { type InputError, inputError } from '../domain/errors.ts';
 import { isDefused, undoDefuse } from '../domain/formula.ts';
-import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
-import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
+import { MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
+import { isRejectColumn, propertyNameProblem, type Reject } from '../domain/reject.ts';
 import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
 import { personalHint } from '../personal/hints.ts';
 import { foreignColumns } from './foreign-records.ts';
@@ -201,38 +201,6 @@ function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: 
   if (wrong === undefined) return;
   const message = 'types names a column that is no property: only properties have types';
   throw inputError('invalid_field', message, `column: ${wrong}`);
-}
-
-export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
-
-/** Why a text cannot be the name of a property, or null. */
-export function propertyNameProblem(name: string): Reason | null {
-  if (forbiddenNames.has(name)) {
-    return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };
-  }
-  if (name.length === 0 || name.length > MAX_PROPERTY_NAME_CHARS) {
-    const shown = name.length > 40 ? `${name.slice(0, 40)}…` : name;
-    return {
-      code: 'invalid_property_name',
-      message: `a property name has 1 to ${MAX_PROPERTY_NAME_CHARS} characters, this one ${name.length}`,
-      column: shown,
-    };
-  }
-  if (name.includes('\0')) {
-    return {
-      code: 'nul_character',
-      message: 'a property name holds U+0000',
-      column: name.replaceAll('\0', '␀'),
-    };
-  }
-  if (!name.isWellFormed()) {
-    return {
-      code: 'lone_surrogate',
-      message: 'a property name holds half a surrogate pair',
-      column: name.toWellFormed(),
-    };
-  }
-  return null;
 }
 
 /** jsonb orders keys by length, then bytes: given in this order, it has nothing to sort. */

@@ -2,9 +2,9 @@ import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import { isRejectColumn, type Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import { fromByteString } from '../formats/json-text.ts';
 import { CsvChunk, RepeatedHeader } from './csv-rows.ts';
 import { JsonRecords, type RecordRules } from './json-records.ts';
-import { fromByteString } from './json-text.ts';
 import { repeatedHeader } from './reasons.ts';
 import type { Rows } from './rows.ts';
 

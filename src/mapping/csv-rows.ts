@@ -8,13 +8,13 @@ import { readStrayQuote } from '../formats/csv-cell-table.ts';
 import { marksOf } from '../formats/csv-dialect.ts';
 import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
+import { fromByteString, isObject, parseJsonText, toByteString } from '../formats/json-text.ts';
 import { readTyped } from './cell-types.ts';
 import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { JsonMembers } from './json-members.ts';
 import { JsonRecords } from './json-records.ts';
-import { fromByteString, isObject, parseJsonText, toByteString } from './json-text.ts';
 import { KnownName } from './known-names.ts';
 import { idOf, readAliases } from './presets/record.ts';
 import {

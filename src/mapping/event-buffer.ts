@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { byEventKind, type EventKind, eventKinds } from '../domain/entity.ts';
-import { fromByteString, unescapeCopy } from './json-text.ts';
+import { fromByteString, unescapeCopy } from '../formats/json-text.ts';
 import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
 
 /*

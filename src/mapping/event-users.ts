@@ -1,5 +1,5 @@
+import { escapeCopy, toByteString } from '../formats/json-text.ts';
 import type { DatedBuffer } from './dated-buffer.ts';
-import { escapeCopy, toByteString } from './json-text.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 
 interface Membership {

@@ -1,8 +1,8 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
+import { forbiddenNames, propertyNameProblem } from '../domain/reject.ts';
 import { isPlain } from '../formats/json-position.ts';
+import { fromByteString } from '../formats/json-text.ts';
 import { type CellList, fieldCount, kind, type RecordCells, role } from './cells.ts';
-import { forbiddenNames, propertyNameProblem } from './column-plan.ts';
-import { fromByteString } from './json-text.ts';
 import { KnownNames } from './known-names.ts';
 
 const SPACE = 0x20;

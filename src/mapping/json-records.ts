@@ -4,9 +4,6 @@ import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Preset, Removals } from '../domain/load.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
-import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
-import { eventColumns } from './column-plan.ts';
-import { JsonMembers, propertyRole } from './json-members.ts';
 import {
   isEmptyObject,
   isObject,
@@ -14,7 +11,10 @@ import {
   numberText,
   parseJsonText,
   withoutTexts,
-} from './json-text.ts';
+} from '../formats/json-text.ts';
+import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
+import { eventColumns } from './column-plan.ts';
+import { JsonMembers, propertyRole } from './json-members.ts';
 import { givenId, idOf, objectOf, type PresetProfile, readAliases, readLinks } from './presets/record.ts';
 import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';

@@ -1,6 +1,6 @@
 import { hash, randomFillSync } from 'node:crypto';
+import { unescapeCopy } from '../formats/json-text.ts';
 import { BinaryArray, typeBigint } from './binary-array.ts';
-import { unescapeCopy } from './json-text.ts';
 
 const initialRows = 16 * 1024;
 /** Slots that are looked at for one key. No more than half of them are taken: more than this come of a seed that is known. */

@@ -14,6 +14,7 @@ import { SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Removals } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { explainTaken } from '../domain/rules.ts';
+import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from '../formats/json-text.ts';
 import {
   type CellList,
   kind as cellKind,
@@ -31,7 +32,6 @@ import {
   kindProblem,
   splitUrl,
 } from './event-rules.ts';
-import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from './json-text.ts';
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVED, REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';

@@ -1,9 +1,9 @@
 import type { Reason } from '../domain/reject.ts';
-import type { CountedFinding, Finding, UniqueProperty } from '../domain/rules.ts';
+import type { UniqueProperty } from '../domain/rules.ts';
+import { fromByteString, markNumber, parseJsonText, toByteString } from '../formats/json-text.ts';
 import type { EntityStage } from '../rules/compile-rules.ts';
 import type { RuledProperty } from '../rules/ruled-property.ts';
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
-import { fromByteString, markNumber, parseJsonText, toByteString } from './json-text.ts';
 import { KnownName } from './known-names.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 
@@ -114,29 +114,4 @@ function readCell(list: CellList, cell: number): unknown {
   if (is === kind.boolean) return text === 'true';
   const parsed = parseJsonText(text);
   return 'code' in parsed ? text : parsed.value;
-}
-
-/** Counts what the rules found in records that became rows. */
-export class FindingCounts {
-  readonly #counts = new Map<string, CountedFinding>();
-
-  reset(): void {
-    this.#counts.clear();
-  }
-
-  add(findings: readonly Finding[]): void {
-    if (findings.length > 0) this.addCounted(findings.map((finding) => ({ ...finding, records: 1 })));
-  }
-
-  addCounted(findings: readonly CountedFinding[]): void {
-    for (const finding of findings) {
-      const key = JSON.stringify([finding.entity, finding.property, finding.rule]);
-      const records = (this.#counts.get(key)?.records ?? 0) + finding.records;
-      this.#counts.set(key, { ...finding, records });
-    }
-  }
-
-  get all(): CountedFinding[] {
-    return [...this.#counts.values()];
-  }
 }

@@ -5,7 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import type { PersonalAction } from '../domain/rules.ts';
-import { isObject, markedNumber, writeJson } from '../mapping/json-text.ts';
+import { isObject, markedNumber, writeJson } from '../formats/json-text.ts';
 import type { EnvironmentKeys } from '../personal-keys.ts';
 import { truncate } from './truncate.ts';
 

@@ -1,8 +1,7 @@
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import { CHECKED_AT_A_TIME } from '../domain/limits.ts';
 import type { CountedFinding, PropertyRule, RulesDocument } from '../domain/rules.ts';
-import { isObject, parseJsonText } from '../mapping/json-text.ts';
-import { FindingCounts } from '../mapping/ruled-cells.ts';
+import { isObject, parseJsonText } from '../formats/json-text.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   countRepeated,
@@ -10,7 +9,7 @@ import {
   readStored,
   type StoredProperties,
 } from '../postgres/stores/rules.ts';
-import { compileRules, type EntityStage } from './compile-rules.ts';
+import { compileRules, type EntityStage, FindingCounts } from './compile-rules.ts';
 
 export interface CheckedRules {
   /** Records that were looked at. */

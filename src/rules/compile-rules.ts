@@ -2,6 +2,7 @@ import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import {
   asksForCompanies,
+  type CountedFinding,
   type EntityRules,
   type Finding,
   hasPersonalRules,
@@ -12,7 +13,7 @@ import {
   type UniqueProperty,
   uniqueProperties,
 } from '../domain/rules.ts';
-import { fromByteString, toByteString } from '../mapping/json-text.ts';
+import { fromByteString, toByteString } from '../formats/json-text.ts';
 import { PersonalProperties } from '../personal/properties.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import { CompanyReferences, RuledProperty } from './ruled-property.ts';
@@ -178,5 +179,30 @@ export class EntityStage {
     if (otherwise !== 'refuse') return;
     const column = property ?? 'event_name';
     this.problems.push({ code: 'breaks_rule', message: `${column} ${what}`, column });
+  }
+}
+
+/** Counts what the rules found in records that became rows. */
+export class FindingCounts {
+  readonly #counts = new Map<string, CountedFinding>();
+
+  reset(): void {
+    this.#counts.clear();
+  }
+
+  add(findings: readonly Finding[]): void {
+    if (findings.length > 0) this.addCounted(findings.map((finding) => ({ ...finding, records: 1 })));
+  }
+
+  addCounted(findings: readonly CountedFinding[]): void {
+    for (const finding of findings) {
+      const key = JSON.stringify([finding.entity, finding.property, finding.rule]);
+      const records = (this.#counts.get(key)?.records ?? 0) + finding.records;
+      this.#counts.set(key, { ...finding, records });
+    }
+  }
+
+  get all(): CountedFinding[] {
+    return [...this.#counts.values()];
   }
 }

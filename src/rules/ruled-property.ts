@@ -9,7 +9,7 @@ import {
   numberInRange,
   numberText,
   parseJsonText,
-} from '../mapping/json-text.ts';
+} from '../formats/json-text.ts';
 import { Pattern } from './pattern.ts';
 
 /**

@@ -6,8 +6,8 @@ import type { ChunkRange } from '../../domain/load.ts';
 import { isRejectColumn, type rejectColumns, rejectKey, rejectRawKey } from '../../domain/reject.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { isObject, parseJsonText } from '../../formats/json-text.ts';
 import { CsvChunk } from '../../mapping/csv-rows.ts';
-import { isObject, parseJsonText } from '../../mapping/json-text.ts';
 import { RecordIndex } from '../../mapping/rows.ts';
 import {
   concludeClaims,

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isDefused, undoDefuse } from '../../domain/formula.ts';
 import { isRejectColumn, type Reject, rejectColumns } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { isObject, markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.ts';
+import { isObject, markedNumber, parseJsonText, writeJson } from '../../formats/json-text.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { EditedCsv } from '../edited-csv.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';

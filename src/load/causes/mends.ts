@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { undoDefuse } from '../../domain/formula.ts';
 import { MAX_STRAY_QUOTES } from '../../domain/limits.ts';
 import { isNullWord, type RejectCode } from '../../domain/reject.ts';
+import { isObject, parseJsonText } from '../../formats/json-text.ts';
 import { isWestern, TextReader } from '../../formats/text-encoding.ts';
-import { isObject, parseJsonText } from '../../mapping/json-text.ts';
 import {
   readDayFirst,
   readMonthFirst,

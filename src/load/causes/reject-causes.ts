@@ -16,7 +16,7 @@ import {
   shapeOf,
 } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { isObject, type JsonObject } from '../../mapping/json-text.ts';
+import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import { RefusedCsv } from '../rejects-text.ts';
 
 const maxKnownCauses = 1_000;

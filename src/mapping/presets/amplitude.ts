@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, numberText } from '../json-text.ts';
+import { isObject, type JsonObject, numberText } from '../../formats/json-text.ts';
 import {
   type Company,
   companyOf,

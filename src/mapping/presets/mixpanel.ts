@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../json-text.ts';
+import { isObject, type JsonObject } from '../../formats/json-text.ts';
 import {
   companyId,
   givenId,

@@ -1,5 +1,5 @@
 import type { Linking } from '../../domain/identities.ts';
-import type { JsonObject } from '../json-text.ts';
+import type { JsonObject } from '../../formats/json-text.ts';
 import {
   companyOf,
   filled,

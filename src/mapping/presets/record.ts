@@ -2,8 +2,8 @@ import type { Linking, ShownLink } from '../../domain/identities.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
 import type { Reason } from '../../domain/reject.ts';
+import { isObject, type JsonObject, numberText, parseJsonText } from '../../formats/json-text.ts';
 import { idProblem } from '../../validation.ts';
-import { isObject, type JsonObject, numberText, parseJsonText } from '../json-text.ts';
 
 /*
  * The presets share this: the shape of what they return, changes of profiles, the choice of the group that is the company, and links of ids.

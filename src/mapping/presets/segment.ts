@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json-text.ts';
+import type { JsonObject } from '../../formats/json-text.ts';
 import { companyId, givenId, linkRecord, membersOf, objectOf, type PresetRecord } from './record.ts';
 
 /**

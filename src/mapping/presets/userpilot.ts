@@ -1,5 +1,5 @@
 import { isEventKind, isRecordKind } from '../../domain/entity.ts';
-import type { JsonObject } from '../json-text.ts';
+import type { JsonObject } from '../../formats/json-text.ts';
 import { filled, membersOf, type PresetRecord, seenAt } from './record.ts';
 
 /**

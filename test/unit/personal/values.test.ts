@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { personalActions } from '../../../src/domain/rules.ts';
-import { markNumber } from '../../../src/mapping/json-text.ts';
+import { markNumber } from '../../../src/formats/json-text.ts';
 import { PersonalProperties } from '../../../src/personal/properties.ts';
 import { truncate } from '../../../src/personal/truncate.ts';
 import { PersonalValues } from '../../../src/personal/values.ts';

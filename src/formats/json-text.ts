@@ -8,9 +8,8 @@ import {
   MAX_RECORD_PROPERTIES,
   MAX_VALUE_BYTES,
 } from '../domain/limits.ts';
-import type { Reason } from '../domain/reject.ts';
-import { isNestedDeeper } from '../formats/json-position.ts';
-import { propertyNameProblem } from './column-plan.ts';
+import { propertyNameProblem, type Reason } from '../domain/reject.ts';
+import { isNestedDeeper } from './json-position.ts';
 
 /**
  * JSON text → value without losing a digit. The few records with numbers that JavaScript would write otherwise go through
