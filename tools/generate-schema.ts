@@ -20,11 +20,20 @@ const unnamed = [
   'event_prunings',
   'event_removals',
   'event_retention',
+  'iceberg_namespace_properties',
+  'iceberg_tables',
+  'keyed_items',
   'lake_columns',
+  'lake_files',
+  'lake_months',
+  'lake_tables',
   'migrations',
   'rates',
+  'segment_sizes',
   'suppression_keys',
+  'suppressions',
   'titled_items',
+  'unique_values',
 ];
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schema-'));

@@ -13,8 +13,6 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S[], I[], U[]>
   : T[];
 
-export type Entity = "companies" | "users";
-
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -239,20 +237,6 @@ export interface DB {
     key_id: string | null;
     secret: Buffer;
   };
-  iceberg_namespace_properties: {
-    catalog_name: string | null;
-    namespace: string | null;
-    property_key: string | null;
-    property_value: string | null;
-  };
-  iceberg_tables: {
-    catalog_name: string | null;
-    iceberg_type: string | null;
-    metadata_location: string | null;
-    previous_metadata_location: string | null;
-    table_name: string | null;
-    table_namespace: string | null;
-  };
   idempotency_keys: {
     answer: Json | null;
     created_at: Generated<Date>;
@@ -286,60 +270,6 @@ export interface DB {
     created_at: Generated<Date>;
     job_id: string;
     traceparent: string;
-  };
-  keyed_items: {
-    created_at: Generated<Date>;
-    data_type: string;
-    display_name: string;
-    environment_id: number;
-    key: string;
-    kind: string;
-    updated_at: Generated<Date>;
-  };
-  lake_files: {
-    byte_count: number | null;
-    created_at: Generated<Date>;
-    environment_id: number;
-    file_count: number | null;
-    file_id: Generated<number>;
-    file_ref: string;
-    filter: Buffer | null;
-    first_at: Date | null;
-    first_key: string | null;
-    is_hot: Generated<boolean>;
-    kind: string;
-    last_at: Date | null;
-    month: Timestamp | null;
-    retirement_id: number | null;
-    row_count: number | null;
-    sha256: Buffer | null;
-    state: Generated<string>;
-    statistics: Json | null;
-    sums: Buffer | null;
-    table_name: string;
-    version: number | null;
-  };
-  lake_months: {
-    appends: Generated<number>;
-    cursor: string | null;
-    environment_id: number;
-    month: Timestamp;
-    removals: Generated<number>;
-    revision: Generated<number>;
-    written_at: Date | null;
-    written_removals: Generated<number>;
-  };
-  lake_tables: {
-    changed_at: Date | null;
-    cursor: string | null;
-    environment_id: number;
-    fields: Generated<Json>;
-    folder: string;
-    location: string | null;
-    metadata_ref: string | null;
-    name: string;
-    revision: Generated<number>;
-    version: Generated<number>;
   };
   load_amendments: {
     amended_at: Date | null;
@@ -664,11 +594,6 @@ export interface DB {
     paused_at: Date | null;
     schedule_name: string;
   };
-  segment_sizes: {
-    day: Timestamp;
-    segment_id: number;
-    users: number | null;
-  };
   segments: {
     category: string;
     created_at: Generated<Date>;
@@ -688,11 +613,6 @@ export interface DB {
     created_at: Generated<Date>;
     purpose: string;
     secret: Buffer;
-  };
-  suppressions: {
-    environment_id: number;
-    id_hash: Buffer;
-    suppressed_at: Generated<Date>;
   };
   survey_modules: {
     key: string;
@@ -730,13 +650,6 @@ export interface DB {
     task_id: Generated<number>;
     waiting_since: Generated<Date>;
     worker: string | null;
-  };
-  unique_values: {
-    entity: Entity;
-    environment_id: number;
-    is_shared: Generated<boolean>;
-    owner: string;
-    value_hash: string;
   };
   upload_parts: {
     byte_end: number;
