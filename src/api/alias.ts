@@ -7,7 +7,6 @@ import { defineRecord, envelope, flag, object, orNull, text, time } from './sche
 const aliasText = 'The other ID of the person.';
 const alias = text(aliasText, 'anon-7f3a');
 
-/** The job that moves what was stored. */
 const job = (when: string) =>
   orNull({
     ...jobFields.job_id,
@@ -28,7 +27,7 @@ export type UserAliasPage = Static<typeof aliasPage.schema>;
 
 export const aliasBody = object('An alias.', {
   alias: worded(
-    ruled(Type.String({ description: aliasText, examples: ['anon-7f3a'] }), idProblem),
+    ruled(text(aliasText, 'anon-7f3a'), idProblem),
     `alias is a text of 1 to ${MAX_ID_BYTES} bytes that is not blank`,
   ),
   merge: optional(

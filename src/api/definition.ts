@@ -2,7 +2,19 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { dataTypes } from '../domain/data-type.ts';
 import { embedTypes, makers } from '../domain/definitions.ts';
 import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../domain/limits.ts';
-import { choice, count, defineRecord, flag, items, listOf, object, ordinal, orNull, text } from './schema.ts';
+import {
+  anyObject,
+  choice,
+  count,
+  defineRecord,
+  flag,
+  items,
+  listOf,
+  object,
+  ordinal,
+  orNull,
+  text,
+} from './schema.ts';
 
 const id = ordinal('ID of the item. Never reused.');
 const title = text('Display name.', 'Quarterly NPS');
@@ -66,7 +78,6 @@ export const segmentItem = defineRecord(
 );
 export type Segment = Static<typeof segmentItem.schema>;
 
-/** A page of a lookup that is answered page by page. */
 const lookupPage = <T extends TSchema>(name: string, item: T, what: string, key: string) =>
   defineRecord(name, `A page of ${what}, sorted by ${key}.`, {
     data: listOf(`The ${what} of the page.`, item),
@@ -103,14 +114,10 @@ export const segmentDetail = defineRecord('SegmentDetail', 'A segment with its d
     '`file`: the definitions file has it, and the API does not change it. `api`: a file without it leaves it alone.',
     'api',
   ),
-  definition: Type.Object(
-    {},
-    {
-      additionalProperties: true,
-      description: 'The definition, in the language of docs/segments.md.',
-      examples: [{ event: 'report_exported', at_least: 3 }],
-    },
-  ),
+  definition: anyObject('The definition, in the language of docs/segments.md.', {
+    event: 'report_exported',
+    at_least: 3,
+  }),
   words: definitionWords,
 });
 export type SegmentDetail = Static<typeof segmentDetail.schema>;

@@ -9,6 +9,7 @@ import {
 } from '../domain/limits.ts';
 import { jobFields } from './job.ts';
 import {
+  anyObject,
   choice,
   choiceOrNull,
   count,
@@ -111,14 +112,11 @@ const provenance = Type.Optional(
 export type Provenance = Static<typeof provenance>;
 
 const profileFields = {
-  metadata: Type.Object(
-    {},
-    {
-      additionalProperties: true,
-      description: 'Properties, with the type and every digit as stored.',
-      examples: [{ name: 'Ada Lovelace', plan: 'pro', logins: 7 }],
-    },
-  ),
+  metadata: anyObject('Properties, with the type and every digit as stored.', {
+    name: 'Ada Lovelace',
+    plan: 'pro',
+    logins: 7,
+  }),
   first_seen_at: time(
     'When the profile was created, or the earliest time that a record of it gives.',
     '2026-11-01T08:00:00.000000Z',
@@ -160,14 +158,7 @@ const storedEvent = defineRecord('StoredEvent', 'A stored event.', {
   company_id: orNull(text('The company that the event is stored with. Null if there is none.', 'acme')),
   source: text('How the event came in.', 'backend-http'),
   inserted_at: time('When the event happened.', exampleEventTime),
-  metadata: Type.Object(
-    {},
-    {
-      additionalProperties: true,
-      description: 'Properties, with every digit as stored.',
-      examples: [{ report: 'Q3', pages: 12 }],
-    },
-  ),
+  metadata: anyObject('Properties, with every digit as stored.', { report: 'Q3', pages: 12 }),
 });
 export type StoredEvent = Static<typeof storedEvent.schema>;
 

@@ -29,7 +29,6 @@ export interface ShownJob extends Pick<JobRecord, 'type' | 'status' | 'filename'
   readonly endedAt: Date | null;
 }
 
-/** A job as lists show it. */
 export interface ListedJob extends ShownJob {
   readonly counts: Readonly<Record<string, number>> | null;
   readonly origin: Origin['kind'] | null;

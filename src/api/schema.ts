@@ -57,6 +57,10 @@ export const items = <P extends TProperties>(description: string, members: P) =>
 export const texts = (description: string, ...examples: (readonly string[] | null)[]) =>
   Type.Array(Type.String(), described(description, examples));
 
+/** An object with members of any name. */
+export const anyObject = (description: string, ...examples: object[]) =>
+  Type.Object({}, { additionalProperties: true, ...described(description, examples) });
+
 /** An object with members of any name, whose values have the type `V`. */
 export function record<V = unknown>(options: TObjectOptions) {
   return Type.Unsafe<Readonly<Record<string, V>>>(Type.Object({}, options));
@@ -123,6 +127,11 @@ export interface Example {
 /** A body of one media type. @fastify/swagger makes the examples of the media type from `x-examples`. */
 export function withExamples(schema: TSchema, examples: Readonly<Record<string, Example>>) {
   return { schema: { ...schema, 'x-examples': examples } };
+}
+
+/** A text body with one example. */
+export function exampleText(description: string, name: string, summary: string, value: string) {
+  return withExamples(text(description), { [name]: { summary, value } });
 }
 
 /** The envelope of a list. `more` holds further members of its metadata. */

@@ -1,8 +1,9 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { makers } from '../domain/definitions.ts';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../domain/limits.ts';
 import { runStatuses } from '../domain/task.ts';
 import {
+  anyObject,
   choice,
   count,
   defineRecord,
@@ -46,13 +47,7 @@ export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due t
   schedule: text('Name of the schedule.', 'nightly-users'),
   made_by: choice(makers, '`file`: the schedules file, which wins. `api`: the API, which can change it.'),
   definition: orNull(
-    Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description: 'The schedule as the API takes it, with defaults. Null for schedules of the file.',
-      },
-    ),
+    anyObject('The schedule as the API takes it, with defaults. Null for schedules of the file.'),
   ),
   kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
   what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),

@@ -15,6 +15,7 @@ import { readAs, rejectsByCode } from './load.ts';
 import { reject } from './reject.ts';
 import { ruleFinding } from './rules.ts';
 import {
+  anyObject,
   choice,
   choiceOrNull,
   count,
@@ -60,14 +61,9 @@ export type Upload = Static<typeof uploadRecord.schema>;
 
 export const uploadOfLoad = defineRecord('UploadOfLoad', 'The file of a load, as an upload.', {
   ...uploadFields,
-  options: Type.Object(
-    {},
-    {
-      additionalProperties: true,
-      description:
-        'The options with which `POST /v1/imports` reads the file as the job did. The file is kept unpacked and in UTF-8, tables as CSV and everything else as NDJSON.',
-      examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, format: 'csv', encoding: 'utf-8' }],
-    },
+  options: anyObject(
+    'The options with which `POST /v1/imports` reads the file as the job did. The file is kept unpacked and in UTF-8, tables as CSV and everything else as NDJSON.',
+    { entity: 'users', map: { 'Customer No': 'user_id' }, format: 'csv', encoding: 'utf-8' },
   ),
 });
 
@@ -153,10 +149,7 @@ export const inspection = defineRecord(
     saved_mappings: texts('Mappings saved for files with this header, last used first.', ['customers']),
     problem: Type.Union(
       [object('The problem.', { ...reasonFields, details: text('The place at fault.') }), Type.Null()],
-      {
-        description: 'Why the file cannot be loaded with these options. Null if it can.',
-        examples: [null],
-      },
+      { description: 'Why the file cannot be loaded with these options. Null if it can.', examples: [null] },
     ),
     rejects: object('Records that would be refused.', {
       count: count('Number of records that would be refused.'),

@@ -2,9 +2,9 @@
  * Segments made by the API and the console, held to the schema of the definitions file. What the file defines is changed in the file:
  * `applyDefinitions` has the other half of the rule. Their sizes are counted once a day.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { Default } from 'typebox/value';
-import { object } from '../api/schema.ts';
+import { anyObject, object } from '../api/schema.ts';
 import { definedByFile, type SegmentItem, type StoredSegment } from '../domain/definitions.ts';
 import { inputError, TookTooLong } from '../domain/errors.ts';
 import {
@@ -35,10 +35,7 @@ const { key, title, usage, category, is_hidden, is_protected, status } = segment
 const label = 'must be 1 to 100 characters on one line';
 
 export const definitionField = worded(
-  Type.Object(
-    {},
-    { additionalProperties: true, description: 'The definition, in the language of docs/segments.md.' },
-  ),
+  anyObject('The definition, in the language of docs/segments.md.'),
   'definition must be an object',
 );
 

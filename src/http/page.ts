@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { text } from '../api/schema.ts';
 import { readInstant } from '../domain/instant.ts';
 import {
   DEFAULT_PAGE_SIZE,
@@ -50,7 +51,6 @@ export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
 );
-/** The name of a property. */
 export const propertyCursor = cursorKind<string>(
   (key) => `property:${key}`,
   (text) => (text.startsWith('property:') && !text.includes('\0') ? text.slice('property:'.length) : null),
@@ -76,7 +76,7 @@ export function cursorParameter(
   message: string,
   description: string,
 ) {
-  const cursor = ruled(Type.String({ description }), (text) => (kind.read(text) === null ? message : null));
+  const cursor = ruled(text(description), (text) => (kind.read(text) === null ? message : null));
   return optional(cursor, { says: { code: 'invalid_cursor', message } });
 }
 
@@ -133,7 +133,6 @@ interface PageQuery {
   readonly cursor?: string;
 }
 
-/** Reads which page of a list is asked for. */
 export function askedPage<T>({ limit = DEFAULT_PAGE_SIZE, cursor = '' }: PageQuery, kind: CursorKind<T>) {
   return { limit, after: kind.read(cursor) };
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { type Static, type TNumberOptions as TIntegerOptions, type TSchema, Type } from 'typebox';
 import { exampleJobId } from '../api/job.ts';
+import { uuid } from '../api/schema.ts';
 import { inputError } from '../domain/errors.ts';
 import { readInstant, readRangeEnd } from '../domain/instant.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
@@ -10,10 +11,10 @@ import { optional, ruled, textProblem, worded } from '../validation.ts';
 
 /* Parameters of paths and queries, and headers, that several nouns have. */
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export function isUuid(text: string): boolean {
-  return uuid.test(text);
+  return uuidPattern.test(text);
 }
 
 /** A value that follows a rule. Whatever is wrong with it is said in the same words. */
@@ -48,7 +49,7 @@ export const optionalNumber = (range: TIntegerOptions, message: string, descript
 /** The ID in the path of everything that concerns one such thing. A text that is no UUID is the ID of nothing. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
   const message = `there is no such ${what}`;
-  const text = Type.String({ format: 'uuid', description: `ID of the ${what}.`, examples: [example] });
+  const text = uuid(`ID of the ${what}.`, example);
   return pathParameter(
     name,
     ruled(text, (id) => (isUuid(id) ? null : message)),
@@ -103,7 +104,6 @@ export function instantParameter(description: string, message: string, example: 
   return checked(text, (value) => readInstant(value) !== null, message);
 }
 
-/** A day or a time by which a list is filtered. */
 export function dateParameter(
   message: string,
   description: string,
@@ -148,7 +148,6 @@ function idempotencyKey(what: string) {
 
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 
-/** The common part of routes that act on a job. */
 export const jobAction = { access: 'import', params: jobParameters, headers: actionHeaders } as const;
 
 export const conditionHeaders = {

@@ -17,7 +17,6 @@ import { foreignContext, problemsOf, takeItems } from './take-batch.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
 
-/** The products whose SDKs are taken. */
 export type SdkProduct = Exclude<Preset, 'userpilot'>;
 
 interface Product {

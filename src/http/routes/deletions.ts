@@ -1,8 +1,7 @@
-import { Type } from 'typebox';
 import { deletionPreview, liftedSuppressions, outcomePage, suppressionCount } from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
 import { renderJob } from '../../api/render.ts';
-import { withExamples } from '../../api/schema.ts';
+import { exampleText, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import {
   deletionBodies,
@@ -118,13 +117,18 @@ const outcomes = route({
     headers: ['Link', 'Content-Disposition', 'Vary'],
     content: {
       'application/json': { schema: outcomePage.ref },
-      'text/csv': withExamples(
-        Type.String({ description: 'The columns `id`, `outcome`, `events` and `users`.' }),
-        { outcomes: { summary: 'One ID', value: 'id,outcome,events,users\nu1,deleted,3,0\n' } },
+      'text/csv': exampleText(
+        'The columns `id`, `outcome`, `events` and `users`.',
+        'outcomes',
+        'One ID',
+        'id,outcome,events,users\nu1,deleted,3,0\n',
       ),
-      'application/x-ndjson': withExamples(Type.String({ description: 'The items of the JSON pages.' }), {
-        outcomes: { summary: 'One ID', value: '{"id":"u1","outcome":"deleted","events":3,"users":0}\n' },
-      }),
+      'application/x-ndjson': exampleText(
+        'The items of the JSON pages.',
+        'outcomes',
+        'One ID',
+        '{"id":"u1","outcome":"deleted","events":3,"users":0}\n',
+      ),
     },
   },
   prepare: (system) =>

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TString, Type } from 'typebox';
 import { createdExport, exportItem, exportJob, exportPreview } from '../../api/export.ts';
 import { render } from '../../api/render.ts';
-import { withExamples } from '../../api/schema.ts';
+import { text, uuid, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -225,19 +225,13 @@ const noSuchFile = { says: noSuchLink, whole: true } as const;
 const of = (form: RegExp, schema: TString) =>
   ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));
 
-const fromLink = () => Type.String({ description: 'From the link.' });
+const fromLink = () => text('From the link.');
 
 const params = worded(
   Type.Object({
-    job_id: of(
-      /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
-      Type.String({ format: 'uuid', description: 'ID of the export.' }),
-    ),
+    job_id: of(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
     // PostgreSQL would refuse to look for U+0000.
-    filename: of(
-      /^[^\0]*$/,
-      Type.String({ description: 'Name of the file.', examples: ['users.ndjson.gz'] }),
-    ),
+    filename: of(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
   }),
   noSuchFile,
 );
@@ -262,13 +256,9 @@ const download = route({
   params,
   query,
   headers: {
-    Range: Type.Optional(
-      Type.String({ description: 'The requested part: one range of bytes.', examples: ['bytes=1048576-'] }),
-    ),
+    Range: Type.Optional(text('The requested part: one range of bytes.', 'bytes=1048576-')),
     'If-Range': Type.Optional(
-      Type.String({
-        description: 'ETag of the file that the part belongs to. If the file is another, all of it is sent.',
-      }),
+      text('ETag of the file that the part belongs to. If the file is another, all of it is sent.'),
     ),
     ...conditionHeaders,
   },

@@ -2,6 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { importRecord } from '../../api/load.ts';
 import { renderJob } from '../../api/render.ts';
+import { text } from '../../api/schema.ts';
 import { inspection } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import type { Mapped } from '../../domain/column-map.ts';
@@ -91,10 +92,7 @@ const takesFile = {
   headers: {
     ...bodyHeaders,
     'Content-Disposition': Type.Optional(
-      Type.String({
-        description: 'Name of a file that is the body itself.',
-        examples: ['attachment; filename="users.csv"'],
-      }),
+      text('Name of a file that is the body itself.', 'attachment; filename="users.csv"'),
     ),
   },
   query: optionFields({ ...uploadOptions(importEntities), ...importOptions }),

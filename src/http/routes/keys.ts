@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { renderEnvironment, renderKey } from '../../access/verify-key.ts';
 import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
-import { listOf, object, texts } from '../../api/schema.ts';
+import { listOf, object, text, texts } from '../../api/schema.ts';
 import { exportLayouts } from '../../domain/export.ts';
 import { keyScopes } from '../../domain/scope.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
@@ -51,7 +51,7 @@ const create = route({
   access: 'admin',
   json: {
     schema: object('The key to create.', {
-      label: worded(Type.String({ description: 'Label of the key.' }), 'label is a text'),
+      label: worded(text('Label of the key.'), 'label is a text'),
       scopes: optional(
         listOf('What the key may do. Default: everything.', Type.Enum([...keyScopes], { type: 'string' })),
         `scopes are of ${keyScopes.join(', ')}`,
@@ -128,10 +128,7 @@ const createEnvironmentRoute = route({
   access: 'admin',
   json: {
     schema: object('The environment to create.', {
-      name: worded(
-        Type.String({ description: '1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit.' }),
-        'name is a text',
-      ),
+      name: worded(text('1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit.'), 'name is a text'),
     }),
     examples: { staging: { summary: 'One', value: { name: 'staging' } } },
   },
@@ -159,10 +156,7 @@ const change = route({
   json: {
     schema: object('What to change.', {
       export_layout: optional(
-        Type.Enum([...exportLayouts], {
-          type: 'string',
-          description: 'Layout of exports that name none.',
-        }),
+        Type.Enum([...exportLayouts], { type: 'string', description: 'Layout of exports that name none.' }),
         `export_layout is one of ${exportLayouts.join(', ')}`,
       ),
       allowed_origins: optional(

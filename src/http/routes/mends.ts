@@ -48,10 +48,7 @@ const proposalBody = withExamples(
 const form = withExamples(
   object('A file and options.', {
     ...amendOptions,
-    file: Type.String({
-      format: 'binary',
-      description: 'The mended records, in the form of the download.',
-    }),
+    file: Type.String({ format: 'binary', description: 'The mended records, in the form of the download.' }),
   }),
   { file: { summary: 'A file', value: { file: 'user_id,name,sluice_row\nu3,Grace,3\n' } } },
 );
@@ -150,9 +147,7 @@ const edits = object('Refused records, edited.', {
   wins: flagParameter(
     'wins',
     'The records take effect now instead of as of the end of the job that refused them.',
-    {
-      default: false,
-    },
+    { default: false },
   ),
 });
 

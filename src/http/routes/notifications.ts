@@ -9,7 +9,7 @@ import {
   testDelivery,
 } from '../../api/delivery.ts';
 import { render } from '../../api/render.ts';
-import { listOf, object } from '../../api/schema.ts';
+import { listOf, object, text, uuid } from '../../api/schema.ts';
 import { openSendContext, type System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
@@ -61,11 +61,7 @@ const deliveryQuery = lenientQuery({
     'Only return webhooks, or only e-mails.',
   ),
   job_id: Type.Optional(
-    checked(
-      Type.String({ format: 'uuid', description: 'Only return deliveries of this job.' }),
-      isUuid,
-      'job_id is the id of a job',
-    ),
+    checked(uuid('Only return deliveries of this job.'), isUuid, 'job_id is the id of a job'),
   ),
   failed: flagParameter('failed', 'Only return deliveries that were given up or whose last attempt failed.'),
   since: Type.Optional(
@@ -217,11 +213,8 @@ function some<const T extends string>(
 }
 
 const newSubscription = object('A receiver, and the jobs to be notified of.', {
-  url: optional(
-    Type.String({ description: 'URL of a webhook, https://…. Either this or `email`.' }),
-    'url is a text',
-  ),
-  email: optional(Type.String({ description: 'One plain e-mail address.' }), 'email is a text'),
+  url: optional(text('URL of a webhook, https://…. Either this or `email`.'), 'url is a text'),
+  email: optional(text('One plain e-mail address.'), 'email is a text'),
   on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
   types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
 });

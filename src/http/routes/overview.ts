@@ -1,8 +1,7 @@
 import { hostname } from 'node:os';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { overview } from '../../api/overview.ts';
-import { withExamples } from '../../api/schema.ts';
+import { exampleText, text } from '../../api/schema.ts';
 import { findNeeds } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
@@ -64,10 +63,7 @@ const show = route({
     return {
       server: `${hostname()} ${process.pid}`,
       health,
-      findings: {
-        ...summarize('value' in found ? found.value : [], mayRead),
-        is_known: 'value' in found,
-      },
+      findings: { ...summarize('value' in found ? found.value : [], mayRead), is_known: 'value' in found },
       needs: needs?.needs.map(renderNeed) ?? [],
       rates,
       rate_minutes: RATE_PERIODS[period],
@@ -101,10 +97,10 @@ const wrongTopics = `topics has 1 to ${maxLiveTopics} of jobs, job:<job_id>, pul
 
 const query = lenientQuery({
   topics: checked(
-    Type.String({
-      description: `Topics of the stream, at most ${maxLiveTopics}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,
-      examples: ['jobs,pulse'],
-    }),
+    text(
+      `Topics of the stream, at most ${maxLiveTopics}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,
+      'jobs,pulse',
+    ),
     (text) => readTopics(text) !== null,
     wrongTopics,
   ),
@@ -152,9 +148,12 @@ const watch = route({
     description: 'The stream.',
     headers: ['Cache-Control'],
     content: {
-      'text/event-stream': withExamples(Type.String({ description: 'Server-sent events.' }), {
-        stream: { summary: 'Beginning of a stream', value: exampleEvents },
-      }),
+      'text/event-stream': exampleText(
+        'Server-sent events.',
+        'stream',
+        'Beginning of a stream',
+        exampleEvents,
+      ),
     },
   },
   refuses: ['missing_field'],

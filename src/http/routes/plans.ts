@@ -1,7 +1,6 @@
-import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { applyBody, plan } from '../../api/load.ts';
-import { withExamples } from '../../api/schema.ts';
+import { exampleText } from '../../api/schema.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
 import { planJson } from '../../load/render-load.ts';
 import { applyPlan } from '../../load/retry-load.ts';
@@ -44,12 +43,8 @@ const show = route({
     headers: ['Content-Disposition'],
     content: {
       'application/json': { schema: plan.ref },
-      'text/csv': withExamples(Type.String({ description: 'One line for each value.' }), {
-        plan: { summary: 'Two profiles', value: csvExample },
-      }),
-      'application/x-ndjson': withExamples(Type.String({ description: 'One line for each profile.' }), {
-        plan: { summary: 'One profile', value: ndjsonExample },
-      }),
+      'text/csv': exampleText('One line for each value.', 'plan', 'Two profiles', csvExample),
+      'application/x-ndjson': exampleText('One line for each profile.', 'plan', 'One profile', ndjsonExample),
     },
   },
   refuses: ['job_expired'],

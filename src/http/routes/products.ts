@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { withExamples } from '../../api/schema.ts';
+import { anyObject, withExamples } from '../../api/schema.ts';
 import { presetTitles } from '../../domain/load.ts';
 import { baseUrl } from '../page.ts';
 import { pathParameter } from '../parameters.ts';
@@ -38,7 +38,7 @@ const table: readonly ProductRoute[] = [
   ['POST /groupidentify', 'amplitude', { event_type: '$groupidentify' }],
 ];
 
-const anything = Type.Object({}, { additionalProperties: true, description: 'As the product documents it.' });
+const anything = anyObject('As the product documents it.');
 const anyJson = { 'application/json': { schema: anything } };
 const numeral = Type.String({ description: '1, or 0 if nothing was taken.' });
 const text = { 'text/plain': withExamples(numeral, { taken: { summary: 'Committed', value: '1' } }) };

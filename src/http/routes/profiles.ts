@@ -9,6 +9,7 @@ import {
   userPage,
   userProfile,
 } from '../../api/profile.ts';
+import { text, uuid } from '../../api/schema.ts';
 import { readWithProvenance } from '../../changes/provenance.ts';
 import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn, namingProperties } from '../../domain/entity.ts';
@@ -75,11 +76,7 @@ const filters = {
   ),
   job_id: Type.Optional(
     checked(
-      Type.String({
-        format: 'uuid',
-        description: 'Only return profiles that this load wrote, and no other load since.',
-        examples: [exampleJobId],
-      }),
+      uuid('Only return profiles that this load wrote, and no other load since.', exampleJobId),
       isUuid,
       'job_id is the ID of a job',
     ),
@@ -116,10 +113,7 @@ export function noSuchProfile(entity: Entity, id: string): InputError {
 /** The ID in a path. A text that cannot be an ID is the ID of nobody. */
 function idParameter<const Name extends string>(name: Name, one: string, example: string) {
   const message = `there is no such ${one}`;
-  const id = Type.String({
-    description: `ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`,
-    examples: [example],
-  });
+  const id = text(`ID of the ${one}, URL-encoded. Any ID that was accepted can be requested.`, example);
   return pathParameter(
     name,
     ruled(id, (text) => (textProblem(text, MAX_ID_BYTES) === null ? null : message)),

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from '../../api/record.ts';
-import { type Example, flag, item, listOf, withExamples } from '../../api/schema.ts';
+import { type Example, exampleText, flag, item, listOf, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { type ErrorCode, InputError } from '../../domain/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
@@ -215,14 +215,11 @@ const batch = route({
         array: { summary: 'A bare array', value: exampleItems },
       },
     ),
-    'application/x-ndjson': withExamples(
-      Type.String({ description: 'One record per line; blank lines are ignored.' }),
-      {
-        lines: {
-          summary: 'Three records',
-          value: exampleItems.map((item) => `${JSON.stringify(item)}\n`).join(''),
-        },
-      },
+    'application/x-ndjson': exampleText(
+      'One record per line; blank lines are ignored.',
+      'lines',
+      'Three records',
+      exampleItems.map((item) => `${JSON.stringify(item)}\n`).join(''),
     ),
   },
   answer: {

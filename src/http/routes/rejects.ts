@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { causePage, rejectPage } from '../../api/reject.ts';
-import { withExamples } from '../../api/schema.ts';
+import { exampleText, text } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { readCauseId, rejectColumns } from '../../domain/reject.ts';
 import { listCauses, renderCauses } from '../../load/causes/list-causes.ts';
@@ -27,7 +27,7 @@ const query = lenientQuery({
   ...rowPage,
   cause: Type.Optional(
     checked(
-      Type.String({ description: 'Only return records with this cause, by its `id`.' }),
+      text('Only return records with this cause, by its `id`.'),
       (text) => readCauseId(text) !== null,
       'cause is the id of one, from group_by=cause',
     ),
@@ -85,12 +85,17 @@ const listRejectsRoute = route({
     headers: ['Link', 'Content-Disposition', 'Vary'],
     content: {
       'application/json': { schema: Type.Unsafe({ anyOf: [rejectPage.ref, causePage.ref] }) },
-      'text/csv': withExamples(Type.String({ description: `The columns of the source, and ${added}.` }), {
-        rejects: { summary: 'One record', value: csvExample },
-      }),
-      'application/x-ndjson': withExamples(
-        Type.String({ description: 'The records, with the key `sluice_reject` added to each.' }),
-        { rejects: { summary: 'One record', value: ndjsonExample } },
+      'text/csv': exampleText(
+        `The columns of the source, and ${added}.`,
+        'rejects',
+        'One record',
+        csvExample,
+      ),
+      'application/x-ndjson': exampleText(
+        'The records, with the key `sluice_reject` added to each.',
+        'rejects',
+        'One record',
+        ndjsonExample,
       ),
     },
   },

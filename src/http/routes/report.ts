@@ -1,6 +1,5 @@
-import { Type } from 'typebox';
 import { report } from '../../api/report.ts';
-import { withExamples } from '../../api/schema.ts';
+import { exampleText } from '../../api/schema.ts';
 import { makeReport, reportCsv } from '../../profiles/report.ts';
 import { pageBytes } from '../page.ts';
 import { optionalChoice, rangeEnd } from '../parameters.ts';
@@ -30,9 +29,12 @@ const show = route({
     headers: ['Content-Disposition'],
     content: {
       'application/json': { schema: report.ref },
-      'text/csv': withExamples(Type.String({ description: 'The events by day and name.' }), {
-        days: { summary: 'One day', value: 'day,event_name,events\n2026-11-20,report_shared,120\n' },
-      }),
+      'text/csv': exampleText(
+        'The events by day and name.',
+        'days',
+        'One day',
+        'day,event_name,events\n2026-11-20,report_shared,120\n',
+      ),
     },
   },
   refuses: ['invalid_date', 'invalid_range'],

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { object, withExamples } from '../../api/schema.ts';
+import { object, text, withExamples } from '../../api/schema.ts';
 import { scheduleItem, scheduleList, scheduleRun } from '../../api/source.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
@@ -248,7 +248,7 @@ const pause = (action: keyof typeof actions): Route =>
 
 const dueAtField = Type.Optional(
   checked(
-    Type.String({ description: 'Due time of the run. Default: now.', examples: ['2026-11-20T02:00:00Z'] }),
+    text('Due time of the run. Default: now.', '2026-11-20T02:00:00Z'),
     (text) => (readInstant(text)?.ms ?? Number.POSITIVE_INFINITY) <= Date.now(),
     'due_at is an instant such as 2026-11-20T03:00:00Z, and not one to come',
   ),

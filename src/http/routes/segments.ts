@@ -82,10 +82,7 @@ const change = route({
     'Replaces everything but the ID and the key. Segments of the definitions file are changed there.',
   access: 'import',
   params,
-  json: {
-    schema: changedSegment,
-    examples: { plan: { summary: 'By a property', value: payers } },
-  },
+  json: { schema: changedSegment, examples: { plan: { summary: 'By a property', value: payers } } },
   answer: { description: 'The segment as it is now.', schema: segmentDetail.ref },
   refuses: ['definition_locked'],
   handle: async ({ system: { db }, params: { segment_id }, environment, body }) =>
@@ -157,10 +154,7 @@ const previewDefinition = route({
   summary: 'Preview a definition',
   description: `Returns the number of users whom a definition matches now, and some of them, all of one moment. Nothing is stored. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds, and ends when the caller leaves.`,
   access: 'read',
-  json: {
-    schema: definitionBody,
-    examples: { plan: { summary: 'By a property', value: { definition } } },
-  },
+  json: { schema: definitionBody, examples: { plan: { summary: 'By a property', value: { definition } } } },
   answer: { description: 'The preview.', schema: definitionPreview.ref },
   handle: async (call) => {
     const segment = requireDefinition(call.body.definition);

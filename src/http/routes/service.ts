@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { choice, item, object, text, url, withExamples } from '../../api/schema.ts';
+import { choice, exampleText, item, object, text, url } from '../../api/schema.ts';
 import { chooseEncoding, consolePath, readConsoleAssets, renderShell } from '../../console/assets.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -168,11 +168,7 @@ const showMetrics = route({
   security: [{}, { metricsToken: [] }],
   answer: {
     description: 'The metrics.',
-    content: {
-      'text/plain': withExamples(Type.String({ description: 'One metric per line.' }), {
-        figures: { summary: 'One metric', value: sample },
-      }),
-    },
+    content: { 'text/plain': exampleText('One metric per line.', 'figures', 'One metric', sample) },
   },
   refuses: ['internal_error'],
   // Another scheme is expected here than everywhere else.

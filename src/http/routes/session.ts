@@ -109,11 +109,7 @@ const end = route({
   access: 'any',
   params: pathParameter(
     'session_id',
-    Type.String({
-      pattern: '^[\\w-]{12}$',
-      description: 'ID of the session.',
-      examples: ['q3Zt0bV1kXyA'],
-    }),
+    Type.String({ pattern: '^[\\w-]{12}$', description: 'ID of the session.', examples: ['q3Zt0bV1kXyA'] }),
     'there is no such session',
   ),
   answer: { status: 204, description: 'The session is ended.' },

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { render } from '../../api/render.ts';
+import { text } from '../../api/schema.ts';
 import {
   exampleUploadId,
   type Upload as UploadRecord,
@@ -40,9 +41,7 @@ export function addTus(scope: FastifyInstance): void {
 }
 
 const tusHeaders = {
-  'Tus-Resumable': Type.Optional(
-    Type.String({ description: 'Version of the protocol. May be left out.', examples: [version] }),
-  ),
+  'Tus-Resumable': Type.Optional(text('Version of the protocol. May be left out.', version)),
 };
 
 function bytesHeader(name: string, description: string) {
@@ -103,11 +102,10 @@ const create = route({
     ...tusHeaders,
     'Upload-Length': bytesHeader('Upload-Length', 'Size of the complete file in bytes.'),
     'Upload-Metadata': Type.Optional(
-      Type.String({
-        description:
-          'Pairs of a name and a value in Base64, separated by commas. `filename` and `filetype` (a media type) are kept, others are ignored.',
-        examples: ['filename dXNlcnMuY3N2,filetype dGV4dC9jc3Y='],
-      }),
+      text(
+        'Pairs of a name and a value in Base64, separated by commas. `filename` and `filetype` (a media type) are kept, others are ignored.',
+        'filename dXNlcnMuY3N2,filetype dGV4dC9jc3Y=',
+      ),
     ),
   },
   answer: {

@@ -156,7 +156,6 @@ function gather(given: readonly GivenOption[]): Record<string, string[]> {
   return Object.fromEntries(texts);
 }
 
-/** A field for each option that says how a file is written. */
 export function sourceFields(
   schemaOf: (name: SourceOptionName) => TSchema,
 ): Record<SourceOptionName, TSchema> {

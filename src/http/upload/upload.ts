@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { companyItem, userItem } from '../../api/record.ts';
-import { listOf, withExamples } from '../../api/schema.ts';
+import { exampleText, listOf, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
@@ -127,23 +127,25 @@ const csvText = 'user_id,name,plan,company_id\nu1,Ada Lovelace,free,acme\nu2,"Ho
 const ndjsonText =
   '{"user_id":"u1","company_id":"acme","metadata":{"plan":"pro","logins":7}}\n{"user_id":"u2","email":"grace@example.com"}\n';
 
-export const csvBody = withExamples(
-  Type.String({
-    description:
-      'CSV with a header that contains `user_id` or `company_id`. Every other column is a property. Delimiter, line ends and encoding are detected.',
-  }),
-  { users: { summary: 'Users', value: csvText } },
+export const csvBody = exampleText(
+  'CSV with a header that contains `user_id` or `company_id`. Every other column is a property. Delimiter, line ends and encoding are detected.',
+  'users',
+  'Users',
+  csvText,
 );
 
-export const tsvBody = withExamples(Type.String({ description: 'CSV with tabs as delimiters.' }), {
-  users: { summary: 'Users', value: 'user_id\tname\nu1\tAda Lovelace\n' },
-});
+export const tsvBody = exampleText(
+  'CSV with tabs as delimiters.',
+  'users',
+  'Users',
+  'user_id\tname\nu1\tAda Lovelace\n',
+);
 
-export const ndjsonBody = withExamples(
-  Type.String({
-    description: 'One JSON object per line: a user if it has `user_id`, otherwise a company.',
-  }),
-  { users: { summary: 'Users', value: ndjsonText } },
+export const ndjsonBody = exampleText(
+  'One JSON object per line: a user if it has `user_id`, otherwise a company.',
+  'users',
+  'Users',
+  ndjsonText,
 );
 
 const binary = (description: string) => ({ schema: Type.String({ format: 'binary', description }) });
