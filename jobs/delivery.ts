@@ -18,11 +18,7 @@ const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: 
 export const deliveryJob: TaskKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',
-  tolerance: {
-    transient: Number.POSITIVE_INFINITY,
-    timeout: policy.attempts,
-    defect: policy.attempts,
-  },
+  tolerance: { transient: Number.POSITIVE_INFINITY, timeout: policy.attempts, defect: policy.attempts },
   maxLosses: policy.attempts,
   beside: NOTIFICATIONS_AT_A_TIME,
   maxOfGroup: MAX_SENDS_PER_SUBSCRIPTION,

@@ -8,11 +8,7 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 export const exportJob: TaskKind<ExportContext> = {
   name: 'export',
   stops: 'at once',
-  tolerance: {
-    transient: MAX_EXPORT_FAILURES,
-    timeout: MAX_EXPORT_FAILURES,
-    defect: MAX_EXPORT_FAILURES,
-  },
+  tolerance: { transient: MAX_EXPORT_FAILURES, timeout: MAX_EXPORT_FAILURES, defect: MAX_EXPORT_FAILURES },
   maxLosses: MAX_EXPORT_LOSSES,
   pauseMs: () => TASK_PAUSE_MS,
   run: runExport,

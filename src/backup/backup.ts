@@ -200,9 +200,7 @@ export async function writeBackupFile(
     if (!isFileSystemFull(error)) throw error;
     throw new TransientError(
       `The disk of ${folder} is full; nothing of the backup was left there. Make room, or name a folder on another disk.`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }

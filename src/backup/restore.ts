@@ -30,10 +30,7 @@ export interface VerifiedBackup {
 
 /** Reads a backup to its end. @throws DamagedFile, FinalFailure */
 export async function verifyBackup(path: string, show: Show = () => undefined): Promise<VerifiedBackup> {
-  return readArchive(path, {
-    about: assertKnown,
-    progress: (bytes, of) => show(bytes / of, 'checking'),
-  });
+  return readArchive(path, { about: assertKnown, progress: (bytes, of) => show(bytes / of, 'checking') });
 }
 
 /** Refuses a backup of a later version, whose tables this one does not know. */

@@ -8,11 +8,11 @@ import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
+import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end-load.ts';
 import { csvCell } from '../load/rejects-text.ts';
-import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { type Deletion, insertDeletion, readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
@@ -120,7 +120,6 @@ function bodyOf(entity: Entity) {
 
 export const deletionBodies = { users: bodyOf('users'), companies: bodyOf('companies') };
 
-/** Ids of users, to be let in again. */
 export const liftingBody = Type.Object(
   { users: idsOf('users') },
   { additionalProperties: false, description: 'The ids to let in again.' },

@@ -38,11 +38,7 @@ import { yielding } from '../yielding.ts';
 /** An attempt under way: nothing of it is committed once the task is lost. */
 export interface Attempt {
   readonly context: LoadContext;
-  readonly deletion: {
-    readonly deletionId: number;
-    readonly environmentId: number;
-    readonly entity: Entity;
-  };
+  readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
   /**
    * Does `work` in one transaction, which commits together with the counts that it returns if the deletion is still ours.
    * @throws ConflictError if it is not; the reason of the signal once that is aborted.

@@ -26,7 +26,6 @@ export async function checkNode(version: string = process.versions.node): Promis
   ];
 }
 
-/** Tells whether a dotted version is another one or newer. */
 export function isAtLeast(version: string, least: string): boolean {
   return version.localeCompare(least, 'en', { numeric: true }) >= 0;
 }

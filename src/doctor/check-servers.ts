@@ -267,7 +267,6 @@ function nullIfMissing(error: unknown): null {
   return null;
 }
 
-/** Checks that changes are kept as long as CHANGES_DAYS says, and what they take. */
 export async function checkChangeLog(
   client: ClientBase,
   { changesDays }: Pick<Config, 'changesDays'>,
@@ -291,7 +290,6 @@ export async function checkChangeLog(
   return [warning(check, `${size}; ${problems.join('; ')}`, advice)];
 }
 
-/** Checks that values can be hashed and encrypted where rules say so. */
 export async function checkPersonalKeys(
   client: ClientBase,
   { personalKeys }: Pick<Config, 'personalKeys'>,

@@ -1,6 +1,5 @@
 import type { FileDataset, RowShape } from './export.ts';
 
-/** The columns by which the rows of a dataset are ordered. */
 export const orderOf = {
   users: ['user_id'],
   companies: ['company_id'],

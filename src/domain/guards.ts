@@ -55,11 +55,7 @@ function allowed(limit: GuardLimit | null, totalRows: number): number | null {
 /** The volume guard as callers write it. */
 export type VolumeGuard =
   | 'usual'
-  | {
-      readonly rows?: string;
-      readonly max_rejected?: string | number;
-      readonly columns?: readonly string[];
-    };
+  | { readonly rows?: string; readonly max_rejected?: string | number; readonly columns?: readonly string[] };
 
 export const volumeGuardRule =
   'must be usual, or figures such as rows=900..1100 max_rejected=2% columns=user_id,plan';
@@ -116,7 +112,6 @@ export interface FileFigures {
   readonly columns: readonly string[] | null;
 }
 
-/** The figures that are expected of a file. */
 interface Expected {
   readonly rows: readonly [least: number, most: number];
   readonly rejected: number;

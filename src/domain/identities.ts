@@ -10,7 +10,6 @@ export interface Link {
  */
 export type Linking = 'add' | 'merge' | 'observe';
 
-/** A link that a record shows. */
 export type ShownLink = Link & { readonly linking: Linking };
 
 export type LinkOutcome = 'made' | 'known' | 'taken' | 'suppressed';
@@ -24,7 +23,6 @@ export interface KnownIdentities {
   readonly suppressed?: ReadonlySet<string>;
 }
 
-/** An alias to be written. */
 export interface NewAlias extends Link {
   /** The person whom it was given to; `userId` is the person whom that one belongs to after all links. */
   readonly givenTo: string;

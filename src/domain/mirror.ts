@@ -52,7 +52,6 @@ export interface Mirrored {
   readonly kept_because: KeptReason | null;
 }
 
-/** Describes a mirror to callers in a sentence. */
 export function describeMirror(mirror: ShownMirror): string {
   const { flag, profiles, missing, allowed, done, kept_because: kept } = mirror;
   if (missing === null) return 'the profiles that are missing from the file are not known yet';

@@ -26,7 +26,6 @@ export interface PropertyRule {
   readonly personal?: PersonalAction;
 }
 
-/** The rules of users, companies or events. */
 export interface EntityRules {
   readonly properties?: Readonly<Record<string, PropertyRule>>;
   /** The remedy for properties that are not listed. */
@@ -38,7 +37,6 @@ export interface EntityRules {
 
 export type RulesDocument = { readonly [Of in PropertyEntity]?: EntityRules };
 
-/** A version of an environment's rules. */
 export interface Rules {
   readonly version: number;
   readonly document: RulesDocument;
@@ -76,7 +74,6 @@ export function uniqueProperties(document: RulesDocument): UniqueProperty[] {
   );
 }
 
-/** A value of a profile that another one has. */
 export interface TakenValue extends UniqueProperty {
   readonly environmentId: number;
   /** All ids of the profile. */
@@ -90,7 +87,6 @@ export function takenProperties(values: readonly TakenValue[]): UniqueProperty[]
   return [...new Map(values.map((each) => [`${each.entity} ${each.property}`, each])).values()];
 }
 
-/** Words why a record with a taken value is refused. */
 export function explainTaken({ entity, property }: UniqueProperty): string {
   return `${property} is not unique: another ${entity === 'users' ? 'user' : 'company'} has the value`;
 }

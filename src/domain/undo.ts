@@ -1,4 +1,3 @@
-/** An undo, and the loads that it undoes. */
 export interface UndoOfLoads {
   readonly loadId: number;
   readonly undoes: readonly number[];

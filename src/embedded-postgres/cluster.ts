@@ -202,7 +202,6 @@ function clamp(value: number, min: number, max: number): number {
 
 export type DynamicSharedMemory = 'posix' | 'sysv' | 'mmap';
 
-/** The settings depend on the machine. */
 export interface Machine {
   /** Bytes this process may use: the machine's memory, or the container's limit. */
   readonly memoryBytes: number;

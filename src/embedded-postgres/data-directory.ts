@@ -31,7 +31,6 @@ export class EmbeddedPostgresError extends Error {
   }
 }
 
-/** True for a system error with this code ('ENOENT', 'EEXIST' …). */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }

@@ -105,13 +105,7 @@ export function watchOverServer(serverPid: number, account: Account | undefined)
   const watchdog = spawn(
     '/bin/sh',
     ['-c', 'read -r _; kill -INT "$1"', 'sluice-watchdog', String(serverPid)],
-    {
-      ...account,
-      env: {},
-      cwd: '/',
-      detached: true,
-      stdio: ['pipe', 'ignore', 'ignore'],
-    },
+    { ...account, env: {}, cwd: '/', detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
   );
   watchdog.on('error', () => undefined);
   watchdog.unref();

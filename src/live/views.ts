@@ -28,7 +28,6 @@ export function channelName(environmentId: number, topic: Topic): string {
 export interface EnvironmentState {
   readonly jobs: readonly LiveJob[];
   readonly chunks: readonly LiveChunk[];
-  /** The number of waiting jobs. */
   readonly queued: number;
 }
 

@@ -32,10 +32,7 @@ import { choice, rule, text, withDefault } from './schema.ts';
 const guard = (description: string) =>
   Type.Union(
     [Type.Integer({ minimum: 0, maximum: 999_999_999_999_999 }), Type.String({ pattern: guardPattern })],
-    {
-      description: `${description} Nothing of it is written then.`,
-      problem: rule(guardRule),
-    },
+    { description: `${description} Nothing of it is written then.`, problem: rule(guardRule) },
   );
 
 const volumeGuard = ruled(

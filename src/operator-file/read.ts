@@ -8,7 +8,6 @@ export type FileReading<T> =
   | { readonly value: T; readonly problemCount: 0; readonly problems: readonly [] }
   | ({ readonly value: null } & RefusedFile);
 
-/** A refused file and what is wrong with it. */
 export interface RefusedFile {
   readonly problemCount: number;
   /** The first of them, in the order of the file. */
@@ -82,7 +81,6 @@ export class Place {
     return this.#source.holdsRefused(this.#keys);
   }
 
-  /** Every item of a list. */
   get items(): Place[] {
     const { value } = this;
     return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];

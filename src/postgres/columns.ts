@@ -109,11 +109,7 @@ interface Known {
   properties: { data_type: DataType; entity: NameKind };
   received_files: { file_ref: FileRef };
   rules: { document: RulesDocument };
-  schedule_runs: {
-    cause: 'due' | 'made_up' | 'asked';
-    definition: object;
-    status: RunStatus;
-  };
+  schedule_runs: { cause: 'due' | 'made_up' | 'asked'; definition: object; status: RunStatus };
   schedules: { definition: object | null };
   segments: { definition: object; made_by: Maker };
   tasks: { kind: TaskKindName };

@@ -19,6 +19,7 @@ import {
   type UpdateResult,
 } from 'kysely';
 import type pg from 'pg';
+import { Fault } from '../domain/errors.ts';
 import { LOCK_PAUSE_MS, LOCK_TRIES, WRITERS_POLL_MS } from '../domain/limits.ts';
 import { packageRoot } from '../package-root.ts';
 import { type CamelCase, snake, type Tables } from './columns.ts';
@@ -42,10 +43,7 @@ const bound = new WeakMap<pg.PoolClient, Database>();
 export function databaseOn(client: pg.PoolClient): Database {
   const known = bound.get(client);
   if (known !== undefined) return known;
-  const lent = {
-    query: client.query.bind(client),
-    release: () => undefined,
-  } as unknown as pg.PoolClient;
+  const lent = { query: client.query.bind(client), release: () => undefined } as unknown as pg.PoolClient;
   const database = new Kysely<Tables>({
     dialect: new PostgresDialect({
       pool: { connect: async () => lent, end: async () => undefined } as unknown as pg.Pool,
@@ -90,6 +88,15 @@ type Statement = Parameters<typeof sql>;
 /** Returns the rows of a statement, as in rowsOf<{ id: string }>(db)`select …`. */
 export function rowsOf<Row>(db: Database): (...statement: Statement) => Promise<Row[]> {
   return async (...statement) => (await sql<Row>(...statement).execute(db)).rows;
+}
+
+/** Returns the row of a statement that always has one. @throws Fault if it has none. */
+export function rowOf<Row>(db: Database): (...statement: Statement) => Promise<Row> {
+  return async (...statement) => {
+    const [row] = await rowsOf<Row>(db)(...statement);
+    if (row === undefined) throw new Fault('a statement gave no row');
+    return row;
+  };
 }
 
 export function firstRow<Row>(db: Database): (...statement: Statement) => Promise<Row | null> {

@@ -65,12 +65,7 @@ export async function readDatabase(url: string): Promise<DatabaseSource> {
   const client = await connectForCopy(url);
   try {
     const shape = await beginSnapshot(client);
-    return {
-      shape,
-      client,
-      copyOut: (table) => copyOut(client, table),
-      close: () => client.end(),
-    };
+    return { shape, client, copyOut: (table) => copyOut(client, table), close: () => client.end() };
   } catch (error) {
     await client.end().catch(() => undefined);
     throw error;

@@ -7,9 +7,9 @@
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { byEventKind, type EventKind, eventKinds } from '../../domain/entity.ts';
+import { type EventKind, eventKinds } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
-import type { Database, Transaction } from '../database.ts';
+import { type Database, rowOf, type Transaction } from '../database.ts';
 import { isMissingPartition } from '../sqlstate.ts';
 import { copyText, isAlias, type MergeScope } from './incoming.ts';
 
@@ -60,7 +60,7 @@ export async function mergeEvents(
   const { db } = transaction;
   await copyIncomingEvents(transaction, scope, batch);
   return reportingPartitions(async () => {
-    const { rows } = await sql<AddedEvents>`
+    return rowOf<AddedEvents>(db)`
       with fresh as (
         insert into event_ids (${sql.raw(idColumns)})
         select ${sql.raw(idColumns)}
@@ -81,8 +81,7 @@ export async function mergeEvents(
         returning user_id, event_id, event_type
       )
       ${scope.keepKeys ? noted(scope, batch) : sql``}
-      select ${countedByKind} from added`.execute(db);
-    return rows[0] ?? noEvents;
+      select ${countedByKind} from added`;
   });
 }
 
@@ -95,7 +94,7 @@ export async function classifyEvents(
 ): Promise<AddedEvents> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, scope, batch);
-  const { rows } = await sql<AddedEvents>`
+  return rowOf<AddedEvents>(db)`
     with added as (
       select i.*
       from incoming_events i
@@ -119,8 +118,7 @@ export async function classifyEvents(
     )
     ${scope.keepKeys ? noted(scope, batch) : sql``}
     ${planned === 0 ? sql`` : byNameAndDay(scope, planned)}
-    select ${countedByKind} from added`.execute(db);
-  return rows[0] ?? noEvents;
+    select ${countedByKind} from added`;
 }
 
 const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
@@ -174,8 +172,6 @@ export async function replaceEvents(
         on conflict do nothing`.execute(db),
   );
 }
-
-const noEvents: AddedEvents = byEventKind(() => 0);
 
 const countedByKind = sql.join(
   eventKinds.map(

@@ -6,7 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import { type Database, isTrue, type Transaction } from '../database.ts';
+import { type Database, isTrue, rowOf, type Transaction } from '../database.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import {
   AliasesMet,
@@ -125,7 +125,7 @@ function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
  * the temporary table may read the whole profile table for every chunk.
  */
 async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
-  const { rows } = await sql<Unchanged>`
+  return rowOf<Unchanged>(db)`
     with dropped as (
       delete from ${sql.table(incomingTable[entity])} i
       where (
@@ -137,8 +137,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
     )
     ${scope.keepKeys ? notedDropped(entity, scope) : sql``}
     select count(*)::int as rows, count(*) filter (where ${isCounted(sql`flags`)})::int as counted
-    from dropped`.execute(db);
-  return rows[0] ?? nothingUnchanged;
+    from dropped`;
 }
 
 /** Tells whether the table has any of a few keys of the batch, and so whether looking for unchanged rows is worth it. */

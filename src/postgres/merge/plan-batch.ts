@@ -5,7 +5,7 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import type { Database, Transaction } from '../database.ts';
+import { type Database, rowOf, type Transaction } from '../database.ts';
 import { mergedDated, ofBatch } from './dated.ts';
 import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
 import { type Batch, copyBatch, countClassified, type Merged } from './merge-batch.ts';
@@ -17,11 +17,10 @@ export async function planBatch(transaction: Transaction, batch: Batch, keepsRow
   const { db } = transaction;
   const { entity, scope } = batch;
   await copyBatch(transaction, batch);
-  const { rows } = await sql<Merged>`
+  return rowOf<Merged>(db)`
     with classified as materialized (${classified(entity, scope, keepsRows)}),
     ${keepsRows ? planned(entity, scope) : sql``}
-    ${countClassified(entity, scope)}`.execute(db);
-  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, removed: 0, superseded: 0 };
+    ${countClassified(entity, scope)}`;
 }
 
 /** Keeps the rows of `classified` that would change, and their sums. */
@@ -146,11 +145,7 @@ export async function noteNewCompanies(db: Database, scope: MergeScope): Promise
 /** Selects the profile `s` with the incoming row merged into it. */
 function mergedRow(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const own = (column: string) => sql.ref(`s.${column}`);
-  const incoming = {
-    properties: 's.properties',
-    times: 's.incoming_times',
-    company: 's.incoming_company',
-  };
+  const incoming = { properties: 's.properties', times: 's.incoming_times', company: 's.incoming_company' };
   if (scope.dated)
     return sql`select m.merged, m.merged_times, m.merged_company from ${mergedDated(entity, 's', incoming, scope)} m`;
   return sql`select

@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
-import { changedBy, type Database, rowsOf } from '../database.ts';
+import { changedBy, countOf, type Database, rowsOf } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
 import { excluded as filling, mergedDated } from './dated.ts';
 import { linesOf, type Moved, type PatchContent, type PatchScope, text } from './patch-lines.ts';
@@ -115,7 +115,7 @@ const unmoved = (
 
 /** Lays under profiles of persons what their aliases had. Returns how many are new. */
 async function fillIn(db: Database, scope: PatchScope): Promise<number> {
-  const { rows } = await sql<{ inserted: number }>`
+  return countOf(db)`
     with written as (
       insert into users (
         environment_id, user_id, metadata, times, company_id, first_seen_at, last_seen_at, load_id, load_chunk, load_touches
@@ -140,8 +140,7 @@ async function fillIn(db: Database, scope: PatchScope): Promise<number> {
         position = excluded.position
       returning xmax = 0 as is_new
     )
-    select count(*) filter (where is_new)::int as inserted from written`.execute(db);
-  return rows[0]?.inserted ?? 0;
+    select count(*) filter (where is_new)::int as inserted from written`;
 }
 
 function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {

@@ -4,7 +4,7 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowOf } from '../database.ts';
 import { incomingTable, keyHash, type MergeScope } from './incoming.ts';
 
 export interface Removed {
@@ -31,7 +31,7 @@ export const removedHash = (existed: RawBuilder<unknown>): RawBuilder<string> =>
 export async function removeProfiles(db: Database, entity: Entity, scope: MergeScope): Promise<Removed> {
   const id = sql.ref(`p.${idColumn[entity]}`);
   const [table, incoming] = [sql.table(entity), sql.table(incomingTable[entity])];
-  const { rows } = await sql<Removed>`
+  return rowOf<Removed>(db)`
     with stored as materialized (
       select ${id} as key, p.load_id is distinct from ${scope.loadId} as existed
       from ${table} p
@@ -59,8 +59,7 @@ export async function removeProfiles(db: Database, entity: Entity, scope: MergeS
       count(*) filter (where existed and not ${isGone})::int as updated,
       count(*) filter (where not existed and ${isGone})::int as unchanged,
       count(*) filter (where existed and ${isGone})::int as removed
-    from met`.execute(db);
-  return rows[0] ?? nothingRemoved;
+    from met`;
 }
 
 const noted = (entity: Entity, scope: MergeScope) => sql`

@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { Fault } from '../../domain/errors.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, rowOf, rowsOf } from '../database.ts';
 import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
@@ -35,7 +34,7 @@ export interface Written {
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const query = scope.dated ? upsertDated(entity, scope) : upsertUndated(entity, scope);
   const counted = countedExpression(scope);
-  const { rows } = await sql<Written>`
+  return rowOf<Written>(db)`
     with written as (${query})
     ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
@@ -44,10 +43,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
       count(*) filter (where touches = 0 and ${counted})::int as unchanged,
       count(*) filter (where touches > 1 and ${counted})::int as superseded
-    from ${writtenRows(entity, scope)}`.execute(db);
-  const [written] = rows;
-  if (written === undefined) throw new Fault('an aggregate returned no row');
-  return written;
+    from ${writtenRows(entity, scope)}`;
 }
 
 /** Notes the keys of this chunk, and for replay those that a later chunk of this load had written already. */

@@ -6,7 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
-import type { Database } from '../database.ts';
+import { type Database, rowOf } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
 import {
   incomingTable,
@@ -37,7 +37,7 @@ export async function yieldToChanges(db: Database, entity: Entity, scope: MergeS
     where p.environment_id = ${scope.environmentId} and ${profile} = any (array(select key from ${incoming}))
     order by ${profile}
     for no key update`.execute(db);
-  const { rows } = await sql<Yielded>`
+  return rowOf<Yielded>(db)`
     with ${changedSince(entity, scope, yields)},
     rest as (
       select i.key, i.properties - c.names as properties, case when not c.moved then i.company end as company, c.removed
@@ -61,8 +61,7 @@ export async function yieldToChanges(db: Database, entity: Entity, scope: MergeS
       count(*)::int as rows,
       count(*) filter (where flags & 2 = 0)::int as counted,
       sluice.current_cursor() as seen
-    from dropped`.execute(db);
-  return rows[0] ?? { ...nothingUnchanged, seen: null };
+    from dropped`;
 }
 
 /**

@@ -274,10 +274,7 @@ const recounted = (by: 1 | -1): RawBuilder<unknown> => sql`
 export async function readAmendmentShapes(
   db: Database,
   loadId: number,
-): Promise<{
-  readonly header: CsvHeader | null;
-  readonly parentHeader: CsvHeader | null;
-} | null> {
+): Promise<{ readonly header: CsvHeader | null; readonly parentHeader: CsvHeader | null } | null> {
   const row = await db
     .selectFrom('loads as l')
     .innerJoin('loads as parent', 'parent.load_id', 'l.amends')

@@ -104,7 +104,6 @@ export async function pageJobs(
   return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
 }
 
-/** Counts the jobs that match by their states. */
 export async function countJobs(db: Database, environmentId: number, filter: JobFilter): Promise<JobCounts> {
   const rows = await matchingJobs(db, environmentId, filter)
     .select(({ fn }) => ['status', fn.countAll<number>().as('count')])

@@ -13,7 +13,6 @@ import { renderedProfile } from './profiles.ts';
  * it is, is what the change left. The making of a profile writes no image: it is told from the first image after it.
  */
 
-/** Names a profile. */
 export interface ProfileKey {
   readonly environmentId: number;
   readonly entity: Entity;

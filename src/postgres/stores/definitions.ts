@@ -145,7 +145,6 @@ function keyedItems(kind: KeyedKind): DefinitionsOf<KeyedItem> {
   return itemsTable({ table: 'keyed_items', columns: ['key', 'display_name', 'data_type'], kind });
 }
 
-/** Removes items by key, surveys with their modules. */
 function removeFrom(table: ItemsTable['table'], kind?: Kind) {
   return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
     await sql`

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
-import { changedBy, columnOf, type Database, rowsOf } from '../database.ts';
+import { changedBy, columnOf, countOf, type Database, rowOf, rowsOf } from '../database.ts';
 import { allIdsOf, removeAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
@@ -98,7 +98,7 @@ export function deleteEvents(
 ): Promise<number> {
   return inEventTables(db, limit, async (table, rest) => {
     await setErasing(db);
-    const { rows } = await sql<{ removed: number }>`
+    return countOf(db)`
       with doomed as materialized (
         select user_id, inserted_at, event_id
         from ${table}
@@ -108,8 +108,7 @@ export function deleteEvents(
       ${removeDoomed(table, environmentId)},
       ${noted(deletionId, 'removed', 'user_id', 'events')}
       select count(*) as removed
-      from removed`.execute(db);
-    return rows[0]?.removed ?? 0;
+      from removed`;
   });
 }
 
@@ -182,7 +181,7 @@ export async function removeProfiles(
   const aliases = entity === 'users' ? await removeAliases(db, environmentId, ids) : [];
   // Whoever changed a profile before has ended, and this statement sees its images.
   await eraseImages(db, entity, batch, null);
-  const { rows } = await sql<{ deleted: number; notFound: number }>`
+  return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
       update deletion_ids i
       set outcome = case
@@ -200,8 +199,7 @@ export async function removeProfiles(
     select
       count(*) filter (where outcome = 'deleted') as deleted,
       count(*) filter (where outcome = 'not_found') as "notFound"
-    from finished`.execute(db);
-  return rows[0] ?? { deleted: 0, notFound: 0 };
+    from finished`;
 }
 
 /**
@@ -216,7 +214,7 @@ export async function eraseImages(
 ): Promise<number> {
   const isOf = (id: RawBuilder<unknown>) =>
     sql`c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', id)}`;
-  const { rows } = await sql<{ erased: number }>`
+  return countOf(db)`
     with found as materialized (
       select c.key, c.tableoid, c.ctid
       from unnest(${[...ids]}::text[]) given (id)
@@ -244,8 +242,7 @@ export async function eraseImages(
       )
     )
     select count(*) as erased
-    from erased`.execute(db);
-  return rows[0]?.erased ?? 0;
+    from erased`;
 }
 
 /** Takes the companies out of the images of all users. No index leads there: the whole log is read, once for a deletion. */
@@ -269,7 +266,7 @@ export async function releaseUsers(
   { deletionId, environmentId, ids }: DeletionBatch,
   limit: number,
 ): Promise<number> {
-  const { rows } = await sql<{ released: number }>`
+  return countOf(db)`
     with members as materialized (
       select user_id, company_id
       from users
@@ -290,8 +287,7 @@ export async function releaseUsers(
     ),
     ${noted(deletionId, 'released', 'company_id', 'users')}
     select count(*) as released
-    from released`.execute(db);
-  return rows[0]?.released ?? 0;
+    from released`;
 }
 
 export function releaseEvents(
@@ -300,7 +296,7 @@ export function releaseEvents(
   limit: number,
 ): Promise<number> {
   return inEventTables(db, limit, async (table, rest) => {
-    const { rows } = await sql<{ released: number }>`
+    return countOf(db)`
       with doomed as materialized (
         select user_id, inserted_at, event_id, company_id
         from ${table}
@@ -322,8 +318,7 @@ export function releaseEvents(
       ),
       ${noted(deletionId, 'released', 'company_id', 'events')}
       select count(*) as released
-      from released`.execute(db);
-    return rows[0]?.released ?? 0;
+      from released`;
   });
 }
 

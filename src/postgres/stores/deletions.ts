@@ -40,10 +40,7 @@ export interface NewDeletion extends JobIdentity {
 export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
-    .values({
-      ...snake({ ...deletion, idsRequested: ids.length }),
-      ...originColumns(origin),
-    })
+    .values({ ...snake({ ...deletion, idsRequested: ids.length }), ...originColumns(origin) })
     .returning('deletion_id')
     .executeTakeFirstOrThrow();
   await sql`

@@ -4,7 +4,16 @@ import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
-import { type Database, findValue, isTrue, queryRows, readQuery, rowsOf, runQuery } from '../database.ts';
+import {
+  countOf,
+  type Database,
+  findValue,
+  isTrue,
+  queryRows,
+  readQuery,
+  rowsOf,
+  runQuery,
+} from '../database.ts';
 import { isUnknownName } from '../sqlstate.ts';
 
 export interface EventRow {
@@ -307,13 +316,12 @@ export async function readActivity(
 }
 
 export async function countUsersOf(db: Database, environmentId: number, companyId: string): Promise<number> {
-  const { rows } = await sql<{ users: number }>`
+  return countOf(db)`
     select count(*) as users
     from (
       select 1
       from users
       where environment_id = ${environmentId} and company_id = ${companyId}
       limit ${MAX_COUNTED_USERS}
-    ) of_company`.execute(db);
-  return rows[0]?.users ?? 0;
+    ) of_company`;
 }

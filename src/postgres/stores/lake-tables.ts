@@ -5,7 +5,6 @@ import type { Dataset } from '../../domain/export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { changedBy, type Database, firstRow, rowsOf } from '../database.ts';
 
-/** Names a table of the lake. */
 export interface TableKey {
   readonly environmentId: number;
   readonly name: Dataset;

@@ -9,7 +9,7 @@ import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
 import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
-import { type Database, isTrue, selectWhere } from '../database.ts';
+import { countOf, type Database, isTrue, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
 import { written } from '../merge/put-back.ts';
 import { knowsAliases } from './aliases.ts';
@@ -181,7 +181,7 @@ const isNobodysAlias = (environmentId: number): RawBuilder<unknown> => sql`
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity, flag } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];
-  const { rows } = await sql<{ listed: number }>`
+  return countOf(db)`
     with some_keys as materialized (
       select key from load_missing where load_id = ${loadId} order by key limit ${limit}
     ),
@@ -208,8 +208,7 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     update loads
     set mirror = mirror || jsonb_build_object('done', (mirror ->> 'done')::bigint + (select count(*) from done))
     where load_id = ${loadId}
-    returning (select count(*)::int from some_keys) as listed`.execute(db);
-  return rows[0]?.listed ?? 0;
+    returning (select count(*)::int from some_keys) as listed`;
 }
 
 const flagOf = (flag: string): RawBuilder<unknown> => sql`jsonb_build_object(${flag}::text, true)`;

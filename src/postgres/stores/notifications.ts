@@ -63,12 +63,7 @@ export async function markSubscriptionRemoved(
     environmentId,
     subscriptionId,
   })
-    .set({
-      removed_at: sql<Date>`now()`,
-      secret: null,
-      previous_secret: null,
-      previous_secret_until: null,
-    })
+    .set({ removed_at: sql<Date>`now()`, secret: null, previous_secret: null, previous_secret_until: null })
     .where('removed_at', 'is', null)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) return false;

@@ -185,7 +185,6 @@ export async function readWork(
   return { ...counts, failing };
 }
 
-/** Records by their outcome. */
 export interface Counted {
   accepted: number;
   unchanged: number;

@@ -9,7 +9,7 @@ import {
   PLANNED_ROWS_AT_A_TIME,
 } from '../../domain/limits.ts';
 import type { PlannedEvents, PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
-import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { countOf, type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { sumsOf } from '../merge/plan-batch.ts';
 
 /*
@@ -157,7 +157,6 @@ async function readChanges(
   };
 }
 
-/** Sums the planned events by name and by day. */
 async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   const rows = await rowsOf<{ name: string | null; day: string | null; count: number; found: number }>(db)`
     select name, day, count, found
@@ -176,12 +175,7 @@ async function sumEvents(db: Database, loadId: number): Promise<PlannedEvents> {
   const names = rows.flatMap(({ name, count }) => (name === null ? [] : [{ name, count }]));
   const days = rows.flatMap(({ day, count }) => (day === null ? [] : [{ day, count }]));
   const beyond = (shown: readonly object[], row = rows[0]) => (row?.found ?? 0) - shown.length;
-  return {
-    names,
-    moreNames: beyond(names, rows.at(-1)),
-    days,
-    earlierDays: beyond(days),
-  };
+  return { names, moreNames: beyond(names, rows.at(-1)), days, earlierDays: beyond(days) };
 }
 
 /** Sums the changes of values by property, up to MAX_PLAN_PROPERTIES, and with each row those of all (`names`, `all`). */
@@ -392,14 +386,13 @@ export async function countDrift(db: Database, loadId: number): Promise<number> 
   const plan = await selectWhere(db, 'loads', { loadId })
     .select(['load_id as loadId', 'environment_id as environmentId', 'plan_cursor as since'])
     .executeTakeFirstOrThrow();
-  const { rows } = await sql<{ drifted: number }>`
+  return countOf(db)`
     select count(*) as drifted
     from (
       ${drifted(plan, 'users', sql`or p.company_id is distinct from r.company_before`)}
       union
       ${drifted(plan, 'companies')}
-    ) drifted`.execute(db);
-  return rows[0]?.drifted ?? 0;
+    ) drifted`;
 }
 
 /** The cursor is a parameter and no column, so that block ranges tell what came after it. */

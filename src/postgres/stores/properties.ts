@@ -115,7 +115,6 @@ export function listProperties(db: Database, environmentId: number, entity: Prop
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
 }
 
-/** Lists the names of all properties that data has shown. */
 export async function listPropertyNames(db: Database, environmentId: number): Promise<string[]> {
   const rows = await selectWhere(db, 'properties', { environmentId })
     .select('key')

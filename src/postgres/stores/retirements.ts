@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
 import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
-import { columnOf, countOf, type Database, inTransaction, rowsOf, updateWhere } from '../database.ts';
+import { columnOf, countOf, type Database, inTransaction, rowOf, rowsOf, updateWhere } from '../database.ts';
 import {
   eventTable,
   type HeldNames,
@@ -234,7 +234,7 @@ async function insertRetirement(
   db: Database,
   { month, archives, isWhole }: Pick<Retirement, 'month' | 'archives' | 'isWhole'>,
 ): Promise<Retirement> {
-  const { rows } = await sql<Retirement>`
+  return rowOf<Retirement>(db)`
     with numbered as (
       select nextval(pg_get_serial_sequence('sluice.event_retirements', 'retirement_id')) as id
     )
@@ -242,10 +242,7 @@ async function insertRetirement(
     overriding system value
     select id, ${month}::date, 'retired_events_' || id, ${archives}, ${isWhole}, 'retired'
     from numbered
-    returning ${columns}`.execute(db);
-  const [retirement] = rows;
-  if (retirement === undefined) throw new Error('a row was expected');
-  return retirement;
+    returning ${columns}`;
 }
 
 /** Removes the events `doomed` from a table, as `removed`, with the ids that callers gave them. */

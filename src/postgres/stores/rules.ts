@@ -64,7 +64,6 @@ export function storeRules(
   });
 }
 
-/** The version that counts now, as SQL. */
 export const currentVersion = (environmentId: number) =>
   sql<number | null>`(select max(version) from rules where environment_id = ${environmentId})`;
 
@@ -98,7 +97,6 @@ export async function addFindings(
     .execute();
 }
 
-/** The findings of a load, in a query of loads. */
 export const findingsOfLoad = sql<readonly CountedFinding[]>`(
   select coalesce(
     json_agg(

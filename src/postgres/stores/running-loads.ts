@@ -145,13 +145,7 @@ export async function queueApply(
   onDrift: OnDrift,
 ): Promise<boolean> {
   const load = await updateWhere(db, 'loads', { environmentId, jobId })
-    .set({
-      ...queuedAgain,
-      pass: 'apply',
-      begins_anew: true,
-      on_drift: onDrift,
-      applied_at: sql`now()`,
-    })
+    .set({ ...queuedAgain, pass: 'apply', begins_anew: true, on_drift: onDrift, applied_at: sql`now()` })
     .where('plan', 'is not', null)
     .where('file_ref', 'is not', null)
     .where((eb) =>
@@ -207,12 +201,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     .executeTakeFirst();
   if (load === undefined) throw new Fault(`load ${loadId} does not run`);
   await updateWhere(db, 'load_chunks', { loadId })
-    .set({
-      done_at: null,
-      ...rowCounts(null),
-      attempts: 0,
-      losses: 0,
-    })
+    .set({ done_at: null, ...rowCounts(null), attempts: 0, losses: 0 })
     .execute();
   await deleteWhere(db, 'load_rejects', { loadId }).execute();
   await deleteWhere(db, 'load_findings', { loadId }).execute();

@@ -8,7 +8,6 @@ import { changedBy, countOf, type Database } from '../database.ts';
  * added while it runs; the statements of single records look for themselves, under the lock of aliases (`readersOfAliases`).
  */
 
-/** Suppresses all ids of a deletion. */
 export async function suppressIds(db: Database, { subjectId, environmentId }: TaskClaim): Promise<void> {
   await sql`
     insert into suppression_keys (environment_id, secret)

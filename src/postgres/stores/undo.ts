@@ -9,7 +9,6 @@ import { amendReturned, returnAmended } from './amendments.ts';
 import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
 
-/** A load that is to be undone. */
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
 
 /** The environment's loads of these jobs, and the amendments of them. */
