@@ -462,7 +462,9 @@ export const TAIL_WINDOW_MS = 15_000;
 export const MAX_CURSOR_CHARS = 64 * 1024;
 
 /** A page of profiles whose search without an index takes longer ends with what it has. */
-export const SEARCH_BUDGET_MS = 1_000;
+export const SEARCH_BUDGET_MS = 250;
+/** Segments of a user that are not tested by then are answered as not asked. */
+export const SEGMENTS_OF_USER_MS = 1_000;
 /** Aliases that begin with a text whose persons a search finds. */
 export const MAX_SEARCHED_ALIASES = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;

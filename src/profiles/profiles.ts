@@ -31,7 +31,7 @@ import { askSegments, type SegmentReader, type Sources } from './segments.ts';
 /** Profiles that the first statement of a search goes through. Later ones take as many as last about `searchStatementMs`. */
 const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
-const searchStatementMs = 100;
+const searchStatementMs = 50;
 
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
@@ -133,7 +133,7 @@ async function searchPage(
     if (more) return { profiles: found, next: found.at(-1)?.key ?? null };
     if (upTo === null) return { profiles: found, next: null };
     bytes += profiles.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0);
-    const isOver = found.length === limit || bytes >= MAX_PAGE_BYTES || performance.now() > until;
+    const isOver = found.length === limit || bytes >= MAX_PAGE_BYTES || performance.now() + tookMs > until;
     if (isOver) return { profiles: found, next: upTo };
     from = upTo;
     rows = nextRows(rows, tookMs);

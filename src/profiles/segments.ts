@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../domain/errors.ts';
-import { READ_TIMEOUT_MS, SEARCH_BUDGET_MS, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
+import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_TIMEOUT_MS, SEGMENTS_OF_USER_MS } from '../domain/limits.ts';
 import { countEvents, findColdEnd } from '../export/write/cold-events.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';
@@ -123,7 +123,7 @@ interface UserSegments {
 }
 
 /**
- * Asks some segments at a time, each only of this user, for SEARCH_BUDGET_MS; of the rest it says that they were not asked.
+ * Asks some segments at a time, each only of this user, for SEGMENTS_OF_USER_MS; of the rest it says that they were not asked.
  * @throws the database's 57014 if a statement takes longer than the reader's connections allow.
  */
 export async function findSegmentsOf(
@@ -140,7 +140,7 @@ export async function findSegmentsOf(
   const question = { segments: readable.map(({ segment }) => segment), userIds: [userId] };
   return askSegments(sources, environmentId, question, async ({ db, inTurn }, scope) => {
     const ids: number[] = [];
-    const until = performance.now() + SEARCH_BUDGET_MS;
+    const until = performance.now() + SEGMENTS_OF_USER_MS;
     let asked = 0;
     while (asked < readable.length && performance.now() < until) {
       const tests = readable.slice(asked, asked + segmentsPerStatement).map(({ id, segment }) => ({

@@ -58,20 +58,52 @@ beforeAll(async () => {
   });
 });
 
-test('people are looked up by the beginning of their id, by property and by segment, all of which stands in the address', async () => {
+test('people are looked up by what they are called, by property and by segment, all of which stands in the address', async () => {
   await expectGoodInEveryLook(stage, 'people', '/people', (page) => page.getByText('Grace Hopper').waitFor());
   const page = await stage.open('/people');
   await page.getByLabel('Property').fill('plan:pro');
   await page.getByLabel('Property').press('Enter');
   await page.getByText('3 users').waitFor();
-  await page.getByLabel('Id begins with').fill('u5');
-  await page.getByLabel('Id begins with').press('Enter');
+  await page.getByLabel('Search').fill('u5');
   await page.getByText('1 user').waitFor();
   await page.reload();
   await page.getByText('Edsger Dijkstra').waitFor();
   await page.getByRole('link', { name: 'Clear' }).click();
   await page.getByLabel('Segment').selectOption({ label: 'Pro plan' });
   await page.getByText('3 users').waitFor();
+});
+
+test('people and companies are found while a part of an id, a name or an e-mail address is typed, and what matches is marked', async () => {
+  await expectGoodInEveryLook(stage, 'people-search', '/people?search=a', async (page) => {
+    await page.locator('mark', { hasText: 'A' }).first().waitFor();
+    await page.getByText(/^\d+ found$/).waitFor();
+  });
+  const page = await stage.open('/people');
+  await page.getByText('Grace Hopper').waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('HOPp');
+  await page.locator('mark', { hasText: /^Hopp$/ }).waitFor();
+  await page.getByText('1 found').waitFor();
+  expect(new URL(page.url()).search).toBe('?search=HOPp');
+  await page.getByLabel('Search').fill('ADA@');
+  await page.locator('mark', { hasText: /^ada@$/ }).waitFor();
+  await page.getByLabel('Search').fill('nobody');
+  await page.getByText('No user matches').waitFor();
+  await page.goto(stage.address('/companies?search=LOB'));
+  await page.locator('mark', { hasText: /^lob$/ }).waitFor();
+});
+
+test('a search goes on where the server has run out of time, until it has found somebody', async () => {
+  const page = await stage.open('/people');
+  const link = (await stage.server.fetch('/v1/users?limit=1')).headers.get('link') ?? '';
+  let empty = 0;
+  await page.route(/search=hopper(?!.*cursor)/, (route) => {
+    empty++;
+    return route.fulfill({ json: { data: [], metadata: { cursor: { after: '' } } }, headers: { link } });
+  });
+  await page.getByLabel('Search').fill('hopper');
+  await page.locator('mark', { hasText: 'Hopper' }).waitFor();
+  expect(empty).toBe(1);
 });
 
 test('a person is shown with types, company, segments and events by day, and what callers have named stays text', async () => {
@@ -96,7 +128,10 @@ test('the page of a person names all ids of the person, whichever opened it', as
   await stage.post('/v1/users/named-1/aliases', { alias: 'device-1' });
   const page = await stage.open('/people/device-1');
   await page.getByText('named-1', { exact: true }).waitFor();
-  await page.goto(stage.address('/people/named-1'));
+  await page.goto(stage.address('/people?search=device-'));
+  await page.locator('mark', { hasText: 'device-' }).waitFor();
+  await page.getByRole('link', { name: 'named-1' }).press('Enter');
+  await page.waitForURL(/\/people\/named-1$/);
   await page.getByText('device-1', { exact: true }).waitFor();
 });
 
@@ -289,12 +324,27 @@ test('an emoji of several characters stays whole where a text is cut, and a comp
     company: { company_id: 'quiet' },
     metadata: { motto: name },
   });
-  const page = await stage.open('/people?id_prefix=emoji');
+  const page = await stage.open('/people?search=emoji');
   await page.getByText(`${'x'.repeat(20)}…`).waitFor();
   await page.goto(stage.address('/people/emoji'));
   await page.getByText(name).first().waitFor();
   await page.goto(stage.address('/companies/quiet'));
   await page.getByText('No event names this company').waitFor();
+});
+
+test('a long name, joined emoji and names that are written from right to left are shown whole', async () => {
+  const long = 'Wolfeschlegelsteinhausen'.repeat(13);
+  const joined = '👩‍👩‍👧 می‌خواهم';
+  const metadata = { name: long, first_name: joined, username: 'שלום' };
+  await stage.post('/v1/identify', { user_id: 'whole', metadata, company: { company_id: 'חברה' } });
+  for (const path of ['/people?search=whole', '/people/whole']) {
+    await expectGoodInEveryLook(stage, `names${path.length}`, path, async (page) => {
+      for (const text of [long, joined, 'שלום', 'חברה'])
+        expect(await page.getByText(text, { exact: true }).first().innerText()).toBe(text);
+      const name = page.getByText('שלום', { exact: true }).first();
+      expect(await name.evaluate('(each) => getComputedStyle(each).direction')).toBe('rtl');
+    });
+  }
 });
 
 test('the report counts events by name in the range that the address has, and leads to the days as CSV', async () => {

@@ -2,12 +2,11 @@ import { uuidv7 } from 'uuidv7';
 import { aliasBody, aliasPage, madeAlias } from '../../api/alias.ts';
 import { addAlias } from '../../load/undo/add-alias.ts';
 import { findPerson, readAliases } from '../../postgres/stores/aliases.ts';
-import { isUserKnown } from '../../postgres/stores/events.ts';
 import { askedPage, keyCursor, keyPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import { callerOrigin } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
-import { noSuchProfile, userParameters } from './profiles.ts';
+import { isKnown, noSuchProfile, userParameters } from './profiles.ts';
 
 const addOne = route({
   at: 'POST /v1/users/:user_id/aliases',
@@ -51,7 +50,11 @@ const list = route({
     const { limit, after } = askedPage(call.query, keyCursor);
     const person = await findPerson(db, call.environment, call.params.user_id);
     const found = await readAliases(db, call.environment, person, { limit: limit + 1, after });
-    if (found.length === 0 && after === null && !(await isUserKnown(db, call.environment, person)))
+    if (
+      found.length === 0 &&
+      after === null &&
+      !(await isKnown(call.system, 'users', call.environment, person))
+    )
       throw noSuchProfile('users', person);
     const { items, next } = takePage(found, limit, ({ alias }) => keyCursor.write(alias));
     return sendEnvelope(call, items, next, { user_id: person });

@@ -160,7 +160,7 @@ const list = (entity: Entity): Route =>
     at: `GET /v1/${entity}`,
     operationId: texts[entity].operations.list,
     summary: `List ${entity}`,
-    description: `Lists the ${entity} of the environment, sorted by ID. Filters are combined with AND. Properties are not indexed: a page searches for about one second, so it may be short or empty and still have a next one. A cursor stays valid when profiles are added or removed; walking to the last page returns every profile once that matched all along.`,
+    description: `Lists the ${entity} of the environment, sorted by ID. Filters are combined with AND. Properties are not indexed: a page searches for about a quarter of a second, so it may be short or empty and still have a next one. A cursor stays valid when profiles are added or removed; walking to the last page returns every profile once that matched all along.`,
     access: 'read',
     hasProperties: true,
     config: pageBytes,
@@ -268,7 +268,8 @@ const listHistory = (entity: Entity): Route =>
       const { id } = profile;
       const { changes, next, completeSince } = await readHistory(reader, profile, page);
       const isEmpty = changes.length === 0 && page.after === null && next === null;
-      if (isEmpty && !(await isKnown(reader, entity, call.environment, id))) throw noSuchProfile(entity, id);
+      if (isEmpty && !(await isKnown(call.system, entity, call.environment, id)))
+        throw noSuchProfile(entity, id);
       return sendEnvelope(call, changes, next === null ? null : rowCursor.write(next), {
         complete_since: completeSince,
       });
@@ -312,7 +313,7 @@ const showActivity = (entity: Entity): Route =>
         countActivity(system, entity, environment, { id, days, timeZone }),
         entity === 'companies' ? countUsersOf(reader.db, environment, id) : null,
       ]);
-      if ((entity === 'companies' || found.events === 0) && !(await isKnown(reader, entity, environment, id)))
+      if ((entity === 'companies' || found.events === 0) && !(await isKnown(system, entity, environment, id)))
         throw noSuchProfile(entity, id);
       return {
         events: found.events,
@@ -327,15 +328,19 @@ const showActivity = (entity: Entity): Route =>
     },
   });
 
-/** Events may come before the profile of a user does, but not before that of a company. */
-async function isKnown(
-  reader: System['reader'],
+/** Events may come before the profile of a user does, but not before that of a company. All of them may be in the lake. */
+export async function isKnown(
+  system: System,
   entity: Entity,
   environment: number,
   id: string,
 ): Promise<boolean> {
-  if (entity === 'users') return isUserKnown(reader.db, environment, id);
-  return (await readProfile(reader, entity, environment, id)) !== null;
+  const { reader } = system;
+  if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;
+  if (await isUserKnown(reader.db, environment, id)) return true;
+  const any = { from: null, to: null, eventName: null, before: null, limit: 1, bytes: MAX_PAGE_BYTES };
+  const { events, next } = await readUserHistory(system, environment, { ...any, userId: id });
+  return events.length > 0 || next !== null;
 }
 
 const eventQuery = lenientQuery({
@@ -372,7 +377,6 @@ const listUserEvents = route({
   answer: { description: 'A page of events.', headers: ['Link'], schema: eventPageAnswer.ref },
   refuses: ['invalid_date', 'invalid_range'],
   handle: async (call) => {
-    const { reader } = call.system;
     const { environment } = call;
     const { id: userId } = await profileOf('users', call);
     const { event_name: eventName = null } = call.query;
@@ -381,7 +385,7 @@ const listUserEvents = route({
       ...readRange(call.query),
       ...{ userId, eventName, limit, before, bytes: MAX_PAGE_BYTES },
     });
-    if (events.length === 0 && next === null && !(await isUserKnown(reader.db, environment, userId))) {
+    if (events.length === 0 && next === null && !(await isKnown(call.system, 'users', environment, userId))) {
       throw noSuchProfile('users', userId);
     }
     return sendEnvelope(call, events, next && eventCursor.write(next));

@@ -316,13 +316,15 @@ export function isCalled(entity: Entity, environmentId: number, text: string): R
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);
   const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
-  const called = sql<SqlBool>`concat_ws(E'\\n', ${names}) collate "default" ilike ${`%${literally(text)}%`}`;
+  const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
+  // ILIKE means the same, and takes more than twice as long: it lowers the pattern again for each row.
+  const called = sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
   if (entity === 'companies') return called;
-  return sql<SqlBool>`(${called} or ${id} = any (array(
+  return sql<SqlBool>`(${called} or ${id} in (
     select user_id from aliases
     where environment_id = ${environmentId} and alias like ${`${literally(text)}%`}
     limit ${MAX_SEARCHED_ALIASES}
-  )))`;
+  ))`;
 }
 
 export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {

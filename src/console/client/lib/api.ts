@@ -169,8 +169,17 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-/** Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and `X-Total-Count`. */
+/** Returns a page of a list. One that a search has left empty is followed by the next. */
 async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
+  const [at = '', query] = path.split('?');
+  let page = await onePage<T>(path, signal);
+  while (page.items.length === 0 && page.next !== null)
+    page = await onePage(withQuery(at, { cursor: page.next }, new URLSearchParams(query)), signal);
+  return page;
+}
+
+/** Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and `X-Total-Count`. */
+async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   const response = await call(path, { signal });
   const body = (await response.json()) as readonly T[] | { readonly data: readonly T[] };
   const total = response.headers.get('x-total-count');

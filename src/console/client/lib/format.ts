@@ -85,9 +85,19 @@ export function formatAgo(iso: string, now = Date.now()): string {
   return ms >= 0 ? `${length} ago` : `in ${length}`;
 }
 
-/** Matches emoji, which joiners hold together, and runs of hidden characters. */
-// biome-ignore lint/complexity/useRegexLiterals: the compiler's target does not know the flag v
-const hidden = new RegExp('\\p{RGI_Emoji}|[\\p{Cc}\\p{Cf}]+', 'gv');
+/**
+ * Matches emoji, and letters of scripts that are written with joiners, each with the joiners that belong to it; and runs of hidden
+ * characters.
+ */
+const hidden = new RegExp(
+  [
+    '\\p{Extended_Pictographic}[\\p{EMod}\\uFE0F]*(?:\\u200D\\p{Extended_Pictographic}[\\p{EMod}\\uFE0F]*)+',
+    '\\p{RGI_Emoji}',
+    '[\\p{Script=Arabic}[\\p{M}--\\p{Script=Inherited}]][\\u200C\\u200D](?=[\\p{L}\\p{M}])',
+    '[\\p{Cc}\\p{Cf}]+',
+  ].join('|'),
+  'gv',
+);
 const begins = /^[\p{Cc}\p{Cf}]/u;
 
 const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\r': '\\r', '\n': '\\n', '\0': '\\0' };

@@ -1,4 +1,4 @@
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
 import type { ProfileChange, ProfileHistory, ValueOrigin } from '../../../api/profile.ts';
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
@@ -59,16 +59,20 @@ export function History({ of }: { readonly of: string }): VNode {
 const mostSteps = 3;
 const mostCharacters = 24;
 
-const cut = (value: unknown): string =>
-  value === null ? '–' : visibleText(shorten(valueText(value), mostCharacters));
+const cut = (value: unknown): VNode => (
+  <bdi>{value === null ? '–' : visibleText(shorten(valueText(value), mostCharacters))}</bdi>
+);
 
 function Change({ of: { at, action, by, job, properties, company } }: { readonly of: ProfileChange }): VNode {
   const steps = [...properties, ...(company === null ? [] : [{ name: 'company', ...company }])];
   const rest = steps.length - mostSteps;
-  const shown = steps.slice(0, mostSteps).map(({ name, before, after }) => {
-    const from = before === null ? '' : `${cut(before)} → `;
-    return `${cut(name)} ${from}${cut(after)}`;
-  });
+  const shown = steps.slice(0, mostSteps).map(({ name, before, after }, place) => (
+    <Fragment key={place}>
+      {place === 0 ? '' : ', '}
+      {cut(name)} {before === null ? null : <>{cut(before)} → </>}
+      {cut(after)}
+    </Fragment>
+  ));
   const who = job === null ? makers[by] : visibleText(job.filename);
   const facts: readonly Fact[] = [
     ...properties.map(({ name, ...values }) => [visibleText(name), <Step key={name} {...values} />] as const),
@@ -84,7 +88,7 @@ function Change({ of: { at, action, by, job, properties, company } }: { readonly
         <span class="break">
           {action} by {who}{' '}
           <span class="faint">
-            {shown.join(', ')}
+            {shown}
             {rest > 0 ? ` and ${formatCount(rest)} more` : ''}
           </span>
         </span>

@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact';
+import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { UserAliasPage } from '../../../api/alias.ts';
 import type { Property, UserSegments } from '../../../api/definition.ts';
@@ -63,6 +63,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
               <Empty title="There is no profile of this id">
                 Nothing has identified it. If events name it, they are shown here.
               </Empty>
+              <Facts of={[['Also known as', <Aliases key="aliases" id={id} />]]} />
             </Section>
           ) : (
             <Loaded of={profile}>{(data) => <Stored {...who} profile={data} />}</Loaded>
@@ -92,7 +93,9 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
             'Company',
             company && (
               <>
-                <a href={profileHref('companies', company)}>{visibleText(company)}</a>{' '}
+                <a href={profileHref('companies', company)}>
+                  <bdi>{visibleText(company)}</bdi>
+                </a>{' '}
                 {origins?.company && (
                   <>
                     set by <Origin of={origins.company} />
@@ -136,7 +139,7 @@ function Properties({ entity, of, isTraced, origins, children }: PropertiesProps
   const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
   const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
   const columns: readonly Column<(typeof rows)[number]>[] = [
-    ['Name', ([name]) => <span class="name">{visibleText(name)}</span>],
+    ['Name', ([name]) => <bdi class="name">{visibleText(name)}</bdi>],
     ['Value', ([, value]) => <Whole of={value} />],
     ['Type', ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>, 'minor'],
     ...(origins === undefined ? [] : [originColumn(origins)]),
@@ -187,7 +190,7 @@ function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
       {segment_ids.length === 0 && rest === 0 ? 'none' : null}
       {segment_ids.map((segment) => (
         <a key={segment} class="tag" href={screenHref(`/segments/${segment}`)}>
-          {visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}
+          <bdi>{visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}</bdi>
         </a>
       ))}
       {rest > 0 ? (
@@ -199,7 +202,8 @@ function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
 
 /** Shows the other ids of the person; if the page was opened by an alias, the person's own first. */
 function Aliases({ id }: Pick<Who, 'id'>): ComponentChildren {
-  const found = useApi<UserAliasPage>(`/v1/users/${encodeURIComponent(id)}/aliases?limit=20`);
+  const found = useApi<UserAliasPage>(`/v1/users/${encodeURIComponent(id)}/aliases?limit=100`);
+  if (found.error?.status === 404) return 'no other id';
   if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
   if (found.data === undefined) return <span class="faint">…</span>;
   const { data, metadata } = found.data;
@@ -207,7 +211,14 @@ function Aliases({ id }: Pick<Who, 'id'>): ComponentChildren {
   const more = metadata.cursor.after === null ? '' : ', and more';
   return (
     <span class="break">
-      {others.length === 0 ? 'no other id' : others.map(visibleText).join(', ') + more}
+      {others.length === 0 ? 'no other id' : null}
+      {others.map((each, at) => (
+        <Fragment key={each}>
+          {at === 0 ? '' : ', '}
+          <bdi>{visibleText(each)}</bdi>
+        </Fragment>
+      ))}
+      {more}
     </span>
   );
 }
@@ -225,7 +236,7 @@ function Events({ id }: Pick<Who, 'id'>): VNode {
           <li key={event_id}>
             <details>
               <summary class="row spread">
-                <span class="break">{visibleText(event_name)}</span>
+                <bdi class="break">{visibleText(event_name)}</bdi>
                 <Time at={inserted_at} />
               </summary>
               <Facts
@@ -263,6 +274,6 @@ function Members({ id }: Pick<Who, 'id'>): VNode {
 }
 
 const memberColumns: readonly Column<Profile>[] = [
-  ['Id', ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span>],
+  ['Id', ({ user_id = '' }) => <bdi class="break">{visibleText(user_id)}</bdi>],
   ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num'],
 ];

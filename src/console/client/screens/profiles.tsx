@@ -1,10 +1,20 @@
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
 import type { Segment, SegmentPage } from '../../../api/definition.ts';
-import { api, screenHref, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
+import { namingProperties } from '../../../domain/entity.ts';
+import {
+  api,
+  type Loaded,
+  type Page as PageOf,
+  screenHref,
+  useApiPage,
+  useData,
+  useQuery,
+  withQuery,
+} from '../lib/api.ts';
 import { shorten, valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { FilterSelect, FilterText } from '../ui/controls.tsx';
-import { Empty, JobLink, Page, Problems, Time } from '../ui/page.tsx';
+import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export type Entity = 'users' | 'companies';
@@ -62,7 +72,7 @@ export function profileHref(entity: Entity, id: string): string {
   return screenHref(`${words[entity].screen}/${encodeURIComponent(id)}`);
 }
 
-/** Users, by id; looked up by the beginning of an id, a property, a company, a segment. */
+/** Users, by id; looked up by a part of an id, name or e-mail address, a property, a company, a segment. */
 export function Users(): VNode {
   return <Profiles entity="users" />;
 }
@@ -71,31 +81,29 @@ export function Companies(): VNode {
   return <Profiles entity="companies" />;
 }
 
-const filters = ['id_prefix', 'property', 'company_id', 'segment_id', 'job_id'] as const;
+const filters = ['search', 'property', 'company_id', 'segment_id', 'job_id'] as const;
 
 function Profiles({ entity }: { readonly entity: Entity }): VNode {
   const query = useQuery();
   const { title, one } = words[entity];
   const given = query.given(filters);
   const isFiltered = Object.keys(given).length > 0;
-  const path = withQuery(`/v1/${entity}`, { ...given, cursor: query.get('cursor') });
+  const term = query.get('search');
+  const distinct_ids = term !== '' && entity === 'users' ? 'true' : '';
+  const path = withQuery(`/v1/${entity}`, { ...given, distinct_ids, cursor: query.get('cursor') });
   const list = useApiPage<Profile>(path);
   const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
   const none = isFiltered ? (
-    <Empty title={`No ${one} matches`}>Ids and values must match exactly.</Empty>
+    <Empty title={`No ${one} matches`}>
+      Properties and companies must match exactly, aliases from their beginning.
+    </Empty>
   ) : (
     <Empty title={`There are no ${entity} yet`}>
       <a href={screenHref('/load')}>Load a file</a>
     </Empty>
   );
-  const noneYet = (
-    <Empty title={`No ${one} among those that were searched so far`}>
-      Properties have no index: profiles are searched in the order of their ids, a second at a time. The next
-      page continues.
-    </Empty>
-  );
   return (
-    <Page title={title}>
+    <Page title={title} aside={<Found of={list} isFiltered={isFiltered} />}>
       <Filters entity={entity} />
       <List
         of={list}
@@ -103,17 +111,67 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
         many={entity}
         caption={`${title}, by id`}
         columns={[
-          ['Id', (profile) => <span class="name">{visibleText(idOf(profile))}</span>],
+          [
+            'Id',
+            (profile) => (
+              <TwoLines below={<Called of={profile} term={term} />}>
+                <Marked text={idOf(profile)} term={term} />
+              </TwoLines>
+            ),
+          ],
           ...(entity === 'users' ? [companyColumn] : []),
           ...columns,
         ]}
         keyOf={idOf}
         hrefOf={(profile) => profileHref(entity, idOf(profile))}
-        empty={list.data?.next == null ? none : noneYet}
+        empty={none}
       />
     </Page>
   );
 }
+
+interface FoundProps {
+  readonly of: Loaded<PageOf<Profile>>;
+  readonly isFiltered: boolean;
+}
+
+/** Says aloud what a filter finds, which is found while it is typed. */
+function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNode {
+  const isShown = isFiltered && data !== undefined && error === null;
+  const found = `${data?.items.length} found${data?.next == null ? '' : ', and there may be more'}`;
+  return (
+    <span class="faint" role="status">
+      {isShown ? (isLoading ? 'Searching …' : found) : ''}
+    </span>
+  );
+}
+
+interface CalledProps {
+  readonly of: Profile;
+  readonly term: string;
+}
+
+/** Shows who a profile is, whole, and the aliases by which a search found it. */
+function Called({ of: { metadata, distinct_ids: [, ...aliases] = [] }, term }: CalledProps): VNode {
+  const names = namingProperties.flatMap((name) => {
+    const value = valueText((metadata as Readonly<Record<string, unknown>>)[name] ?? '');
+    return value === '' ? [] : value;
+  });
+  const found = aliases.filter((alias) => alias.startsWith(term)).slice(0, mostShown);
+  return (
+    <>
+      {[...names, ...found].map((text, at) => (
+        <Fragment key={at}>
+          {at === 0 ? '' : ' · '}
+          {at === names.length ? 'also known as ' : ''}
+          <Marked text={text} term={term} />
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+const searchPauseMs = 200;
 
 function Filters({ entity }: { readonly entity: Entity }): VNode {
   const isUsers = entity === 'users';
@@ -124,7 +182,13 @@ function Filters({ entity }: { readonly entity: Entity }): VNode {
   const options = choices.map(({ id, title }) => [String(id), visibleText(title)] as const);
   return (
     <search class="row filters">
-      <FilterText label="Id begins with" placeholder={isUsers ? 'u1' : 'acme'} {...of('id_prefix')} />
+      <FilterText
+        label="Search"
+        placeholder="Id, name or e-mail"
+        pauseMs={searchPauseMs}
+        value={query.get('search')}
+        onChange={(search) => query.set({ search, cursor: undefined, row: undefined }, { replace: true })}
+      />
       <FilterText label="Property" placeholder="plan:pro" {...of('property')} />
       {isUsers ? (
         <>
@@ -150,7 +214,9 @@ const companyColumn: Column<Profile> = [
     company_id === null ? (
       <span class="faint">–</span>
     ) : (
-      <a href={profileHref('companies', company_id)}>{visibleText(company_id)}</a>
+      <a href={profileHref('companies', company_id)}>
+        <bdi>{visibleText(company_id)}</bdi>
+      </a>
     ),
   'minor',
 ];
@@ -164,9 +230,9 @@ const columns: readonly Column<Profile>[] = [
 const mostShown = 4;
 const mostCharacters = 28;
 
-/** Shows the first properties on one line. */
+/** Shows the first properties that do not say who it is on one line. */
 function glanceOf(properties: Profile['metadata']): VNode {
-  const all = Object.entries(properties);
+  const all = Object.entries(properties).filter(([name]) => !namingProperties.includes(name));
   const rest = all.length - mostShown;
   const cut = (text: string): string => visibleText(shorten(text, mostCharacters));
   if (all.length === 0) return <span class="faint">none</span>;
@@ -174,7 +240,7 @@ function glanceOf(properties: Profile['metadata']): VNode {
     <span class="row glance">
       {all.slice(0, mostShown).map(([name, value]) => (
         <span key={name}>
-          <span class="faint">{cut(name)}</span> {cut(valueText(value))}
+          <bdi class="faint">{cut(name)}</bdi> <bdi>{cut(valueText(value))}</bdi>
         </span>
       ))}
       {rest > 0 ? <span class="faint">and {rest} more</span> : null}

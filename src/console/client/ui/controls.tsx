@@ -162,13 +162,28 @@ export function FileButton(props: FileButtonProps): VNode {
   );
 }
 
-/** The properties of an input whose text takes effect with Enter, or when the field is left. */
-export function useTyped(value: string, onChange: (value: string) => void) {
+/**
+ * The properties of an input whose text takes effect with Enter, or when the field is left; with `pauseMs` also when nothing was typed
+ * for so long.
+ */
+export function useTyped(value: string, onChange: (value: string) => void, pauseMs?: number) {
   const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
+  const taken = useRef(value);
+  useEffect(() => {
+    // What was typed comes back as the value, without its spaces, while more is typed.
+    if (value !== taken.current.trim()) setText(value);
+    taken.current = value;
+  }, [value]);
   const commit = (): void => {
-    if (text !== value) onChange(text);
+    if (text.trim() === taken.current.trim()) return;
+    taken.current = text;
+    onChange(text);
   };
+  useEffect(() => {
+    if (pauseMs === undefined) return;
+    const timer = setTimeout(commit, pauseMs);
+    return () => clearTimeout(timer);
+  }, [text]);
   return {
     value: text,
     onInput: (event: TargetedInputEvent<HTMLInputElement>) => setText(event.currentTarget.value),
@@ -237,11 +252,13 @@ export function FilterChoices({ label, value, options, onChange }: ChoiceProps):
 interface TextProps extends ValueProps {
   readonly placeholder?: string;
   readonly type?: 'search' | 'date';
+  readonly pauseMs?: number;
 }
 
-/** A filter that is typed. It takes effect with Enter, or when the field is left. */
-export function FilterText({ label, value, placeholder, type = 'search', onChange }: TextProps): VNode {
-  const typed = useTyped(value, (text) => onChange(text.trim()));
+/** A filter that is typed, as `useTyped` says. */
+export function FilterText(props: TextProps): VNode {
+  const { label, value, placeholder, type = 'search', pauseMs, onChange } = props;
+  const typed = useTyped(value, (text) => onChange(text.trim()), pauseMs);
   const given: object = { ...typed, type, placeholder, autocomplete: 'off', spellcheck: false };
   return (
     <label class="filter">

@@ -29,7 +29,7 @@ export function Time({ at, ago = false }: { readonly at: string | null; readonly
 export function VisibleText({ text }: { readonly text: string }): VNode {
   const pieces = splitHidden(text);
   return (
-    <>
+    <bdi>
       {pieces.map((piece, at) =>
         piece.isHidden ? (
           <span key={at} class="control-character">
@@ -39,8 +39,15 @@ export function VisibleText({ text }: { readonly text: string }): VNode {
           piece.text
         ),
       )}
-    </>
+    </bdi>
   );
+}
+
+/** A text from elsewhere, with what was searched for marked, in capitals or not. */
+export function Marked({ text, term }: { readonly text: string; readonly term: string }): VNode {
+  const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
+  const parts = (term === '' ? [text] : text.split(searched)).map(visibleText);
+  return <bdi>{parts.map((part, at) => (at % 2 === 0 ? part : <mark key={at}>{part}</mark>))}</bdi>;
 }
 
 /** The name of a file or a job. A long one breaks behind a mark, not within a word. */
@@ -66,7 +73,7 @@ export function Value({ of }: { readonly of: unknown }): VNode {
 }
 
 /** A longer value is folded. */
-const longText = 120;
+const longText = 400;
 
 /** Shows a value whole; a long one is unfolded first. */
 export function Whole({ of }: { readonly of: unknown }): VNode {
@@ -79,8 +86,10 @@ export function Whole({ of }: { readonly of: unknown }): VNode {
     );
   return (
     <details class="break">
-      <summary>{visibleText(shorten(valueText(of), longText))}</summary>
-      <p>{text}</p>
+      <summary>
+        <bdi>{visibleText(shorten(valueText(of), longText))}</bdi>
+      </summary>
+      <p dir="auto">{text}</p>
     </details>
   );
 }
@@ -283,7 +292,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
           </a>
         )}
         <div class="row page-title">
-          <h1 class="break" tabIndex={-1} ref={heading}>
+          <h1 class="break" dir="auto" tabIndex={-1} ref={heading}>
             {title}
           </h1>
           {aside}

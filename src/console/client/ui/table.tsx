@@ -172,7 +172,7 @@ export function List<T>({ of, rows, one, many, ...table }: ListProps<T>): VNode 
   return (
     <>
       <Problems error={error} onRetry={reload} />
-      <div class="panel" aria-busy={isLoading && data === undefined}>
+      <div class="panel" aria-busy={isLoading}>
         {data === undefined ? (
           error === null && <Loading rows={10} />
         ) : (
