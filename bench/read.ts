@@ -1,8 +1,10 @@
 /**
  * npm run bench:read [-- --users N] [--events N] [--seconds N]
+ * npm run bench:read -- --lists [--users 200000]
  *
  * Reads users, companies, events and lists back from the real service at 64 connections and, beside it, a user from a bare
- * route with a bare query by primary key.
+ * route with a bare query by primary key. With `--lists`: lists of the console, each to its last page, with 10 000 jobs and
+ * 1 000 segments.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,6 +16,7 @@ import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import pg from 'pg';
 import { addEvents, days } from './export-data.ts';
+import { median } from './figures.ts';
 import { apiKey, startService } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
 
@@ -22,6 +25,7 @@ const { values: flags } = parseArgs({
     users: { type: 'string', default: '1000000' },
     events: { type: 'string', default: '10000000' },
     seconds: { type: 'string', default: '10' },
+    lists: { type: 'boolean', default: false },
   },
 });
 const [users, events, duration] = [Number(flags.users), Number(flags.events), Number(flags.seconds)];
@@ -32,6 +36,7 @@ const heavyUser = 'heavy';
 const connections = 64;
 /** More pages of an environment are not held for callers that may not take them. */
 const pageConnections = 8;
+const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';
 
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-files-'));
@@ -40,7 +45,7 @@ const client = new pg.Client({ connectionString: service.databaseUrl });
 await client.connect();
 try {
   await storeUsers();
-  await measureAll();
+  await (flags.lists ? walkLists() : measureAll());
 } finally {
   await client.end();
   await service.stop();
@@ -76,6 +81,70 @@ async function measureAll(): Promise<void> {
   const ids = await sample('users', 'user_id');
   await measureProfiles(ids);
   await measureLists(ids);
+}
+
+async function walkLists(): Promise<void> {
+  const [jobs, segments] = [10_000, 1_000];
+  await client.query(
+    `insert into sluice.loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref, file_format,
+      total_rows, chunk_count, ended_at, failure_code)
+    select gen_random_uuid(), 1, 'import', 'users', 'failed', 'users.ndjson', 1, sha256(''), 'gone', 'ndjson', 1, 1, now(), 'x'
+    from generate_series(2, $1)`,
+    [jobs],
+  );
+  for (let n = 0; n < segments; n++) {
+    const body = { key: `s${n}`, title: `Segment ${n}`, definition: { property: 'plan', equals: 'free' } };
+    await service.fetch('/v1/segments', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  }
+  await client.query('vacuum (analyze) sluice.loads');
+  const { rows } = await client.query<{ id: string; email: string }>(
+    `select user_id as id, metadata ->> 'email' as email from sluice.users order by user_id desc offset 100 limit 1`,
+  );
+  const { id = '', email = '' } = rows[0] ?? {};
+  const found = (text: string): string => `/v1/users?search=${encodeURIComponent(text)}&distinct_ids=true`;
+  const lists: Readonly<Record<string, string>> = {
+    'jobs, as the console lists them': '/v1/background_jobs?fold_mends=true',
+    'jobs by a part of the name': '/v1/background_jobs?filename=users',
+    segments: segmentsPath,
+    users: '/v1/users',
+    'users: a part of an id that one has': found(id.slice(4)),
+    'users: a part of an e-mail address that one has': found(email.toUpperCase()),
+    'users: a name that a tenth has': found('lovelace'),
+    'users: what all have': found('example.com'),
+    'users: what nobody has': found('zzzz'),
+  };
+  print(`${users} users, ${jobs} jobs, ${segments} segments; ${process.version}\n`);
+  print('| list | reached | pages | first page, ms, median of 11 | the slowest of all pages |');
+  print('|---|---|---|---|---|');
+  for (const [name, path] of Object.entries(lists)) {
+    const first: number[] = [];
+    for (let turn = 0; turn < 11; turn++) first.push((await readPage(path)).ms);
+    let [reached, pages, slowest, next]: [number, number, number, string | null] = [0, 0, 0, path];
+    while (next !== null) {
+      const page = await readPage(next);
+      [reached, pages, next] = [reached + page.items, pages + 1, page.next];
+      slowest = Math.max(slowest, page.ms);
+    }
+    print(`| ${name} | ${reached} | ${pages} | ${Math.round(median(first))} | ${Math.round(slowest)} |`);
+  }
+}
+
+async function readPage(path: string) {
+  const begun = performance.now();
+  const answer = await service.fetch(path);
+  const body = (await answer.json()) as
+    | { data: unknown[]; metadata: { cursor: { after: string } } }
+    | unknown[];
+  const ms = performance.now() - begun;
+  const link = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
+  if (Array.isArray(body)) return { items: body.length, next: link ?? null, ms };
+  const { after } = body.metadata.cursor;
+  const rest = path.includes('/lookups/') && after !== '' ? `${segmentsPath}&after_cursor=${after}` : null;
+  return { items: body.data.length, next: link ?? rest, ms };
 }
 
 async function sample(table: 'users' | 'companies', column: string): Promise<readonly string[]> {

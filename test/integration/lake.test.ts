@@ -16,6 +16,7 @@ import { pruneEvents } from '../../src/retention/prune-events.ts';
 import { apply } from '../support/definitions.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { type ExportOptions, exportAll, records, storedBytes, texts } from '../support/export-files.ts';
+import { serve } from '../support/http.ts';
 import { comparable, expectNamedFiles, type LakeRow, mortalSystem, readLake } from '../support/lake.ts';
 import {
   eventTables,
@@ -504,6 +505,23 @@ describe('the events of a user', () => {
     const written = await exportAll({ ...t.system, files }, environmentId, { userIds: ['rare'] });
     expect(written.files.find(({ dataset }) => dataset === 'events')?.rows).toBe(1);
     expect(opened.size).toBeLessThanOrEqual(2);
+  });
+
+  test('are enough for history and aliases to know the user when all of them are in the lake', async () => {
+    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
+    const event = { environment: environmentId, id: 'one', name: 'seen', user: 'cold', company: null };
+    await insertEvents(t, [{ ...event, at, metadata: {}, named: true }]);
+    await prune(t.system);
+    expect((await archiveRefs()).length).toBeGreaterThan(0);
+    const server = await serve(t);
+    try {
+      for (const part of ['history', 'aliases', 'events?event_name=none']) {
+        const statusOf = async (id: string) => (await server.fetch(`/v1/users/${id}/${part}`)).status;
+        expect([part, await statusOf('cold'), await statusOf('nobody')]).toEqual([part, 200, 404]);
+      }
+    } finally {
+      await server.stop();
+    }
   });
 });
 
