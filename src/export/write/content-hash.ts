@@ -60,9 +60,9 @@ export class ContentHash {
   }
 
   /** Adds the rows of a group: unread, if its sum is known and a block begins with it. */
-  addGroup({ sum }: Pick<LakeGroup, 'sum'>, text: () => RowBlock): void {
-    if (sum === null || this.#open !== null) this.add(text());
-    else this.#addUp(sum);
+  addGroup({ sum }: Pick<LakeGroup, 'sum'>, texts: () => Iterable<RowBlock>): void {
+    if (sum !== null && this.#open === null) this.#addUp(sum);
+    else for (const text of texts()) this.add(text);
   }
 
   /** Returns the sum of the blocks; null: the last has not ended. */

@@ -16,9 +16,8 @@ export class LakeFacts {
   readonly #key: string;
   readonly #toText: (block: RowBlock) => RowBlock;
   readonly #ids = new IdFilter();
-  /** Pieces of the buffers that the rows of the group came in: to copy row by row would cost more than to hash them. */
-  #pieces: { readonly bytes: Buffer; readonly start: number; end: number }[] = [];
-  #ends: number[] = [];
+  /** Rows of the group, in the buffers that they came in: to copy them would cost as much as to hash them. */
+  #pieces: { readonly bytes: Buffer; readonly start: number; readonly ends: number[] }[] = [];
   /** Of events only. */
   readonly #content: ContentHash | null;
   readonly #sums: (Buffer | null)[] = [];
@@ -27,17 +26,19 @@ export class LakeFacts {
     const columns = columnsOf(dataset, request);
     this.#columns = columns.map(({ name }) => name);
     this.#key = orderOf[dataset][0];
-    this.#toText = ndjsonWriter(columns);
+    this.#toText = ndjsonWriter(columns, true);
     this.#content = dataset === 'events' ? new ContentHash(dataset, ndjsonText) : null;
   }
 
   /** The buffer must not change before the group ends. */
   addRow(bytes: Buffer, start: number, end: number): void {
     if (this.#content === null) return;
-    const last = this.#pieces.at(-1);
-    if (last?.bytes === bytes && last.end === start) last.end = end;
-    else this.#pieces.push({ bytes, start, end });
-    this.#ends.push((this.#ends.at(-1) ?? 0) + end - start);
+    let piece = this.#pieces.at(-1);
+    if (piece?.bytes !== bytes) {
+      piece = { bytes, start, ends: [] };
+      this.#pieces.push(piece);
+    }
+    piece.ends.push(end - piece.start);
   }
 
   /** Returns what takes the texts of a column, if they are ids. */
@@ -49,11 +50,13 @@ export class LakeFacts {
   /** Ends a group of the rows that were added. */
   endGroup(): void {
     if (this.#content === null) return;
-    const bytes = Buffer.concat(this.#pieces.map((piece) => piece.bytes.subarray(piece.start, piece.end)));
-    const text = this.#toText({ bytes, ends: this.#ends });
-    this.#addSum(null, () => text);
+    this.#addSum(null, () => this.#texts());
     this.#pieces = [];
-    this.#ends = [];
+  }
+
+  *#texts(): Generator<RowBlock> {
+    for (const { bytes, start, ends } of this.#pieces)
+      yield this.#toText({ bytes: bytes.subarray(start, start + (ends.at(-1) ?? 0)), ends });
   }
 
   /** Adds a group of another file. */
@@ -62,19 +65,19 @@ export class LakeFacts {
       const { memory, starts, ends } = group.texts(idColumn[entity]);
       for (let at = 0; at < starts.length; at++) this.#ids.add(entity, memory, starts[at], ends[at]);
     }
-    this.#addSum(group.sum, text);
+    this.#addSum(group.sum, () => [text()]);
   }
 
-  #addSum(known: LakeGroup['sum'], text: () => RowBlock): void {
+  #addSum(known: LakeGroup['sum'], texts: () => Iterable<RowBlock>): void {
     if (this.#content === null) return;
     let sum = known;
     if (sum === null) {
       const own = new ContentHash('events', ndjsonText);
-      own.add(text());
+      for (const text of texts()) own.add(text);
       sum = own.sum();
     }
     this.#sums.push(sum);
-    this.#content.addGroup({ sum }, text);
+    this.#content.addGroup({ sum }, texts);
   }
 
   end(groups: readonly RowGroup[]): FileFacts {

@@ -264,8 +264,8 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
   return isNegative ? -value : value;
 }
 
-/** Makes the rows of an export in NDJSON of values, the same to the byte. */
-export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
+/** Makes the rows of an export in NDJSON of values, the same to the byte. `reuses`: a block is valid until the next one is made. */
+export function ndjsonWriter(columns: readonly Column[], reuses = false): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
   const ends = new Int32Array(columns.length);
@@ -273,8 +273,11 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
   const instants = isInstant.filter((is) => is).length;
   const longest =
     names.reduce((sum, { length }) => sum + length, 0) + instants * instantBytes + '{}\n'.length;
+  let memory = Buffer.alloc(0);
   return ({ bytes, ends: blockEnds }) => {
-    const text = Buffer.allocUnsafeSlow(bytes.length + blockEnds.length * longest);
+    const most = bytes.length + blockEnds.length * longest;
+    const text = memory.length < most ? Buffer.allocUnsafeSlow(most) : memory;
+    if (reuses) memory = text;
     const rowEnds: number[] = [];
     let [start, at] = [0, 0];
     for (const end of blockEnds) {

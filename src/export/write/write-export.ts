@@ -170,7 +170,7 @@ export async function writeFiles(
       const block = next.value;
       if (block.packed !== undefined) {
         const { group, text } = block.packed;
-        content?.addGroup(group, text);
+        content?.addGroup(group, () => [text()]);
         await sink.add(block);
         rows += group.rows;
         options.onProgress(rows, sink.bytes);

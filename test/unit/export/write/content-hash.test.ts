@@ -48,7 +48,7 @@ test('the content hash is that of the rows, however they come in pieces, read or
       const content = new ContentHash('events', ndjsonText);
       for (const [group, piece] of pieces.entries()) {
         const sum = areRead[group] === true ? null : sumIn(sums, group);
-        content.addGroup({ sum }, () => blockOf(piece));
+        content.addGroup({ sum }, () => [blockOf(piece)]);
       }
       expect(content.digest()).toBe(expected);
     }),
