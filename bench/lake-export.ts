@@ -25,10 +25,10 @@ export function exportEvents(
 }
 
 let most = 0;
-/** The peak of the resident memory over all measurements, in bytes. */
+/** The peak of the resident memory over all measurements, in MiB. */
 export const mostMemory = (): number => most;
 
-/** The peak of the resident memory, in megabytes, how long it took, and the time of processors that this process took. */
+/** The peak of the resident memory, in MiB, how long it took, and the time of processors that this process took. */
 export async function measure<T>(
   work: () => Promise<T>,
 ): Promise<{ seconds: number; cpu: number; peak: number; done: T }> {
@@ -43,8 +43,8 @@ export async function measure<T>(
     look();
     const { user, system } = process.cpuUsage(before);
     const seconds = (performance.now() - began) / 1000;
-    most = Math.max(most, peak);
-    return { seconds, cpu: (user + system) / 1e6, peak: Math.round(peak / 1e6), done };
+    most = Math.max(most, Math.round(peak / 2 ** 20));
+    return { seconds, cpu: (user + system) / 1e6, peak: Math.round(peak / 2 ** 20), done };
   } finally {
     clearInterval(timer);
   }

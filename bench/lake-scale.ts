@@ -85,7 +85,7 @@ function report(
 ): void {
   const [time, own] = [seconds, cpu].map((all) => `${((all * 1e6) / events).toFixed(2)} µs`);
   const each = `${time} each, ${own} of processor here, ${Math.round(events / seconds)}/s`;
-  print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MB`);
+  print(`${events} events ${what}: ${seconds.toFixed(1)} s, ${each}, peak ${peak} MiB`);
 }
 
 /** Events of as many users, evenly over all months that are still in the database. */
