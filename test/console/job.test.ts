@@ -320,7 +320,7 @@ test('pages that are open while worker and server are killed say that there is n
     await waitFor('a part of it to be kept', async () => ((await kept())[0]?.at ?? 0) > 0);
 
     await Promise.all([site.killWorkers(), api.process.kill('SIGKILL')]);
-    const lost = job.getByText('The connection to the server was lost');
+    const lost = job.getByText('The service has been unreachable since');
     await lost.waitFor();
     await load.getByText('no connection; it continues by itself').waitFor();
     expect((await kept())[0]?.at).toBeLessThan(bytes.length);

@@ -3,8 +3,18 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { Keys, Nav } from './app/nav.tsx';
 import { screens } from './app/screens.ts';
-import { ApiError, consoleRoot, screenHref, session, useAction } from './lib/api.ts';
+import {
+  ApiError,
+  consoleRoot,
+  outage,
+  outagesOver,
+  screenHref,
+  session,
+  suspectOutage,
+  useAction,
+} from './lib/api.ts';
 import { live } from './lib/live.ts';
+import './lib/outage.ts';
 import { isLinkSpent, resumeSession, signIn } from './lib/sign-in.ts';
 import { Button, InputField } from './ui/controls.tsx';
 import { Mark } from './ui/drawings.tsx';
@@ -32,7 +42,7 @@ function App(): VNode {
       <div class="frame">
         <Nav />
         <main id="main" class="main" tabIndex={-1}>
-          <Lost />
+          <Away />
           <Screens />
         </main>
       </div>
@@ -64,12 +74,13 @@ function Opening(): VNode {
       clearTimeout(timer);
       controller.abort();
     };
-  }, [turn]);
+  }, [turn, outagesOver.value]);
   return (
     <main class="sign-in" aria-busy={error === null}>
       <div class="stack">
         <Brand />
-        <Problems error={error} onRetry={() => setTurn(turn + 1)} />
+        <Away />
+        <Problems error={outage.value === null ? error : null} onRetry={() => setTurn(turn + 1)} />
         <p class="muted" role="status">
           {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
         </p>
@@ -105,6 +116,7 @@ function SignIn(): VNode {
     <main class="sign-in">
       <form class="stack" ref={form} onSubmit={(event) => void submit(event)}>
         <Brand />
+        <Away />
         {isLinkSpent.value ? (
           <Notice role="alert">
             This link was used already, or has expired: it works once, within 15 minutes. For a new one, run{' '}
@@ -135,15 +147,27 @@ function SignIn(): VNode {
   );
 }
 
-/** Says that what is shown may be old. The browser connects again by itself. */
-function Lost(): VNode | null {
-  const { lostSince } = live.value;
-  if (lostSince === null) return null;
+const outages = {
+  unreachable: 'The service has been unreachable',
+  overloaded: 'The service has been overloaded',
+  database: 'The service has been without its database',
+} as const;
+
+/** Says on every page since when the service has been away, or what is shown has been old. */
+function Away(): VNode | null {
+  const { cause = null, since = null } = outage.value ?? {};
+  const { staleSince, lostSince } = live.value;
+  const at = cause === null ? (staleSince ?? lostSince) : since;
+  if (at === null) return null;
+  const stale =
+    staleSince === null ? 'Nothing has come from the service' : 'The service has not read the ledger';
   return (
-    <Notice role="alert">
-      The connection to the server was lost at <Time at={lostSince} />. The page retries, and shows the last
-      known state until then.
-    </Notice>
+    <div class="away">
+      <Notice role="alert">
+        {cause === null ? stale : outages[cause]} since <Time at={at} />. This page keeps what it shows, and
+        tries again by itself.
+      </Notice>
+    </div>
   );
 }
 
@@ -174,15 +198,33 @@ function NotFound(): VNode {
   );
 }
 
-/** Shown if the code of a screen could not be loaded, most likely because a newer version is served, or failed. */
+/**
+ * Shown in place of a screen that failed, or whose code could not be loaded: because of an outage, after which the page loads
+ * itself again, or because a newer version is served.
+ */
 function Broken({ error }: { readonly error: Error }): VNode {
-  const isStale = /module|import/i.test(error.message);
+  const isMissing = /module|import/i.test(error.message);
+  const [before] = useState(outagesOver.value);
+  const isOver = isMissing && outagesOver.value !== before;
+  useEffect(() => {
+    if (isOver) location.reload();
+    else if (isMissing) suspectOutage();
+  }, [isOver]);
+  const missing =
+    outage.value === null
+      ? 'The service has been updated since this page was loaded'
+      : 'Its code did not arrive';
   return (
     <Page title="This page failed">
-      <Empty title={isStale ? 'The service has been updated since this page was loaded' : error.message}>
-        <Button look="main" onClick={() => location.reload()}>
-          Reload
-        </Button>
+      <Empty title={isMissing ? missing : error.message}>
+        <div class="row">
+          <Button look="main" onClick={() => location.reload()}>
+            Reload
+          </Button>
+          <a class="button" href={screenHref('/')}>
+            Overview
+          </a>
+        </div>
       </Empty>
     </Page>
   );

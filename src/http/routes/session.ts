@@ -39,12 +39,16 @@ function ownerOf(request: FastifyRequest): SessionOwner | undefined {
   return keyId === staticKeyId ? { holder: 'static_key', keyId: null } : { holder: 'key', keyId };
 }
 
+/** The operator of an overloaded service must be let in to its console. */
+const alwaysServed = { alwaysServed: true } as const;
+
 const show = route({
   at: 'GET /v1/console/session',
   operationId: 'showCaller',
   summary: 'Show the caller',
   description: 'Returns the environment and the scopes of the key, or of the session that the cookie names.',
   access: 'any',
+  config: alwaysServed,
   answer: { description: 'The caller.', schema: callerRecord.ref },
   handle: async ({ system, request }) => renderCaller(system, callerOf(request)),
 });
@@ -133,6 +137,7 @@ const signInRoute = route({
   description:
     'Exchanges a key, or a one-time link from the command line, for the cookie of a session. A request with the cookie and without a key may do what the key may, if it comes from the console itself: changes require `Sec-Fetch-Site: same-origin`.',
   access: 'open',
+  config: alwaysServed,
   security: [],
   json: { schema: signInBody, examples: { key: { summary: 'With a key', value: { key: 'slk_…' } } } },
   answer: { description: 'The session has begun. The cookie is in `Set-Cookie`.', schema: callerRecord.ref },

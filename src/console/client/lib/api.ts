@@ -99,6 +99,32 @@ export class ApiError extends Error {
   get isPassing(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
+
+  /** True if the reason may be that the whole service is away. */
+  get isOfOutage(): boolean {
+    return isAwayStatus(this.status);
+  }
+}
+
+/** Tells whether the status, 0 if no answer came, is one of a service, or of a proxy, that cannot serve anybody. */
+export function isAwayStatus(status: number): boolean {
+  return status === 0 || (status >= 502 && status <= 504);
+}
+
+interface Outage {
+  /** When the first request failed. */
+  readonly since: string;
+  /** Null until a second question has failed too: one failure is no outage. */
+  readonly cause: 'unreachable' | 'overloaded' | 'database' | null;
+}
+
+/** The outage of the service, or the suspicion of one; `outage.ts` finds out which, and takes it back. */
+export const outage = signal<Outage | null>(null);
+/** Counts the outages that are over. After each, what is on the screen is loaded again. */
+export const outagesOver = signal(0);
+
+export function suspectOutage(): void {
+  outage.value ??= { since: new Date().toISOString(), cause: null };
 }
 
 /** The session; `null` if nobody is signed in, undefined until that is known. */
@@ -117,8 +143,13 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Returns the answer as it came. Throws `ApiError`, and what `signal` aborts with. */
-async function call(path: string, options: CallOptions): Promise<Response> {
+interface Answer {
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** Returns a successful answer. Throws `ApiError`, and what `signal` aborts with. */
+async function call(path: string, options: CallOptions): Promise<Answer> {
   const { method = 'GET', body, signal: aborted = null } = options;
   const headers = new Headers(options.headers);
   const environment = session.peek()?.environment;
@@ -127,21 +158,27 @@ async function call(path: string, options: CallOptions): Promise<Response> {
   if (body !== undefined && !asIs) headers.set('content-type', 'application/json');
   const sent = body === undefined ? null : asIs ? body : JSON.stringify(body);
   const request = { method, headers, body: sent, signal: aborted, credentials: 'same-origin' } as const;
-  const response = await fetch(apiHref(path), request).catch((error: unknown) => {
-    if (aborted?.aborted === true) throw error;
+  try {
+    const response = await fetch(apiHref(path), request);
+    const answer = { headers: response.headers, text: await response.text() };
+    if (response.ok) return answer;
+    throw refusal(response.status, answer.text, answer.headers.get('x-request-id'));
+  } catch (error) {
+    if (error instanceof ApiError || aborted?.aborted === true) throw error;
     throw unreachable('The server cannot be reached');
-  });
-  if (response.ok) return response;
-  throw refusal(response.status, await response.text(), response.headers.get('x-request-id'));
+  }
 }
 
+/** Returns the error of a request without an answer. */
 export function unreachable(message: string): ApiError {
+  suspectOutage();
   return new ApiError(0, [{ error_code: 'unreachable', message, details: '' }]);
 }
 
 /** Returns the error of an answer. If the session has ended, the address stays, and is shown again after signing in. */
 export function refusal(status: number, body: string, requestId: string | null): ApiError {
   if (status === 401 && session.peek() != null) session.value = null;
+  if (isAwayStatus(status)) suspectOutage();
   try {
     const { errors } = JSON.parse(body) as { readonly errors: readonly Problem[] };
     return new ApiError(status, errors, requestId);
@@ -152,7 +189,7 @@ export function refusal(status: number, body: string, requestId: string | null):
 
 /** Returns the JSON of the answer; undefined if it has no body. */
 export async function api<T>(path: string, options: CallOptions = {}): Promise<T> {
-  const text = await (await call(path, options)).text();
+  const { text } = await call(path, options);
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
 
@@ -180,10 +217,10 @@ async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
 
 /** Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and `X-Total-Count`. */
 async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
-  const response = await call(path, { signal });
-  const body = (await response.json()) as readonly T[] | { readonly data: readonly T[] };
-  const total = response.headers.get('x-total-count');
-  const link = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
+  const { headers, text } = await call(path, { signal });
+  const body = JSON.parse(text) as readonly T[] | { readonly data: readonly T[] };
+  const total = headers.get('x-total-count');
+  const link = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
   return {
     items: 'data' in body ? body.data : body,
     total: total === null ? null : Number(total),
@@ -215,19 +252,26 @@ export function useApiPage<T>(path: string | null, everyMs?: number): Loaded<Pag
   return useData(path, (signal) => apiPage<T>(path ?? '', signal), everyMs);
 }
 
+interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
+  /** The outages that were over when it was asked for. */
+  readonly over: number;
+}
+
 /** The longest pause after failures: somebody is waiting in front of the page. */
 const longestPauseMs = 10_000;
 
 /**
- * Loads again whenever `key` changes; `null` loads nothing. With `everyMs` it is repeated after this pause, while the page is
- * visible. A late answer for a key that is no longer wanted is dropped.
+ * Loads again whenever `key` changes, and after an outage; `null` loads nothing. With `everyMs` it is repeated after this pause,
+ * while the page is visible. A late answer for a key that is no longer wanted is dropped. An outage is no error of what is loaded:
+ * the frame shows it.
  */
 export function useData<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
   everyMs?: number,
 ): Loaded<T> {
-  const [state, setState] = useState<Pick<Loaded<T>, 'data' | 'error'>>({ data: undefined, error: null });
+  const over = outagesOver.value;
+  const [state, setState] = useState<State<T>>({ data: undefined, error: null, over });
   const [isLoading, setLoading] = useState(key !== null);
   const [turn, setTurn] = useState(0);
   const latest = useRef(load);
@@ -248,12 +292,12 @@ export function useData<T>(
         const data = await latest.current(signal);
         if (signal.aborted) return;
         failures = 0;
-        setState({ data, error: null });
+        setState({ data, error: null, over });
       } catch (error) {
         if (signal.aborted) return;
         failures++;
         if (!(error instanceof ApiError)) throw error;
-        setState(({ data }) => ({ data, error }));
+        setState(({ data }) => ({ data, error, over }));
       } finally {
         if (!signal.aborted) setLoading(false);
       }
@@ -271,9 +315,11 @@ export function useData<T>(
       clearTimeout(timer);
       controller.abort();
     };
-  }, [key, everyMs, turn]);
+  }, [key, everyMs, turn, over]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
-  return { ...state, isLoading, reload };
+  const { data, error } = state;
+  const isAway = error?.isOfOutage === true && (outage.value !== null || state.over !== over);
+  return { data, error: isAway ? null : error, isLoading: isLoading || isAway, reload };
 }
 
 /**

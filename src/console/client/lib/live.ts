@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { api, apiHref, session, withQuery } from './api.ts';
+import { api, apiHref, outagesOver, session, suspectOutage, withQuery } from './api.ts';
 
 /*
  * One stream of server-sent events for the tab, whatever is watched. A topic first sends a snapshot, then changes; the
@@ -94,11 +94,14 @@ function open(path: string): EventSource {
     live.value = { isOpen: true, staleSince: null, lostSince: null };
   });
   on('stale', (data) => {
-    live.value = { ...live.peek(), staleSince: (data as { readonly since: string | null }).since };
+    const { since: staleSince } = data as { readonly since: string | null };
+    live.value = { ...live.peek(), staleSince };
+    if (staleSince !== null) suspectOutage();
   });
   opened.addEventListener('error', () => {
     live.value = { ...live.peek(), isOpen: false };
     keepLoss();
+    suspectOutage();
     // The browser tries again by itself, unless it was refused.
     if (opened.readyState !== EventSource.CLOSED || source !== opened) return;
     source = null;
@@ -133,3 +136,4 @@ document.addEventListener('visibilitychange', () => {
   else setTimeout(() => document.hidden && update(), hiddenMs);
 });
 session.subscribe(() => queueMicrotask(update));
+outagesOver.subscribe(() => queueMicrotask(update));

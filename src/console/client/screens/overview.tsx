@@ -8,17 +8,7 @@ import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { type LiveEvent, useLive } from '../lib/live.ts';
 import { Choices } from '../ui/controls.tsx';
 import { Bars, Icon, sumOf } from '../ui/drawings.tsx';
-import {
-  Badge,
-  FileName,
-  Loaded,
-  Page,
-  Section,
-  StaleNotice,
-  StatusBadge,
-  Time,
-  type Tone,
-} from '../ui/page.tsx';
+import { Badge, FileName, Loaded, Page, Section, StatusBadge, Time, type Tone } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 
 const everyMs = 10_000;
@@ -47,7 +37,6 @@ export function Overview(): VNode {
   });
   return (
     <Page title="Overview">
-      <StaleNotice />
       <Loaded of={overview} rows={10}>
         {(of) => (
           <>

@@ -12,7 +12,6 @@ import {
   visibleText,
 } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
-import { live } from '../lib/live.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
 /** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
@@ -242,17 +241,6 @@ export function Loaded<T>({ of: { data, error, reload }, rows, label, children }
       <Problems error={error} onRetry={reload} />
       {data !== undefined ? children(data) : error === null ? <Loading rows={rows} label={label} /> : null}
     </>
-  );
-}
-
-/** Says since when the server has not been able to read the ledger, if so. */
-export function StaleNotice(): VNode | null {
-  const { staleSince } = live.value;
-  if (staleSince === null) return null;
-  return (
-    <Notice>
-      The server has not been able to read the ledger since <Time at={staleSince} />: what is shown is older.
-    </Notice>
   );
 }
 

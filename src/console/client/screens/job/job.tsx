@@ -29,7 +29,6 @@ import {
   Loading,
   Page,
   Problems,
-  StaleNotice,
   StatusBadge,
   Time,
 } from '../../ui/page.tsx';
@@ -108,7 +107,6 @@ function JobOf({ id }: { readonly id: string }): VNode {
       actions={job && <JobActions job={job} onDone={reload} />}
     >
       <Problems error={error} onRetry={reload} />
-      <StaleNotice />
       {job === undefined ? (
         error === null && <Loading rows={10} />
       ) : (

@@ -1,0 +1,70 @@
+/*
+ * The watch over an outage. A request that fails raises a suspicion (`api.ts`); then the service is asked until it answers again.
+ * A page that asks nothing and watches no stream is asked for now and then, so that it knows too.
+ */
+import { apiHref, isAwayStatus, outage, outagesOver, session, suspectOutage } from './api.ts';
+import { live } from './live.ts';
+
+const firstPauseMs = 1_000;
+const longestPauseMs = 8_000;
+/** Longer than the service itself waits for its database. */
+const patienceMs = 15_000;
+const quietMs = 15_000;
+
+let isWatched = false;
+
+/** Asks until the service answers. The cause is shown once a second question has failed: a restart may take less. */
+async function watch(): Promise<void> {
+  isWatched = true;
+  let failures = 0;
+  for (let cause = await findCause(); cause !== null; cause = await findCause()) {
+    const found = outage.peek();
+    if (++failures > 1 && found !== null && found.cause !== cause) outage.value = { ...found, cause };
+    await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1)));
+  }
+  isWatched = false;
+  if (failures > 0) outagesOver.value++;
+  outage.value = null;
+}
+
+/** Returns why the service cannot answer, or `null` if it can. */
+async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | null> {
+  // This first: an overloaded service refuses it, and may lack the time to hear its database.
+  const status = await statusOf('/');
+  if (isAwayStatus(status)) return status === 503 ? 'overloaded' : 'unreachable';
+  const report = await (await ask('/health/ready'))?.json().catch(() => null);
+  if (report?.parts?.database === 'away') return 'database';
+  // The database answers, but the connections for requests may still be broken.
+  return isAwayStatus(await statusOf('/v1/console/sessions')) ? 'database' : null;
+}
+
+async function statusOf(path: string): Promise<number> {
+  return (await ask(path))?.status ?? 0;
+}
+
+function ask(path: string): Promise<Response | null> {
+  return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
+}
+
+/** Ends at once when the browser has a network again. A page that nobody looks at waits until somebody does. */
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const ended = new AbortController();
+    const end = (): void => {
+      if (document.hidden) return;
+      clearTimeout(timer);
+      ended.abort();
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    addEventListener('online', end, { signal: ended.signal });
+    document.addEventListener('visibilitychange', end, { signal: ended.signal });
+  });
+}
+
+outage.subscribe((found) => {
+  if (found !== null && !isWatched) void watch();
+});
+setInterval(() => {
+  if (!document.hidden && session.peek() != null && !live.peek().isOpen) suspectOutage();
+}, quietMs);
