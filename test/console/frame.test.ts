@@ -164,6 +164,22 @@ test('an overloaded service still lets people in to the console, which says sinc
   }
 });
 
+test('a screen that fails, or whose code does not arrive, leaves the frame and a way on', async () => {
+  const page = await stage.open('/jobs');
+  await page.route(/\/v1\/users(\?|$)/, (route) => route.fulfill({ json: { data: [null], metadata: {} } }));
+  await page.route('**/assets/schedules-*.js', (route) => route.abort());
+  await page.getByRole('link', { name: 'Users' }).click();
+  await page.getByRole('heading', { name: 'This page failed' }).waitFor();
+  await expectAccessible(page);
+  await page.locator('#main').getByRole('link', { name: 'Overview' }).click();
+  await page.locator('#main').getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.getByRole('link', { name: 'Schedules' }).click();
+  await page.getByText('The service has been updated since').waitFor();
+  await page.unroute('**/assets/schedules-*.js');
+  await page.getByRole('button', { name: 'Reload' }).click();
+  await page.getByRole('heading', { name: 'Schedules' }).waitFor();
+});
+
 // proves: console-keyboard
 test('from signing in to the page of a job by keyboard alone', async () => {
   const jobId = await stage.load('user_id,name\nu1,Ada\n', 'by-keyboard.csv');

@@ -1,6 +1,6 @@
-import { render, type VNode } from 'preact';
+import { Component, render, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
+import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { Keys, Nav } from './app/nav.tsx';
 import { screens } from './app/screens.ts';
 import {
@@ -172,20 +172,38 @@ function Away(): VNode | null {
 }
 
 function Screens(): VNode {
-  const [failure, setFailure] = useState<Error | null>(null);
-  const { url } = useLocation();
-  useEffect(() => setFailure(null), [url]);
-  if (failure !== null) return <Broken error={failure} />;
   return (
-    <ErrorBoundary onError={setFailure}>
+    <Guard url={useLocation().url}>
       <Router>
         {screens.map(({ path, component }) => (
           <Route key={path} path={path === '/' ? consoleRoot : consoleRoot + path} component={component} />
         ))}
         <Route default component={NotFound} />
       </Router>
-    </ErrorBoundary>
+    </Guard>
   );
+}
+
+interface GuardProps {
+  readonly url: string;
+  readonly children: VNode;
+}
+
+/** Keeps the failure of a screen from taking the frame with it, until another address is shown. */
+class Guard extends Component<GuardProps, { readonly error: Error | null }> {
+  override state = { error: null };
+
+  static override getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+
+  override componentDidUpdate(before: GuardProps): void {
+    if (before.url !== this.props.url && this.state.error !== null) this.setState({ error: null });
+  }
+
+  override render(): VNode {
+    return this.state.error === null ? this.props.children : <Broken error={this.state.error} />;
+  }
 }
 
 function NotFound(): VNode {

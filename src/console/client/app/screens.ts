@@ -19,7 +19,11 @@ export interface Screen {
 }
 
 function screen(path: string, load: () => Promise<AnyComponent>, ...nav: Nav | []): Screen {
-  return { path, component: lazy(load), nav: nav.length === 0 ? undefined : nav };
+  // The router would wait for ever for code that cannot be loaded.
+  const orThrow = (error: unknown) => (): never => {
+    throw error;
+  };
+  return { path, component: lazy(() => load().catch(orThrow)), nav: nav.length === 0 ? undefined : nav };
 }
 
 const deliveries = () => import('../screens/deliveries.tsx');
