@@ -31,6 +31,11 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
+/** Cuts a text to `most` characters and marks the cut with `…`. Half a surrogate pair is replaced. */
+export function shorten(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
+}
+
 /*
  * Names and labels that people give are shown to others: in the console, on a terminal, in a mail. A hidden character can
  * make one name look like another: controls, marks that reorder text (U+202E), spaces without a width.

@@ -32,7 +32,6 @@ export interface Filter {
   readonly profiles?: RawBuilder<unknown>;
 }
 
-/** The segments of an export. */
 export interface CountedSegments {
   readonly segments: readonly Segment[];
   readonly now: Date;

@@ -19,6 +19,7 @@ import {
   READ_TIMEOUT_MS,
 } from '../domain/limits.ts';
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
+import { shorten } from '../domain/wording.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import { estimateRows, setParameters } from '../postgres/copy-out.ts';
@@ -248,7 +249,8 @@ async function previewFile(
     rows,
     isExact,
     bytes: Math.round(bytes),
-    header: plan.header.length === 0 ? null : shorten(plan.header.toString('utf8').trimEnd()),
+    header:
+      plan.header.length === 0 ? null : shorten(plan.header.toString('utf8').trimEnd(), MAX_SHOWN_RAW_BYTES),
     firstRows: sample.firstRows,
   };
 }
@@ -287,7 +289,7 @@ async function readSample(client: pg.PoolClient, plan: FilePlan, signal: AbortSi
     let start = 0;
     for (const end of text.ends) {
       if (firstRows.length < PREVIEWED_ROWS) {
-        firstRows.push(shorten(text.bytes.toString('utf8', start, end).trimEnd()));
+        firstRows.push(shorten(text.bytes.toString('utf8', start, end).trimEnd(), MAX_SHOWN_RAW_BYTES));
       }
       start = end;
     }
@@ -300,8 +302,4 @@ async function readSample(client: pg.PoolClient, plan: FilePlan, signal: AbortSi
   }
   const ratio = keptBytes === 0 ? 1 : gzipSync(Buffer.concat(kept)).length / keptBytes;
   return { rows, bytes, ratio, firstRows };
-}
-
-function shorten(text: string): string {
-  return text.length > MAX_SHOWN_RAW_BYTES ? `${text.slice(0, MAX_SHOWN_RAW_BYTES).toWellFormed()}…` : text;
 }

@@ -5,6 +5,7 @@ import { idColumn } from '../domain/entity.ts';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
 import { isRejectColumn } from '../domain/reject.ts';
+import { shorten } from '../domain/wording.ts';
 import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
 import { createCsvScanner } from './csv-scanner.ts';
@@ -131,12 +132,12 @@ function typesOf(
   const said = Object.fromEntries(pairs);
   const [twice] = pairs.find(([name, type]) => said[name] !== type) ?? [];
   if (twice !== undefined)
-    throw inputError('invalid_field', `types gives a column two types: ${shown(twice)}`, 'types');
+    throw inputError('invalid_field', `types gives a column two types: ${shorten(twice, 100)}`, 'types');
   const resolved = resolveMap(said, columns, headerRows > 0);
   const known = new Set(columns);
   const absent = Object.keys(resolved).find((name) => !known.has(name));
   if (absent === undefined) return { types: resolved as Record<string, CellType> };
-  const message = `types names a column that the file does not have: ${shown(absent)}`;
+  const message = `types names a column that the file does not have: ${shorten(absent, 100)}`;
   throw inputError('invalid_field', message, 'types');
 }
 
@@ -275,12 +276,7 @@ function numbered(index: number): string {
 
 function describe(name: string, index: number, given: string): string {
   if (name === '') return `Column ${index + 1} has no name in the header; it is called "${given}".`;
-  return `The header names the column "${shown(name)}" more than once; column ${index + 1} is called "${shown(given)}".`;
-}
-
-/** Shortens a name for a sentence. */
-function shown(name: string): string {
-  return name.length > 100 ? `${name.slice(0, 100).toWellFormed()}…` : name;
+  return `The header names the column "${shorten(name, 100)}" more than once; column ${index + 1} is called "${shorten(given, 100)}".`;
 }
 
 function findProblems(names: readonly string[], { map, strict }: CsvReading): Problem[] {

@@ -167,10 +167,7 @@ export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cu
   return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
 }
 
-/**
- * Returns the first of the cuts, or `null`.
- * @throws InputError `invalid_field` if another one is as good.
- */
+/** Returns the first of the cuts, or `null`. @throws InputError `invalid_field` if another one is as good. */
 export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
   if (best === undefined) return null;
   const equal = others.find(

@@ -9,6 +9,7 @@ import {
   MAX_VALUE_BYTES,
 } from '../domain/limits.ts';
 import { propertyNameProblem, type Reason } from '../domain/reject.ts';
+import { shorten } from '../domain/wording.ts';
 import { isNestedDeeper } from './json-position.ts';
 
 /**
@@ -140,10 +141,7 @@ export function numberInRange(number: string): boolean {
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   // The engine's message may quote the input at length; the raw record stands beside it anyway.
-  return `not valid JSON: ${message.length > 120 ? `${message.slice(0, 120)}…` : message}`.replaceAll(
-    '\0',
-    '␀',
-  );
+  return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
 /**

@@ -56,10 +56,7 @@ export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGene
   if (rest.length > 0) yield rest;
 }
 
-/**
- * The same, once they are known to be UTF-8.
- * @throws InputError `invalid_json` for anything else.
- */
+/** The same, once they are known to be UTF-8. @throws InputError `invalid_json` for anything else. */
 export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let position = 0;
   for await (const bytes of wholeCharacters(source)) {

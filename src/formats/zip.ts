@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import yauzl from 'yauzl';
 import { InputError, inputError } from '../domain/errors.ts';
 import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS } from '../domain/limits.ts';
+import { shorten } from '../domain/wording.ts';
 import { type InflateGuard, inflateMember } from './decompress.ts';
 import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
@@ -140,7 +141,7 @@ class WindowedReader extends yauzl.RandomAccessReader {
 const SHOWN_NAME_CHARS = 200;
 
 export function shownName(name: string): string {
-  return name.length > SHOWN_NAME_CHARS ? `${name.slice(0, SHOWN_NAME_CHARS)}…` : name;
+  return shorten(name, SHOWN_NAME_CHARS);
 }
 
 /** At most MAX_NAMED_PARTS of them, for a sentence. */

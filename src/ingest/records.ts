@@ -54,7 +54,6 @@ export interface EventRecord extends Record_ {
 /** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
 export type BatchItem = { readonly index: number; readonly links?: readonly ShownLink[] } & ItemRecord;
 
-/** A record, and the links that it shows. */
 export type ReadRecord = ItemRecord & { readonly links?: readonly ShownLink[] };
 
 export type ItemRecord =

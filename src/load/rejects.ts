@@ -10,6 +10,7 @@ import {
 import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
+import { shorten } from '../domain/wording.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { foreignColumns, foreignRecord } from '../mapping/foreign-records.ts';
 import type { KeyedDatabase } from '../postgres/stores/file-keys.ts';
@@ -253,17 +254,18 @@ function lacksId(names: readonly string[]): string {
 
 function example(names: readonly string[]): string {
   const found = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
-  return `map=${shorten(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
+  return `map=${shownName(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
 }
 
 function list(names: readonly string[]): string {
-  const shown = names.slice(0, mostNames).map(shorten);
+  const shown = names.slice(0, mostNames).map(shownName);
   return shown.join(', ') + (names.length > mostNames ? ' …' : '');
 }
 
-function shorten(name: string): string {
-  const cut = name.length > longestName ? `${name.slice(0, longestName)}…` : name;
-  return cut.replace(/\p{Cc}/gu, ' ').toWellFormed();
+function shownName(name: string): string {
+  return shorten(name, longestName)
+    .replace(/\p{Cc}/gu, ' ')
+    .toWellFormed();
 }
 
 /** Explains records that are another product's, or events that do not say so. */

@@ -7,6 +7,7 @@ import {
   MAX_EVENT_SOURCE_BYTES,
 } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
+import { shorten } from '../domain/wording.ts';
 
 /*
  * Rules for records that say in `event_type` what they are, be they CSV or JSON.
@@ -26,7 +27,7 @@ export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: s
 }
 
 function shown(text: string): string {
-  return text === '' ? 'empty' : text.length > 40 ? `${text.slice(0, 40)}…` : text;
+  return text === '' ? 'empty' : shorten(text, 40);
 }
 
 /** Why an event cannot have a name of so many bytes, or null. */

@@ -60,7 +60,6 @@ export function unclearApostrophe(column: string | null): Reason {
   };
 }
 
-/** Explains a record that is not UTF-8. */
 export function notUtf8(record: Buffer, column: string | null = null): Reason {
   return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
 }

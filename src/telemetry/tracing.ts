@@ -40,7 +40,6 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-/** The active span of each asynchronous context. */
 export type ActiveSpans = AsyncLocalStorage<Span>;
 
 export function traceFields(spans: ActiveSpans): object {

@@ -24,9 +24,7 @@ export interface StopRequest {
 /** npm passes a Ctrl-C on that has reached us already, since the terminal sends it to the whole group. */
 const echoMs = 500;
 
-/**
- * The first signal asks for a graceful stop, the second ends the process at once. Signals in `ignored` do nothing.
- */
+/** The first signal asks for a graceful stop, the second ends the process at once. Signals in `ignored` do nothing. */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
   let resolve: (signal: StopSignal) => void = () => undefined;

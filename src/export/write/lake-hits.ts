@@ -110,7 +110,6 @@ function rowTest({ memory, starts, ends, places }: Texts, { passes }: TextTest):
   };
 }
 
-/** Returns the texts changed. */
 export function mapTexts(
   { memory, starts, ends, places }: Texts,
   change: (text: string, place: number) => string,

@@ -46,10 +46,7 @@ interface AmendRequest {
   readonly requestId?: string;
 }
 
-/**
- * The load whose refused records may be mended.
- * @throws InputError `not_found`, `job_not_amendable`, `job_expired`.
- */
+/** The load whose refused records may be mended. @throws InputError `not_found`, `job_not_amendable`, `job_expired`. */
 export async function requireParent(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,

@@ -6,7 +6,6 @@
 import type { Entity } from '../../domain/entity.ts';
 import type { Author, CountingLoads } from '../../domain/undo.ts';
 
-/** A state of a profile. */
 interface State {
   /** The text of a jsonb object: values are kept as texts, with every digit. */
   readonly properties: string;

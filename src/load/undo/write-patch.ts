@@ -115,7 +115,6 @@ function readRemoval(line: Buffer): Removal | null {
   return { from, to, user, rest: line.subarray(found.length) };
 }
 
-/** A line of these members and the rest. */
 const eventLine = (members: string, { rest }: Removal): readonly Buffer[] => [
   Buffer.concat([Buffer.from(eventPrefix + members, 'latin1'), rest]),
 ];
