@@ -24,6 +24,7 @@ import {
   findRepeats,
   keepReplayed,
   noteEventRepeats,
+  noteEventsBefore,
   resolveRepeats,
 } from '../postgres/stores/repeats.ts';
 import {
@@ -45,7 +46,7 @@ import { batchOf } from './merge-rows.ts';
 import { decideMirror, readScope, workOffMirror } from './mirror.ts';
 import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
-import { replayEvents } from './replay-events.ts';
+import { countEventsBefore, replayEvents } from './replay-events.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
@@ -84,9 +85,11 @@ async function concludePlan(context: LoadContext, claim: TaskClaim, isMirror: bo
 }
 
 async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
+  const before = await countEventsBefore(context, claim.subjectId);
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     await noteEventRepeats(db, claim.subjectId);
+    if (before.size > 0) await noteEventsBefore(db, claim.subjectId, before);
     await resolveRepeats(db, claim.subjectId);
     if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);

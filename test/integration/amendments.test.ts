@@ -426,4 +426,29 @@ describe('a mended record', () => {
     const again = await runManually(await startManually(t.system, environmentId, whole));
     expect(again.tally).toMatchObject({ read: 2, unchanged: 2 });
   });
+
+  // proves: mend-yields
+  test('of an event that equals others of its file is added once more, whoever loads the whole file before or after', async () => {
+    const load = async (environmentId: number, content: string) =>
+      runManually(await startManually(t.system, environmentId, content, { chunkBytes: 150 }));
+    const event = (row: object) =>
+      JSON.stringify({ event_type: 'track', user_id: 'u', inserted_at: '2026-11-01T00:00:00Z', ...row });
+    const [good, bad] = [event({ event_name: 'A' }), event({})];
+    const whole = `${Array(6).fill(good).join('\n')}\n`;
+    for (const before of [false, true]) {
+      const environmentId = await newEnvironment(t.system);
+      const parent = await load(environmentId, [bad, good, bad, bad, good, bad].join('\n'));
+      expect(parent.tally).toMatchObject({ inserted: 2, rejected: 4 });
+      if (before) expect((await load(environmentId, whole)).tally).toMatchObject({ inserted: 4 });
+      const mend = async (rows: readonly number[], chunkBytes?: number) => {
+        const mended = rows.map((row) => event({ event_name: 'A', sluice_reject: { row } })).join('\n');
+        const options = chunkBytes === undefined ? {} : { chunkBytes };
+        return runManually(await amendManually(t.system, environmentId, parent.jobId, mended, options));
+      };
+      const outcome = (count: number) => ({ [before ? 'unchanged' : 'inserted']: count, read: count });
+      expect((await mend([1])).tally).toMatchObject(outcome(1));
+      expect((await mend([3, 4, 6], 150)).tally).toMatchObject(outcome(3));
+      expect((await load(environmentId, whole)).tally).toMatchObject({ unchanged: 6, inserted: 0 });
+    }
+  });
 });

@@ -107,6 +107,14 @@ export async function readRefusedRows(
     .where('error_code', 'in', ['refused_by_database', 'suppressed', 'breaks_rule'])
     .where('row_number', '>=', firstRow)
     .where('row_number', '<', firstRow + rowCount)
+    .union(
+      db
+        .selectFrom('load_amendments')
+        .select('row_number')
+        .where('load_id', '=', loadId)
+        .where('row_number', '>=', firstRow)
+        .where('row_number', '<', firstRow + rowCount),
+    )
     .execute();
   return new Set(rows.map((row) => row.row_number));
 }

@@ -31,9 +31,9 @@ export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 /**
  * Reads a load for its tasks. Records without a time of an amendment are as of its parent's acceptance (`acceptedAt`).
- * @throws FinalFailure `job_expired` if an amendment would yield to changes that are not all in the log any more.
+ * @throws FinalFailure `job_expired` if an amendment would yield to changes that are not all in the log any more, unless it has ended.
  */
-export async function readLoadSource(db: Database, loadId: number) {
+export async function readLoadSource(db: Database, loadId: number, hasEnded = false) {
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
@@ -47,7 +47,7 @@ export async function readLoadSource(db: Database, loadId: number) {
     )
     .select('rules.document as rules')
     .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
-    .select(camel('loads.preset'))
+    .select(camel('loads.preset', 'loads.amends'))
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
     .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
     .select([
@@ -85,7 +85,7 @@ export async function readLoadSource(db: Database, loadId: number) {
     /** The property that a mirror takes off the profiles that its file holds, or the records that mend it. */
     unflags: (mirror ?? mirrorOf({ mirror: mirrorOfParent ?? undefined }))?.flag ?? null,
   };
-  if (parentId === null) return { ...source, yields: null };
+  if (parentId === null || hasEnded) return { ...source, yields: null };
   if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);
   return { ...source, yields: { parentId, since } };
 }

@@ -24,6 +24,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     header: header === null ? null : { delimiter: ',', columns: [], ...header },
     columnMap: {},
     preset: null,
+    amends: null,
     companyFrom: null,
     pass: 'load',
     dryRun: false,
