@@ -1,0 +1,90 @@
+/**
+ * npm run bench:console [-- --mobile] [-- --paths /jobs,/load]
+ *
+ * Lighthouse's figures for the pages of the console, of the real service with some data. It runs by npx, with Chromium from
+ * CHROME_PATH. Nothing else may run meanwhile: Lighthouse reckons with the time that the processor took.
+ */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { packageRoot } from '../src/package-root.ts';
+import { apiKey, startService } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+const lighthouse = 'lighthouse@12.8.2';
+const users = 20_000;
+
+interface Report {
+  readonly categories: { readonly performance: { readonly score: number } };
+  readonly audits: Readonly<Record<string, { readonly displayValue?: string }>>;
+}
+
+const { values: flags } = parseArgs({ options: { mobile: { type: 'boolean' }, paths: { type: 'string' } } });
+const shown = {
+  'first-contentful-paint': 'first paint',
+  'largest-contentful-paint': 'largest paint',
+  'total-blocking-time': 'blocked',
+  'cumulative-layout-shift': 'layout shift',
+} as const;
+
+const service = await startService();
+try {
+  const path = join(service.folder, 'users.csv');
+  await writeUsersFile(path, { rows: users, format: 'csv' });
+  const { job } = await service.load(path, 'text/csv');
+  const ids: Readonly<Record<string, string>> = { ':job': job.job_id, ':id': await firstUser() };
+  const cookie = await signIn();
+  process.stdout.write(
+    `| page | performance | ${Object.values(shown).join(' | ')} |\n|---|---|---|---|---|---|\n`,
+  );
+  for (const page of flags.paths?.split(',') ?? (await allPaths())) {
+    const address = page.replace(/:\w+/, (name) => ids[name] ?? 'none');
+    const { categories, audits } = await measure(`${service.address}/console${address}`, cookie);
+    const values = Object.keys(shown).map((name) => audits[name]?.displayValue);
+    process.stdout.write(
+      `| ${page} | ${Math.round(categories.performance.score * 100)} | ${values.join(' | ')} |\n`,
+    );
+  }
+} finally {
+  await service.stop();
+}
+
+/** Returns the path of every page, as the console lists them. */
+async function allPaths(): Promise<readonly string[]> {
+  const source = await readFile(join(packageRoot, 'src/console/client/app/screens.ts'), 'utf8');
+  return [...source.matchAll(/\bscreen\(\s*'([^']+)'/g)].map(([, path = '']) => path);
+}
+
+async function firstUser(): Promise<string> {
+  const { data } = (await (await service.fetch('/v1/users?limit=1')).json()) as {
+    data: [{ user_id: string }];
+  };
+  return encodeURIComponent(data[0].user_id);
+}
+
+async function signIn(): Promise<string> {
+  const answer = await fetch(new URL('/v1/console/sign_in', service.address), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' },
+    body: JSON.stringify({ key: apiKey }),
+  });
+  return answer.headers.getSetCookie()[0]?.split(';', 1)[0] ?? '';
+}
+
+async function measure(url: string, cookie: string): Promise<Report> {
+  const options = [
+    ...[
+      '--quiet',
+      '--output=json',
+      '--only-categories=performance',
+      '--chrome-flags=--headless --no-sandbox',
+    ],
+    `--extra-headers=${JSON.stringify({ Cookie: cookie })}`,
+    ...(flags.mobile === true ? [] : ['--preset=desktop']),
+  ];
+  const run = promisify(execFile)('npx', ['--yes', lighthouse, url, ...options], {
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  return JSON.parse((await run).stdout) as Report;
+}
