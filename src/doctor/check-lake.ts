@@ -16,7 +16,10 @@ export async function checkLake(client: ClientBase, files: FileStore): Promise<F
 }
 
 export function judgeLake({ named, missing, unknown, foreign, lost }: LakeDifference): Finding[] {
-  const found = [...show(missing, 'missing'), ...show(unknown, 'unknown to the database')];
+  const found = [
+    ...show(missing, 'missing or not as long as written'),
+    ...show(unknown, 'unknown to the database'),
+  ];
   if (found.length > 0) {
     const advice =
       'Was a backup restored? Bring missing files back from older versions of the bucket, if it keeps any. Then `sluice prune --mend-lake` removes unknown files and writes missing ones anew';

@@ -21,8 +21,8 @@ export interface FileStore {
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
   /** The file as a stream: the whole, or exactly the bytes [start, end), after which it fails if the file is shorter. */
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
-  /** Yields the complete files whose names begin with `kind/`. */
-  list(kind: string): AsyncGenerator<FileRef>;
+  /** Yields the complete files whose names begin with `kind/`, with their lengths. */
+  list(kind: string): AsyncGenerator<{ readonly ref: FileRef; readonly bytes: number }>;
   /** Removing what is not there is no error. */
   remove(ref: FileRef): Promise<void>;
   /** Removes all that is in a folder, what was never committed too. One that is not there is no error. */

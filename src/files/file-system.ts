@@ -110,11 +110,13 @@ function ifThere<T>(work: Promise<T>): Promise<T | null> {
   });
 }
 
-async function* listFiles(directory: string, kind: string): AsyncGenerator<FileRef> {
+async function* listFiles(directory: string, kind: string): ReturnType<FileStore['list']> {
   const listing = readdir(path.join(directory, kind), { recursive: true, withFileTypes: true });
   for (const entry of (await attempt('listing files', ifThere(listing))) ?? []) {
     const name = path.relative(directory, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/');
-    if (entry.isFile() && isRef(name)) yield name;
+    if (!entry.isFile() || !isRef(name)) continue;
+    const bytes = await sizeOf(path.join(directory, name));
+    if (bytes !== null) yield { ref: name, bytes };
   }
 }
 

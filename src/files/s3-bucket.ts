@@ -166,16 +166,16 @@ export class S3Bucket {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }
 
-  /** The keys below a prefix. What is removed meanwhile does not disturb. */
-  async *keys(prefix: string): AsyncGenerator<string> {
+  /** The objects below a prefix. What is removed meanwhile does not disturb. */
+  async *objects(prefix: string): AsyncGenerator<{ readonly key: string; readonly bytes: number }> {
     for (let last: string | undefined; ; ) {
       const after = last === undefined ? {} : { StartAfter: last };
       const input = { Bucket: this.#location.bucket, Prefix: prefix, ...after };
       const page = await this.#try('listing files', this.#client.send(new ListObjectsV2Command(input)));
-      for (const { Key } of page.Contents ?? []) {
+      for (const { Key, Size } of page.Contents ?? []) {
         if (Key === undefined) continue;
         last = Key;
-        yield Key;
+        yield { key: Key, bytes: Size ?? 0 };
       }
       if (page.IsTruncated !== true || (page.Contents ?? []).length === 0) return;
     }

@@ -57,9 +57,9 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     readRange: async (ref, start, end) => readExactly(await open(), keyOf(ref), start, end),
     open: (ref, range) => openStream(open, keyOf(ref), range),
     async *list(kind) {
-      for await (const key of (await open()).keys(`${top}${kind}/`)) {
+      for await (const { key, bytes } of (await open()).objects(`${top}${kind}/`)) {
         const ref = key.slice(top.length);
-        if (isRef(ref)) yield ref;
+        if (isRef(ref)) yield { ref, bytes };
       }
     },
     remove: async (ref) => (await open()).remove(keyOf(ref)),
@@ -88,7 +88,7 @@ function openStream(
 /** Uploads first: one that is completed meanwhile is found among the objects. */
 async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
-  await eachOf(bucket.keys(prefix), (key) => bucket.remove(key));
+  await eachOf(bucket.objects(prefix), ({ key }) => bucket.remove(key));
 }
 
 async function abortUploads(bucket: S3Bucket, prefix: string, before: number): Promise<number> {

@@ -11,7 +11,7 @@ import { commitLake, type LakeContext } from './commit.ts';
 export interface LakeDifference {
   /** Files that snapshots name. */
   readonly named: number;
-  /** Those of them that are gone. */
+  /** Those of them that are gone, or not as long as they were written. */
   readonly missing: readonly FileRef[];
   /** Files of our tables that the ledger does not know. */
   readonly unknown: readonly FileRef[];
@@ -27,15 +27,19 @@ export async function compareFiles(
   files: FileStore,
 ): Promise<LakeDifference> {
   const before = await listRefs(client);
-  const there = new Set<FileRef>();
-  for await (const ref of files.list('lake')) there.add(ref);
+  const there = new Map<FileRef, number>();
+  for await (const { ref, bytes } of files.list('lake')) there.set(ref, bytes);
   const after = await listRefs(client);
   const named = [...after.files].filter(([, { isNamed }]) => isNamed);
-  const missing = named.filter(([ref]) => before.files.get(ref)?.isNamed === true && !there.has(ref));
+  const isWhole = (ref: FileRef, bytes: number | null): boolean =>
+    there.has(ref) && (bytes === null || there.get(ref) === bytes);
+  const missing = named.filter(
+    ([ref, { bytes }]) => before.files.get(ref)?.isNamed === true && !isWhole(ref, bytes),
+  );
   const lost = new Map<string, number>();
   for (const [, { month, coldEvents }] of missing)
     if (coldEvents > 0) lost.set(month, (lost.get(month) ?? 0) + coldEvents);
-  const unknown = [...there].filter((ref) => !before.files.has(ref) && !after.files.has(ref));
+  const unknown = [...there.keys()].filter((ref) => !before.files.has(ref) && !after.files.has(ref));
   const isOurs = (ref: FileRef): boolean => after.folders.has(ref.split('/')[1] ?? '');
   return {
     named: named.length,

@@ -1,6 +1,6 @@
 import { type AsyncBuffer, parquetMetadataAsync, type Statistics } from 'hyparquet';
-import { Fault } from '../domain/errors.ts';
-import type { FileRef, FileStore } from '../files/file-store.ts';
+import { DamagedFile, Fault, TransientError } from '../domain/errors.ts';
+import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { DataFile } from '../postgres/stores/lake-files.ts';
 import { sumIn } from './group-sums.ts';
 import { LakeGroup, PageMemory, startOf } from './row-group.ts';
@@ -62,7 +62,12 @@ export async function* readGroups(
   wanted: Wanted = allEvents,
 ): AsyncGenerator<LakeGroup> {
   const memory = new PageMemory();
-  const footer = await parquetMetadataAsync(storedBuffer(files, file), { parsers });
+  const footer = await parquetMetadataAsync(storedBuffer(files, file), { parsers }).catch(
+    (cause: unknown) => {
+      if (cause instanceof MissingFileError || cause instanceof TransientError) throw cause;
+      throw new DamagedFile(`${file.ref}, a file of the lake, is damaged`, { cause });
+    },
+  );
   const { num_rows, row_groups: groups, schema } = footer;
   const fieldIds = schema.slice(1).map(({ field_id }) => field_id);
   if (Number(num_rows) !== file.rows)

@@ -8,8 +8,10 @@ import { writeBackupFile } from '../../src/backup/backup.ts';
 import { restoreBackup } from '../../src/backup/restore.ts';
 import { judgeLake } from '../../src/doctor/check-lake.ts';
 import { examine } from '../../src/doctor/examine.ts';
-import { createLakeRef, writeWhole } from '../../src/files/file-store.ts';
+import { createLakeRef, type FileRef, writeWhole } from '../../src/files/file-store.ts';
+import { explainError } from '../../src/http/plugins/errors.ts';
 import { compareFiles, mendLake } from '../../src/lake/lost-files.ts';
+import { makeReport } from '../../src/profiles/report.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
 import { acceptDeletion } from '../support/deletions.ts';
@@ -107,5 +109,43 @@ test.each(['folder', 's3'] as const)(
       await database.drop();
       await rm(folder, { recursive: true, force: true });
     }
+  },
+);
+
+// proves: lake-restored
+test.each(['folder', 's3'] as const)(
+  'a file of the lake that was cut short or overwritten (%s) counts as missing, is reported to whoever reads it, and is mended as one',
+  async (storage) => {
+    t = await openTestSystem({ storage, settings: { EVENT_RETENTION_DAYS: '100', LAKE: 'archive' } });
+    await add(['cold 1', 'cold 2'], 'ann', 7);
+    await add(['cold 3'], 'ann', 8);
+    await pruneEvents(t.system);
+    const { rows } = await sql<{ ref: FileRef; bytes: number }>`
+      select file_ref as ref, byte_count as bytes from lake_files where kind = 'data' and table_name = 'events' order by month`.execute(
+      t.system.db,
+    );
+    const [cut, other] = rows as [(typeof rows)[0], (typeof rows)[0]];
+    const damaged = [cut.ref, other.ref];
+    const start = await t.system.files.readRange(cut.ref, 0, cut.bytes - 1);
+    for (const [ref, bytes] of [
+      [cut.ref, start],
+      [other.ref, Buffer.alloc(other.bytes + 1, 0x55)],
+    ] as const)
+      await writeWhole(await t.system.files.createAs(ref), [bytes]);
+    const environmentId = t.environment.environmentId;
+    const error = await makeReport(t.system, environmentId, {}).catch((thrown: unknown) => thrown);
+    const answer = {
+      status: 503,
+      problems: [{ code: 'unavailable', message: expect.stringContaining('lake') }],
+    };
+    expect(explainError(error)).toMatchObject(answer);
+    const found = await compareFiles(t.system.pool, t.system.files);
+    expect({ ...found, missing: [...found.missing].sort() }).toMatchObject({
+      missing: damaged.sort(),
+      lost: [{ events: 1 }, { events: 2 }],
+    });
+    await mendLake(t.system);
+    expect((await makeReport(t.system, environmentId, {})).days).toEqual([]);
+    expect(await compareFiles(t.system.pool, t.system.files)).toMatchObject({ missing: [], lost: [] });
   },
 );

@@ -304,11 +304,18 @@ function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRe
 
 /** Lists all files that the ledger has, and the folders of its tables. */
 export async function listRefs(client: pg.Pool | pg.ClientBase) {
-  const { rows } = await client.query<{ ref: FileRef; isNamed: boolean; month: string; coldEvents: string }>(`
+  const { rows } = await client.query<{
+    ref: FileRef;
+    isNamed: boolean;
+    month: string;
+    bytes: number | null;
+    coldEvents: string;
+  }>(`
     select
       file_ref as ref,
       state = 'stored' as "isNamed",
       to_char(month, 'YYYY-MM') as month,
+      byte_count::float8 as bytes,
       case when kind = 'data' and table_name = 'events' and not is_hot then coalesce(row_count, 0) else 0 end as "coldEvents"
     from sluice.lake_files`);
   const tables = await client.query<{ folder: string }>('select folder from sluice.lake_tables');
