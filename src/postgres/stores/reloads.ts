@@ -19,7 +19,7 @@ export const eventRemovals = sql<number>`coalesce(
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`
     with earlier as (
-      select earlier.load_id, earlier.has_event_types
+      select earlier.load_id, earlier.has_event_types, earlier.mended_records
       from loads
       join loads earlier
         on earlier.environment_id = loads.environment_id and earlier.job_id = loads.duplicate_of
@@ -64,6 +64,7 @@ export async function countReload(db: Database, loadId: number): Promise<void> {
       rows_read = total_rows,
       rows_unchanged = total_rows,
       has_event_types = earlier.has_event_types,
+      mended_records = earlier.mended_records,
       repeats_resolved_at = now()
     from earlier
     where loads.load_id = ${loadId}`.execute(db);

@@ -359,6 +359,12 @@ describe('a mend that is kept with a saved mapping', () => {
     const lines = Array.from({ length: 40_000 }, (_, n) => `u${n},b,${n % 2 === 0 ? '31/12/2025' : 'n/a'}`);
     const second = await load(owner, dated(...lines), 'text/csv', '?mapping=events');
     expect(second).toMatchObject({ mended_records: 40_000, counts: { inserted: 40_000, rejected: 0 } });
+    const again = await load(owner, dated(...lines), 'text/csv', '?mapping=events');
+    expect(again).toMatchObject({
+      mended_records: 40_000,
+      duplicate_of: second.job_id,
+      counts: { unchanged: 40_000 },
+    });
   });
 
   // proves: saved-mends
