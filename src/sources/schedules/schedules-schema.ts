@@ -58,6 +58,13 @@ const secretText = (given: TextRule) => text({ ...given, problem: placeholderPro
 
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
+/** File systems take no longer names. */
+const maxNameBytes = 255;
+const folderProblem = (path: string) =>
+  path.split('/').some((name) => Buffer.byteLength(name) > maxNameBytes)
+    ? `must not hold a name of more than ${maxNameBytes} bytes`
+    : withoutDots(path);
+
 const timeZone = text({
   maxChars: 64,
   description: 'A time zone such as Europe/Berlin.',
@@ -196,7 +203,7 @@ const exported = objectOf('an export', 'What is exported: as in a request for an
     text({
       maxChars: 1_000,
       description: 'Folder to copy the files to, below one of SCHEDULES_EXPORT_ROOTS.',
-      problem: withoutDots,
+      problem: folderProblem,
     }),
   ),
   ...requestMembers,

@@ -169,6 +169,7 @@ test('variables that its environment was not granted, secrets in clear and other
     ['load.s3.access_key', { load: { s3: { ...s3, access_key: undefined } } }],
     ['load.files.pattern', { load: { files: { pattern: '/etc/*.csv' } } }],
     ['export.to_dir', { load: undefined, export: { to_dir: folder } }],
+    ['export.to_dir', { load: undefined, export: { event_type: 'users', to_dir: `a/${'é'.repeat(128)}` } }],
   ];
   for (const [place, more] of refused) {
     const { status, body } = await server.json<ErrorBody>(path, { json: { ...nightly, ...more } });
