@@ -68,7 +68,7 @@ export function describeNeeds(
       [
         'records_unaccounted',
         unaccounted,
-        `${plural(unaccounted, 'record is', 'records are')} unaccounted for`,
+        `${plural(unaccounted, 'record has', 'records have')} no known outcome`,
       ],
       ['schedules_failing', failing.length, describeFailing(failing, since, now), only?.name],
       ['jobs_failed', failedJobs, `${plural(failedJobs, 'job')} failed ${lately}`, counts.failedJob],

@@ -33,7 +33,7 @@ test('the list of jobs shows what became of the records, who started each job, h
   await page.getByRole('link', { name: '5 completed' }).click();
   await page.waitForURL(/status=completed$/);
   await page.getByText('5 jobs').waitFor();
-  await page.getByRole('link', { name: '5 in all' }).click();
+  await page.getByRole('link', { name: '5 all' }).click();
   await page.getByText('4 jobs').waitFor();
   const labels = await page.locator('.filters .field-label').all();
   const tops = await Promise.all(labels.map(async (label) => (await label.boundingBox())?.y));

@@ -40,7 +40,7 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   await page.getByText('As it is written').first().waitFor({ timeout: longMs });
   await page.getByLabel('Encoding').selectOption('utf-8');
   await page.waitForURL(/encoding=utf-8/);
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByText(`${count(rows)} records planned`).waitFor({ timeout: longMs });
   await page.getByRole('button', { name: `Load: write ${count(rows - refused)} records` }).click();

@@ -56,7 +56,7 @@ test('a CSV is chosen, understood, mapped, planned and loaded, and its refused r
   await choose(page, customers(300), 'customers.csv');
   await page.getByText('As it is written').first().waitFor();
   expect(await page.locator('.head-line').nth(1).textContent()).toContain('c0;Kundin 0\\t;pro;');
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByText('Customer No is proposed').waitFor();
   await page.getByLabel('What Notes becomes').selectOption('ignore');
   await page.waitForURL(/map=/);
@@ -106,7 +106,7 @@ test('a file that is dropped is stored after three clicks, and its plan draws it
     })()`,
   );
   await page.locator('.drop').dispatchEvent('drop', { dataTransfer });
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByRole('img', { name: '3 events from 2026-01-02 to 2026-01-04' }).waitFor();
   await page.getByRole('row', { name: 'Paid 3' }).waitFor();
@@ -136,7 +136,7 @@ test('from the choice of a file to its result a keyboard is enough', async () =>
   const text = 'user_id,plan\nk1,pro\nk2,free\n';
   await (await chooser).setFiles({ name: 'keys.csv', mimeType: 'text/csv', buffer: Buffer.from(text) });
   await page.getByText('As it is written').first().waitFor();
-  await focusOn('On to the columns');
+  await focusOn('Continue to columns');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Plan the load' }).waitFor();
   await focusOn('Plan the load');
@@ -298,7 +298,7 @@ test('short records, stray quotes and texts for nothing have controls, and a col
   await page.getByLabel('Empty where').fill('N/A, -');
   await page.getByLabel('Empty where').press('Enter');
   await page.getByRole('cell', { name: 'N/A' }).waitFor({ state: 'detached' });
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByRole('button', { name: 'Use the known signup_date for Sign-up Date' }).click();
   await page.waitForURL(/signup_date/);
   expect(await page.getByLabel('Property that Sign-up Date becomes').inputValue()).toBe('signup_date');
@@ -368,7 +368,7 @@ test('a file is loaded as a mirror, and its job says what that did', async () =>
   await page.getByLabel('At most').fill('0');
   await page.getByLabel('At most').press('Enter');
   await page.waitForURL(/max_removed=0/);
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByRole('button', { name: 'Load: write 1 record' }).click();
   await page.getByText('1 record read').waitFor();
@@ -412,7 +412,7 @@ test('the export of another product is known, read as such by itself or by choic
   );
   await page.getByLabel('Export of').selectOption('posthog');
   await page.waitForURL(/preset=posthog/);
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByText('This is read as an export of PostHog').waitFor();
   expect(await page.getByLabel(/^What .* becomes$/).count()).toBe(0);
   await page.getByRole('button', { name: 'Plan the load' }).click();
@@ -430,7 +430,7 @@ test('the export of another product is known, read as such by itself or by choic
 test('events that do not say what they are cannot be planned, whatever column is chosen', async () => {
   const page = await stage.open('/load');
   await choose(page, 'user,event,created_at\nada,Paid,2026-03-04\n', 'own.csv');
-  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByText('The records must say what they are').waitFor();
   await page.getByLabel('What user becomes').selectOption('user_id');
   await page.waitForURL(/map=/);

@@ -107,15 +107,15 @@ test('the inbox shows why a file failed, and takes it in again; one with refused
   await drop(join(own, 'partly.csv'), 'user_id,name\nu1,Ada\n,nobody\n');
   const page = await stage.open('/inbox');
   await page.locator('.badge', { hasText: 'done, 1 refused' }).waitFor();
-  await page.getByRole('button', { name: 'Take in again' }).waitFor();
+  await page.getByRole('button', { name: 'Load again' }).waitFor();
   await expectGoodInEveryLook(stage, 'inbox', '/inbox', (each) => each.getByText('notes.docx').waitFor());
   await drop(join(own, 'mapping.yaml'), 'map:\n  nothing: user_id\n');
-  await page.getByRole('button', { name: 'Take in again' }).click();
+  await page.getByRole('button', { name: 'Load again' }).click();
   const taken = page.locator('tr', { hasText: 'customers.csv' }).filter({ hasText: 'done/' });
   await taken.getByRole('link', { name: 'its job' }).waitFor();
 });
 
-test('deliveries show every attempt with its answer, and what was given up is counted before it is replayed', async () => {
+test('deliveries show every attempt with its answer, and what could not be delivered is counted before it is sent again', async () => {
   receiver.answer((response) => void response.writeHead(410).end());
   const wish = {
     channel: 'webhook',
@@ -135,9 +135,9 @@ test('deliveries show every attempt with its answer, and what was given up is co
     'update notification_subscriptions set disabled_at = null, disabled_reason = null',
   );
   receiver.answer((response) => void response.writeHead(200).end());
-  await page.getByRole('button', { name: 'Replay what was given up …' }).click();
-  await page.getByText(/^1 delivery since .* was given up/).waitFor();
-  await page.getByRole('button', { name: 'Replay 1 delivery' }).click();
+  await page.getByRole('button', { name: 'Send failed ones again …' }).click();
+  await page.getByText(/^1 delivery since .* could not be delivered/).waitFor();
+  await page.getByRole('button', { name: 'Send 1 delivery again' }).click();
   await page.getByRole('link', { name: receiver.url }).first().click();
   await page.getByText('HTTP 200').waitFor();
   const path = new URL(page.url()).pathname.replace('/console', '');
@@ -146,11 +146,11 @@ test('deliveries show every attempt with its answer, and what was given up is co
 
 test('an administrator has a webhook notified, whose secret is shown once, and no more', async () => {
   const page = await stage.open('/deliveries', { key: adminKey });
-  await page.getByRole('button', { name: 'Notify somebody …' }).click();
+  await page.getByRole('button', { name: 'Add a recipient …' }).click();
   await page.getByLabel('Webhook or address').fill(`${receiver.url}/new`);
   await page.getByRole('checkbox', { name: 'cancelled' }).check();
   await expectAccessible(page);
-  await page.getByRole('button', { name: 'Notify', exact: true }).click();
+  await page.getByRole('button', { name: 'Add', exact: true }).click();
   await page.getByText(/^\s*whsec_/).waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
   expect(await page.getByText(/whsec_/).count()).toBe(0);
@@ -163,19 +163,19 @@ test('an administrator has a webhook notified, whose secret is shown once, and n
 
 test('an administrator makes a key, which is shown once, and revokes it; others are told who may', async () => {
   const page = await stage.open('/access', { key: adminKey });
-  await page.getByRole('button', { name: 'Make a key …' }).click();
+  await page.getByRole('button', { name: 'Create a key …' }).click();
   await page.getByLabel('Used for').fill(`nightly ${script}`);
   await page.getByRole('checkbox', { name: 'import' }).check();
-  await page.getByRole('button', { name: 'Make the key' }).click();
+  await page.getByRole('button', { name: 'Create the key' }).click();
   const key = await page.getByText(/^\s*slk_/).innerText();
   expect((await stage.server.fetch('/v1/users', { key: key.trim() })).status).toBe(200);
   await page.getByRole('button', { name: 'Close' }).click();
   await page.getByText(`nightly ${script}`).first().waitFor();
   expect(await page.getByText(/slk_/).count()).toBe(0);
   await page.locator('#main').getByText('ADMIN_KEY', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Make one …' }).click();
+  await page.getByRole('button', { name: 'Create one …' }).click();
   await page.getByLabel('Name', { exact: true }).fill('staging');
-  await page.getByRole('button', { name: 'Make the environment' }).click();
+  await page.getByRole('button', { name: 'Create the environment' }).click();
   await page.getByRole('cell', { name: 'staging', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Pages … staging' }).click();
   await page.getByLabel('Origins').fill('https://a.example.com, https://b.example.com');

@@ -119,7 +119,7 @@ test('a person is shown with types, company, segments and events by day, and wha
   await page.getByRole('link', { name: 'acme', exact: true }).click();
   await page.getByRole('link', { name: 'u3' }).waitFor();
   await page.goto(stage.address('/people/ghost'));
-  await page.getByText('There is no profile of this id').waitFor();
+  await page.getByText('No profile has this id').waitFor();
   await page.getByText('1 event in all').waitFor();
 });
 
@@ -160,7 +160,7 @@ test('the page of a person tells every change with its job, and which line of wh
   await page.getByRole('link', { name: 'Older changes' }).click();
   await page.getByText('made by first.csv').click();
   await page.getByText('– → free').waitFor();
-  await page.getByRole('link', { name: 'Where from?' }).click();
+  await page.getByRole('link', { name: 'Show origins' }).click();
   await page.getByRole('row', { name: /^plan pro .* a request/ }).waitFor();
   await page
     .getByRole('row', { name: /^name .* first\.csv, line 3/ })
@@ -185,7 +185,7 @@ test('a person is deleted after the number of its events was said, which the ser
   await page.waitForURL(/\/jobs\//);
   await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
   await page.goto(stage.address('/people/u5'));
-  await page.getByText('There is no profile of this id').waitFor();
+  await page.getByText('No profile has this id').waitFor();
   expect(await page.getByText('Kept out').count()).toBe(0);
 });
 

@@ -104,7 +104,7 @@ test('a schedule made in the page runs, is changed and is deleted; one of the fi
   await page.getByRole('button', { name: 'Delete …' }).click();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
   await page.getByRole('link', { name: 'of-file' }).first().click();
-  await page.getByText('of the schedules file').waitFor();
+  await page.getByText('from the schedules file').waitFor();
   expect(await page.getByRole('link', { name: 'Edit' }).count()).toBe(0);
   expect((await stage.server.fetch('/v1/schedules/drop')).status).toBe(404);
 });

@@ -36,7 +36,7 @@ test('a segment is made in the page out of what is known, counted while it is ty
   const page = await stage.open('/segments/new');
   const person = countingClicks(page);
   await page.getByLabel('Title').fill('Très bons clients');
-  expect(await page.getByLabel('Key').inputValue()).toBe('tres-bons-clients');
+  expect(await page.getByLabel('Short name').inputValue()).toBe('tres-bons-clients');
   await page.getByLabel('Property of the user').fill('plan');
   await page.getByText('Fill in the conditions').waitFor();
   await page.getByLabel('Value').fill('pro');
@@ -78,9 +78,9 @@ test('groups, companies, events and their properties can be put together, change
   await page.getByRole('button', { name: 'Add an event' }).click();
   await page.getByLabel('Event', { exact: true }).fill('paid');
   await page.getByText('2 users', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Add a property of it' }).click();
+  await page.getByRole('button', { name: 'Add an event property' }).click();
   await page.getByLabel('Property of the event').fill('amount');
-  const compared = page.getByLabel('Compared');
+  const compared = page.getByLabel('Operator');
   await compared.nth(1).selectOption({ label: 'is above, after' });
   await page.getByLabel('Value').nth(1).fill('100');
   await page.getByText('1 user', { exact: true }).waitFor();
@@ -88,14 +88,14 @@ test('groups, companies, events and their properties can be put together, change
   await page.getByText('5 users', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Create the segment' }).click();
   await page.getByText('not: any of these holds').first().waitFor();
-  await page.getByText('It is counted every night.').waitFor();
+  await page.getByText('There is no count yet: users are counted every night.').waitFor();
   await page.getByLabel('Title').fill('Others');
   await page.getByRole('button', { name: 'Remove' }).first().click();
   await page.getByText(/^7 users, 2 more than now$/).waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Others' }).waitFor();
   await page.getByText('7 users').first().waitFor();
-  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete …' }).click();
   await page.getByRole('button', { name: 'Delete it' }).click();
   await page.getByRole('heading', { name: 'Segments' }).waitFor();
   expect(await page.getByRole('link', { name: 'Others' }).count()).toBe(0);
@@ -143,5 +143,5 @@ test('whoever may only read is not offered to make or change segments', async ()
   await page.goto(stage.address(`/segments/${id}`));
   await page.getByRole('heading', { name: 'Theirs' }).waitFor();
   expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
-  expect(await page.getByRole('button', { name: 'Delete' }).isDisabled()).toBe(true);
+  expect(await page.getByRole('button', { name: 'Delete …' }).isDisabled()).toBe(true);
 });

@@ -4,6 +4,7 @@ import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
+import { readGlossary } from './glossary.ts';
 import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 
@@ -184,6 +185,39 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
   expect(wide).toBeLessThanOrEqual(0);
 }
 
+/** The main buttons are on the screen at once; those of the page's heading wherever it is scrolled to. */
+async function expectMainInReach(page: Page): Promise<void> {
+  const beyond = (selector: string) =>
+    page.evaluate(`[...document.querySelectorAll('${selector}')].flatMap((button) => {
+      const { top, bottom } = button.getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight ? [] : button.innerText;
+    })`);
+  await page.evaluate('scrollTo(0, 0)');
+  expect(await beyond('#main .button-main')).toEqual([]);
+  await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+  expect(await beyond('#main .page-actions .button-main')).toEqual([]);
+  await page.evaluate('scrollTo(0, 0)');
+}
+
+/** Each word of the glossary in a label has its explanation on the page. Names that callers choose begin with a small letter. */
+async function expectExplained(page: Page): Promise<void> {
+  const [labels, explained] = (await page.evaluate(`[
+    [...document.querySelectorAll('#main :is(h1, h2, th, dt)')].flatMap((label) => {
+      const isName = label.matches('h1') && document.querySelector('.page-parent') !== null;
+      return !isName && label.checkVisibility() && label.closest('summary') === null ? label.innerText : [];
+    }),
+    [...document.querySelectorAll('.term')].map(({ textContent }) => textContent),
+  ]`)) as readonly (readonly string[])[];
+  const wordsIn = (texts: readonly string[] = []) =>
+    [...readGlossary().keys()].filter((word) => {
+      const written = new RegExp(`\\b${word.replace(/y$/, '(y|ie)')}s?\\b`, 'i');
+      return texts.some((text) => /^[A-Z]|^(mended|repeated)$/.test(text) && written.test(text));
+    });
+  expect(wordsIn(explained?.map((text) => text.charAt(0).toUpperCase() + text.slice(1)))).toEqual(
+    expect.arrayContaining(wordsIn(labels)),
+  );
+}
+
 const pictures = resolve(packageRoot, 'docs', 'console');
 /** Pictures are made of this run: it may take longer, to show what is worth showing. */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
@@ -209,7 +243,7 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
     ];
 
 /**
- * The screen in both themes and both widths: accessible, not too wide, and in docs/console. `prepare` waits for what must
+ * The screen in both themes and both widths: accessible, explained, not too wide, its buttons in reach, and in docs/console. `prepare` waits for what must
  * be on it, in the first of them.
  */
 export async function expectGoodInEveryLook(
@@ -226,6 +260,8 @@ export async function expectGoodInEveryLook(
     await page.emulateMedia({ colorScheme });
     await expectAccessible(page);
     await expectNoSideScroll(page);
+    if (width === phone) await expectMainInReach(page);
+    else await expectExplained(page);
     await picture(page, name, look);
   }
   await page.close();

@@ -45,9 +45,9 @@ function Keys(): VNode {
   };
   return (
     <TableSection
-      title={`Keys of ${session.value?.environment ?? ''}`}
+      title={`API keys of ${session.value?.environment ?? ''}`}
       aside={
-        <DialogButton look="main" label="Make a key …">
+        <DialogButton look="main" label="Create a key …">
           {(close) => <NewKey onClose={close} onMake={(body) => issue(path, body)} />}
         </DialogButton>
       }
@@ -56,7 +56,7 @@ function Keys(): VNode {
       isTall
       columns={keyColumns(keys.reload, ({ key_id }) => issue(`${path}/${key_id}/rotate`, {}))}
       keyOf={({ key_id }) => key_id}
-      empty="There is no key"
+      empty="No keys yet"
     >
       {shown === null ? null : (
         <SecretDialog
@@ -81,9 +81,9 @@ function keyColumns(onChange: () => void, rotate: (key: ApiKey) => Promise<void>
         label={named('Rotate …', key.label)}
         title={`Rotate ${visibleText(key.label)}`}
         sentence={() =>
-          'A second key with the same label and scopes is made, and shown once. This one keeps working: revoke it when every caller has the new one.'
+          'A second key with the same label and scopes is created, and shown once. This one keeps working: revoke it when every caller uses the new one.'
         }
-        verb={() => 'Make the second key'}
+        verb={() => 'Create the second key'}
         act={() => rotate(key)}
       />
       <ConfirmButton
@@ -99,7 +99,7 @@ function keyColumns(onChange: () => void, rotate: (key: ApiKey) => Promise<void>
   );
   return [
     [
-      'Key',
+      'API key',
       ({ label, key_id }) => (
         <TwoLines below={<code>{key_id}</code>}>
           <strong>{visibleText(label)}</strong>
@@ -125,8 +125,8 @@ function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
   const [end, setEnd] = useState('');
   return (
     <FormDialog
-      title="Make a key"
-      verb="Make the key"
+      title="Create a key"
+      verb="Create the key"
       isComplete={label.trim() !== '' && scopes.length > 0}
       act={() => onMake({ label, scopes, ...(end === '' ? {} : { expires_at: end }) })}
       onClose={onClose}
@@ -203,7 +203,7 @@ function AllowedPages({ environment, onClose, onMake }: PagesProps): VNode {
     >
       <InputField
         label="Origins"
-        hint="Such as https://shop.example.com, with blanks between. Without one no page may send."
+        hint="Such as https://shop.example.com, separated by spaces. Without one, no page may send."
         value={text}
         onInput={setText}
       />
@@ -218,7 +218,7 @@ function Environments(): VNode {
     all.reload();
   };
   const button = (
-    <DialogButton label="Make one …">
+    <DialogButton label="Create one …">
       {(close) => <NewEnvironment onClose={close} onMake={make} />}
     </DialogButton>
   );
@@ -229,6 +229,7 @@ function Environments(): VNode {
       of={all}
       room={2}
       caption="Environments"
+      isTall
       columns={environmentColumns(all.reload)}
       keyOf={({ name }) => name}
     />
@@ -239,15 +240,15 @@ function NewEnvironment({ onClose, onMake }: MakeProps<string>): VNode {
   const [name, setName] = useState('');
   return (
     <FormDialog
-      title="Make an environment"
-      verb="Make the environment"
+      title="Create an environment"
+      verb="Create the environment"
       isComplete={name !== ''}
       act={() => onMake(name)}
       onClose={onClose}
     >
       <InputField
         label="Name"
-        hint="Small letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
+        hint="Lowercase letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
         value={name}
         maxLength={63}
         onInput={(text) => setName(text.trim())}
@@ -278,7 +279,7 @@ function Settings(): VNode {
       title="Settings of the server that answered"
       aside={
         <a class="button button-quiet" href={query.href({ settings: isAll ? undefined : 'all' })}>
-          {isAll ? 'Only changed settings' : 'Defaults too'}
+          {isAll ? 'Only changed settings' : 'Show defaults too'}
         </a>
       }
       of={{ ...settings, data: settings.data?.filter(({ source }) => isAll || source !== 'default') }}

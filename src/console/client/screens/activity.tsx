@@ -6,6 +6,7 @@ import { Choices } from '../ui/controls.tsx';
 import { Bars } from '../ui/drawings.tsx';
 import { Empty, Loaded, Section, Time } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
+import { Term } from '../ui/term.tsx';
 
 const ranges = [
   ['30', '30 days'],
@@ -77,7 +78,7 @@ function Sums({
         last <Time at={of.last_event_at} ago />.{' '}
         {of.counted_since === null ? null : (
           <>
-            Events before <Time at={of.counted_since} /> may be in the lake, which takes too long to search.
+            Events before <Time at={of.counted_since} /> may be in the <Term of="lake">lake</Term>, which takes too long to search.
           </>
         )}
       </p>

@@ -23,7 +23,6 @@ import {
   withQuery,
 } from '../lib/api.ts';
 import { formatMs, plural, visibleText } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
 import {
   ActionButton,
   Checks,
@@ -36,7 +35,7 @@ import {
   named,
 } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
-import { Badge, Empty, Facts, Loaded, Page, Section, Time, type Tone, TwoLines } from '../ui/page.tsx';
+import { Badge, Empty, Facts, JobLink, Loaded, Page, Section, Time, type Tone, TwoLines } from '../ui/page.tsx';
 import { type Column, List, TableSection } from '../ui/table.tsx';
 
 export const deliveriesPath = '/v1/deliveries';
@@ -50,7 +49,7 @@ export const deliveryColumns: readonly Column<Delivery>[] = [
   ['Event', ({ event_type }) => event_type, 'minor'],
   ['State', ({ state }) => <Badge tone={tones[state]}>{state}</Badge>],
   ['Last answer', ({ last_status, last_error }) => answerOf(last_status, last_error)],
-  ['Tries', ({ attempts }) => attempts, 'num'],
+  ['Tries', ({ attempts }) => attempts, 'num minor'],
   ['Took', ({ last_took_ms }) => formatMs(last_took_ms), 'num minor'],
   [
     'Last try',
@@ -111,14 +110,14 @@ function Replay({ since, onDone }: ReplayProps): VNode {
   const deliveries = (count: number): string => plural(count, 'delivery', 'deliveries');
   return (
     <ConfirmButton
-      label="Replay what was given up …"
+      label="Send failed ones again …"
       needs="import"
-      title="Replay what was given up"
+      title="Send failed deliveries again"
       count={(signal) => apiTotal(deliveriesPath, { state: 'dead', since: from }, signal)}
       sentence={(count) =>
-        `${deliveries(count)} since ${from.slice(0, 10)} ${count === 1 ? 'was' : 'were'} given up. Each is sent again under the id that it had.`
+        `${deliveries(count)} since ${from.slice(0, 10)} could not be delivered. Each is sent again with the same id.`
       }
-      verb={(count) => `Replay ${deliveries(count)}`}
+      verb={(count) => `Send ${deliveries(count)} again`}
       act={async () => {
         await post(`${deliveriesPath}/replay`, { failed_since: from });
         onDone();
@@ -163,7 +162,7 @@ function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
               ['To', visibleText(of.target)],
               ['Event', of.event_type],
               ['Id', of.delivery_id],
-              ['Job', of.job_id === null ? null : <a href={jobHref(of.job_id)}>its job</a>],
+              ['Job', of.job_id && <JobLink key="job" id={of.job_id} />],
               ['Written', <Time key="at" at={of.created_at} />],
               ['Delivered', <Time key="end" at={of.delivered_at} />],
               ['Next try', of.next_at === null ? null : <Time key="next" at={of.next_at} ago />],
@@ -171,9 +170,9 @@ function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
           />
         </Section>
         <TableSection
-          title="Attempts"
+          title="Tries"
           of={of.tries}
-          caption="Attempts, the latest first"
+          caption="Tries, latest first"
           columns={tryColumns}
           keyOf={({ attempt }) => String(attempt)}
           empty="It has not been tried yet"
@@ -209,7 +208,7 @@ function Subscriptions({ onSent }: { readonly onSent: () => void }): VNode {
     <TableSection
       title="Who is notified"
       aside={
-        <DialogButton label="Notify somebody …" disabled={!isAdmin} title={title}>
+        <DialogButton label="Add a recipient …" disabled={!isAdmin} title={title}>
           {(close) => <NewSubscription onClose={close} onMade={made} />}
         </DialogButton>
       }
@@ -220,7 +219,7 @@ function Subscriptions({ onSent }: { readonly onSent: () => void }): VNode {
       columns={[...subscriptionColumns(onSent), ...(isAdmin ? [leaveColumn(all.reload)] : [])]}
       keyOf={({ id }) => id}
       empty={
-        <Empty title="Nobody is notified of the ends of jobs">
+        <Empty title="Nobody is notified when jobs end">
           <code>sluice notifications add --url https://example.com/hooks</code>
         </Empty>
       }
@@ -288,7 +287,7 @@ function leaveColumn(onDone: () => void): Column<Subscription> {
         title={`Stop notifying ${visibleText(target)}`}
         isDestructive
         sentence={() =>
-          'Nothing more is sent there, deliveries that are pending are given up, and its secret is deleted.'
+          'Nothing more is sent there, pending deliveries are dropped, and its secret is deleted.'
         }
         verb={() => 'Remove it'}
         act={async () => {
@@ -318,8 +317,8 @@ function NewSubscription({ onClose, onMade }: NewProps): VNode {
   };
   return (
     <FormDialog
-      title="Notify somebody"
-      verb="Notify"
+      title="Add a recipient"
+      verb="Add"
       isComplete={target.trim() !== '' && on.length > 0 && types.length > 0}
       act={make}
       onClose={onClose}

@@ -97,7 +97,7 @@ export function EditSchedule(): VNode {
       ) : schedule === undefined ? (
         <Form isNew first={draftOf(job.data, history.data, own?.load)} />
       ) : own == null ? (
-        <Notice>This schedule is one of the schedules file: change it there.</Notice>
+        <Notice>This schedule comes from the schedules file: change it there.</Notice>
       ) : (
         <Form isNew={false} first={own} />
       )}
@@ -164,7 +164,7 @@ function Form({ first, isNew }: { readonly first: Definition; readonly isNew: bo
           label="As JSON"
           hint={
             options === null
-              ? 'This is no JSON object.'
+              ? 'This is not a JSON object.'
               : 'The fields of the schedules file: docs/schedules.md'
           }
         >

@@ -62,7 +62,7 @@ function Kinds(part: Part): VNode {
   return (
     <>
       <Checks
-        label="Kinds; if none is chosen, all"
+        label="Kinds (all, if none is chosen)"
         options={kinds}
         chosen={listOf(wish.kinds)}
         onChange={(chosen) => onChange({ kinds: chosen.join(',') })}

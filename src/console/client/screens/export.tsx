@@ -52,7 +52,7 @@ export function Export(): VNode {
         />
         <div class="stack">
           <PreviewPanel {...preview} />
-          <Section title="As command">
+          <Section title="As a command">
             <CopyAs forms={exportForms(body)} />
           </Section>
         </div>

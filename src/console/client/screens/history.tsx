@@ -3,7 +3,7 @@ import type { ProfileChange, ProfileHistory, ValueOrigin } from '../../../api/pr
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { jobHref, jobTypeNames } from '../lib/jobs.ts';
-import { Empty, type Fact, Facts, Loaded, Section, Time, Whole } from '../ui/page.tsx';
+import { Empty, type Fact, Facts, Loaded, Section, Time, VisibleText, Whole } from '../ui/page.tsx';
 
 const makers = {
   load: 'a load that is no longer kept',
@@ -21,7 +21,7 @@ export function History({ of }: { readonly of: string }): VNode {
   if (history.error?.status === 404)
     return (
       <Section title="History">
-        <Empty title="No change is known" />
+        <Empty title="No changes are recorded" />
       </Section>
     );
   return (
@@ -29,7 +29,7 @@ export function History({ of }: { readonly of: string }): VNode {
       <Loaded of={history} rows={3}>
         {({ data, metadata: { cursor: next, complete_since: since } }) => (
           <>
-            {data.length === 0 ? <Empty title="No change is known" /> : null}
+            {data.length === 0 ? <Empty title="No changes are recorded" /> : null}
             <ol class="events">
               {data.map((change, at) => (
                 <li key={`${cursor} ${at}`}>
@@ -75,7 +75,10 @@ function Change({ of: { at, action, by, job, properties, company } }: { readonly
   ));
   const who = job === null ? makers[by] : visibleText(job.filename);
   const facts: readonly Fact[] = [
-    ...properties.map(({ name, ...values }) => [visibleText(name), <Step key={name} {...values} />] as const),
+    ...properties.map(
+      ({ name, ...values }) =>
+        [<VisibleText key={name} text={name} />, <Step key={name} {...values} />] as const,
+    ),
     ['Company', company && <Step {...company} />],
     [
       job === null ? '' : (jobTypeNames[job.type] ?? job.type),
@@ -109,7 +112,7 @@ function Step({ before, after }: { readonly before: unknown; readonly after: unk
 
 /** Says which change set a value. */
 export function Origin({ of: { at, by, job, line } }: { readonly of: ValueOrigin }): VNode {
-  if (by === null) return <span class="faint">not known any more</span>;
+  if (by === null) return <span class="faint">no longer known</span>;
   return (
     <span class="break">
       {job === null ? makers[by] : <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>}

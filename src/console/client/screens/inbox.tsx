@@ -51,8 +51,8 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
     <>
       {of.held.map((folder) => (
         <Notice key={folder}>
-          {folder === '.' ? 'The folder' : `The folder ${visibleText(folder)}`} is held: its mapping.yaml is
-          wrong, and mapping.yaml.error says why. Its files wait.
+          {folder === '.' ? 'The folder' : `The folder ${visibleText(folder)}`} is held: its mapping.yaml has
+          an error, which mapping.yaml.error explains. Its files wait.
         </Notice>
       ))}
       <div class="columns">
@@ -63,7 +63,7 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
           caption="Files that wait, the oldest first"
           columns={waitingColumns}
           keyOf={({ name }) => name}
-          empty="Nothing waits"
+          empty="No files are waiting"
         >
           {of.waiting > of.files.length ? (
             <p class="hint line">
@@ -83,7 +83,7 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
           caption="Files that were taken, in order of arrival"
           columns={takenColumns}
           keyOf={({ file_id }) => file_id}
-          empty="Nothing is being loaded"
+          empty="No files are being loaded"
         />
       </div>
       <TableSection
@@ -149,7 +149,7 @@ function concludedColumns(takeAgain: FolderProps['takeAgain']): readonly Column<
       (file) =>
         file.outcome === 'failed' ? (
           <ActionButton needs="import" act={takeAgain(file)}>
-            Take in again
+            Load again
           </ActionButton>
         ) : null,
     ],

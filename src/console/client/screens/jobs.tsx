@@ -122,7 +122,7 @@ export function Jobs(): VNode {
         empty={
           <Empty title={isFiltered ? 'No job matches' : 'Nothing has run here yet'}>
             {isFiltered
-              ? 'Loosen the filters above.'
+              ? 'Change or clear the filters above.'
               : 'Loads, exports and deletions of this environment are listed here, however they are started.'}
           </Empty>
         }
@@ -154,7 +154,7 @@ function States({ query, counts }: StatesProps): VNode {
   const states = loadStatuses.filter((status) => counts?.[status] || chosen.split(',').includes(status));
   return (
     <nav class="row states" aria-label="Jobs by state">
-      {link('in all', '', counts && sumOf(Object.values(counts)))}
+      {link('all', '', counts && sumOf(Object.values(counts)))}
       {states.map((status) => link(status, status, counts?.[status]))}
       {link('to be mended', '', undefined, 'true')}
     </nav>
@@ -224,13 +224,13 @@ const bulkActs = {
   cancel: {
     verb: 'Cancel',
     sentence: (jobs: string) =>
-      `${jobs} that match have not ended and will be cancelled. What they have applied stays.`,
-    none: 'No job that matches can be cancelled.',
+      `${jobs} matching the filters will be cancelled. What they have applied stays.`,
+    none: 'No matching job can be cancelled.',
   },
   retry: {
     verb: 'Retry',
-    sentence: (jobs: string) => `${jobs} that match failed or were cancelled, and will be queued again.`,
-    none: 'No job that matches can be retried.',
+    sentence: (jobs: string) => `${jobs} matching the filters will be queued again.`,
+    none: 'No matching job can be retried.',
   },
 } as const;
 
@@ -314,13 +314,13 @@ const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry'
     title: 'Cancel the job',
     verb: 'Cancel it',
     isPossible: (job) => isUnfinished(job) && !job.type.startsWith('delete_'),
-    sentence: (job) => `${leftOf(job)} will not be done. What has been applied stays.`,
+    sentence: (job) => `${leftOf(job)} will not be processed. What has been applied stays.`,
   },
   retry: {
     title: 'Retry the job',
     verb: 'Retry',
     isPossible: (job) => isLoad(job) && (job.status === 'failed' || job.status === 'cancelled'),
-    sentence: (job) => `${leftOf(job)} are left and will be done. What has been applied is not done again.`,
+    sentence: (job) => `${leftOf(job)} will be processed. What has been applied is not repeated.`,
   },
 };
 

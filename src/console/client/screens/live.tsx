@@ -180,7 +180,7 @@ export function Live(): VNode {
         <strong>
           {formatCount(counts.shown)} shown / {formatCount(counts.arrived)} arrived
         </strong>
-        , {formatCount(counts.refused)} of them refused, since somebody began to watch
+        , {formatCount(counts.refused)} of them refused, since someone began to watch
         {isPaused ? `; paused, ${formatCount(heldBack)} held back` : ''}. Shows single records and batches
         that the server {counts.server} receives, and loads when they end; the latest {keptLines}. With
         several servers, each shows its own; <a href={screenHref('/')}>Overview</a> counts all.
@@ -215,7 +215,7 @@ function RecordDetail({ line }: { readonly line: Line }): VNode {
           ['User', profileLink('users', userId)],
           ['Company', profileLink('companies', companyId)],
           ['Job', jobId === undefined ? null : <JobLink id={jobId} />],
-          ['Key', keyId],
+          ['API key', keyId],
           ['Request', requestId],
         ]}
       />

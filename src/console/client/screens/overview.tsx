@@ -99,7 +99,7 @@ function Needs({ of: { needs, health, findings, ...jobs }, now }: NeedsProps): V
         {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
         {findings.failed === 0 ? null : (
           <>
-            <a href="#doctor">{plural(findings.failed, 'check')} of the doctor failed</a> ·{' '}
+            <a href="#doctor">{plural(findings.failed, 'health check')} failed</a> ·{' '}
           </>
         )}
         {needs.map(({ kind, status, subject, says }) => (
@@ -250,9 +250,9 @@ function Lane({ items, running }: LaneProps): VNode | null {
   });
   return (
     <TableSection
-      title="One after another"
+      title="Running and next"
       aside={
-        items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs has all</span> : null
+        items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs lists all</span> : null
       }
       of={rows}
       caption="Loads and deletions in the order in which they take effect"
@@ -320,8 +320,8 @@ function Findings({ of, server }: { readonly of: FindingsRecord; readonly server
   const well = items.filter(({ status }) => status === 'ok');
   const found = `${plural(of.failed, 'failure')} and ${plural(of.warnings, 'warning')}`;
   return (
-    <Section id="doctor" title="Findings of the doctor" aside={<span class="faint">on {server}</span>}>
-      {of.is_known ? null : <p class="muted">The checks have not ended yet.</p>}
+    <Section id="doctor" title="Health checks" aside={<span class="faint">on {server}</span>}>
+      {of.is_known ? null : <p class="muted">The checks are still running.</p>}
       {of.is_known && items.length === 0 ? (
         <p class="muted">{found}: the operator of the service sees what they are.</p>
       ) : null}

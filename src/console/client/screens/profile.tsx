@@ -16,6 +16,7 @@ import {
   Problems,
   Section,
   Time,
+  VisibleText,
   Whole,
 } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
@@ -60,8 +61,8 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
         <div class="stack">
           {isEventsOnly ? (
             <Section title="Profile">
-              <Empty title="There is no profile of this id">
-                Nothing has identified it. If events name it, they are shown here.
+              <Empty title="No profile has this id">
+                No load or request has identified it. Events that name it are shown here.
               </Empty>
               <Facts of={[['Also known as', <Aliases key="aliases" id={id} />]]} />
             </Section>
@@ -150,7 +151,7 @@ function Properties({ entity, of, isTraced, origins, children }: PropertiesProps
       aside={
         <span class="row">
           <a class="button button-quiet" href={query.href({ origins: isTraced ? undefined : 'shown' })}>
-            {isTraced ? 'Hide origins' : 'Where from?'}
+            {isTraced ? 'Hide origins' : 'Show origins'}
           </a>
           <span class="faint num">{formatCount(rows.length)}</span>
         </span>
@@ -159,7 +160,7 @@ function Properties({ entity, of, isTraced, origins, children }: PropertiesProps
       caption="Properties, by name"
       columns={columns}
       keyOf={([name]) => name}
-      empty="It has no properties"
+      empty="No properties"
     >
       <Problems error={types.error} onRetry={types.reload} />
       {children}
@@ -242,7 +243,8 @@ function Events({ id }: Pick<Who, 'id'>): VNode {
               <Facts
                 of={[
                   ...Object.entries(metadata).map(
-                    ([name, value]) => [visibleText(name), <Whole key={name} of={value} />] as const,
+                    ([name, value]) =>
+                      [<VisibleText key={name} text={name} />, <Whole key={name} of={value} />] as const,
                   ),
                   ['source', visibleText(source)],
                   ['event id', <code key="id">{visibleText(event_id)}</code>],
@@ -268,7 +270,7 @@ function Members({ id }: Pick<Who, 'id'>): VNode {
       columns={memberColumns}
       keyOf={({ user_id = '' }) => user_id}
       hrefOf={({ user_id = '' }) => profileHref('users', user_id)}
-      empty="No user belongs to it"
+      empty="No users"
     />
   );
 }

@@ -44,17 +44,19 @@ export function Report(): VNode {
             <p>
               {plural(events, 'event')} of {plural(users.with_events, 'user')},{' '}
               {formatCount(users.without_profile)} of them without a profile.{' '}
-              {plural(users.profiles, 'profile')} of users, {formatCount(users.with_company)} with a company
+              {plural(users.profiles, 'user profile')}, {formatCount(users.with_company)} with a company
               and {formatCount(users.without_company)} without.{' '}
               {companies === 1 ? '1 company.' : `${formatCount(companies)} companies.`}
             </p>
-            <Table
-              caption="Events by name, the most frequent first"
-              columns={names}
-              rows={event_names}
-              keyOf={({ event_name }) => event_name}
-              empty="No events"
-            />
+            <div class="panel">
+              <Table
+                caption="Events by name, the most frequent first"
+                columns={names}
+                rows={event_names}
+                keyOf={({ event_name }) => event_name}
+                empty="No events"
+              />
+            </div>
           </div>
         )}
       </Loaded>

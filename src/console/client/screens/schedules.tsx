@@ -45,7 +45,7 @@ function Shown({ of, onChange }: { readonly of: ScheduleList; readonly onChange:
     <>
       {of.problems.length === 0 ? null : (
         <Notice>
-          <p>The file is wrong. Workers continue with its last valid version.</p>
+          <p>The schedules file has errors. Workers continue with its last valid version.</p>
           <ul class="mono">
             {of.problems.map((problem) => (
               <li key={problem}>{visibleText(problem)}</li>
@@ -61,7 +61,7 @@ function Shown({ of, onChange }: { readonly of: ScheduleList; readonly onChange:
           keyOf={({ schedule }) => schedule}
           hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
           isSelectable
-          empty="Nothing runs by the clock yet"
+          empty="No schedules yet"
         />
       </div>
       {of.data.length === 0 ? null : <Week of={of.data} />}
@@ -234,7 +234,7 @@ export function ScheduleRuns(): VNode {
 
 function Changes({ of: { schedule, made_by, kind } }: { readonly of: Schedule }): VNode {
   const { route } = useLocation();
-  if (made_by === 'file') return <span class="faint">of the schedules file</span>;
+  if (made_by === 'file') return <span class="faint">from the schedules file</span>;
   const remove = async (): Promise<void> => {
     await api(`${path}/${schedule}`, { method: 'DELETE' });
     route(screenHref('/schedules'));
@@ -248,7 +248,7 @@ function Changes({ of: { schedule, made_by, kind } }: { readonly of: Schedule })
         label="Delete …"
         needs={kind === 'load' ? 'import' : ['import', 'export']}
         title="Delete the schedule"
-        sentence={() => 'It is not due any more, and its history goes. Its jobs stay.'}
+        sentence={() => 'The schedule and its history are deleted. Its jobs stay.'}
         verb={() => 'Delete'}
         isDestructive
         act={remove}
@@ -297,7 +297,7 @@ function jobsOf(of: ScheduleRun): VNode {
         </li>
       ))}
       {rest > 0 ? <li class="faint">and {rest} more</li> : null}
-      {of.missed > 0 ? <li class="faint">also stands for {plural(of.missed, 'earlier due time')}</li> : null}
+      {of.missed > 0 ? <li class="faint">also covers {plural(of.missed, 'earlier due time')}</li> : null}
     </ul>
   );
 }

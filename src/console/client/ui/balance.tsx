@@ -1,24 +1,25 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../lib/format.ts';
 import { type JobDetail, refusedHref } from '../lib/jobs.ts';
+import { Label } from './term.tsx';
 
 /* What became of the records of a load: a bar, and the numbers beside their words. */
 
 /** The parts of a balance, by their names in the API, which are also those of their colours in tokens.css. */
 const parts = {
-  inserted: ['new', 'the key was not there before'],
-  updated: ['changed', 'changed what was stored'],
-  unchanged: ['unchanged', 'brought nothing new'],
-  removed: ['removed', 'removed a profile'],
-  superseded: ['repeated', 'a later record of the file has the same key'],
-  rejected: ['rejected', 'refused, and not mended since'],
-  amended: ['mended', 'refused, and mended since by another job'],
+  inserted: 'new',
+  updated: 'changed',
+  unchanged: 'unchanged',
+  removed: 'removed',
+  superseded: 'repeated',
+  rejected: 'rejected',
+  amended: 'mended',
 } as const;
 
 function partsOf(counts: Readonly<Record<string, number>>) {
-  return Object.entries(parts).flatMap(([name, [word, meaning]]) => {
+  return Object.entries(parts).flatMap(([name, word]) => {
     const count = counts[name] ?? 0;
-    return count === 0 ? [] : [{ name, word, meaning, count, ink: { background: `var(--${name})` } }];
+    return count === 0 ? [] : [{ name, word, count, ink: { background: `var(--${name})` } }];
   });
 }
 
@@ -56,11 +57,11 @@ export function Balance({ of }: { readonly of: JobDetail }): VNode {
         <div>
           <dt>read</dt> <dd>{formatCount(read)}</dd>
         </div>
-        {shown.map(({ name, word, meaning, count, ink }) => (
-          <div key={name} title={meaning}>
+        {shown.map(({ name, word, count, ink }) => (
+          <div key={name}>
             <dt>
               <span class="swatch" style={ink} />
-              {name === 'rejected' ? <a href={refusedHref(jobId)}>{word}</a> : word}
+              {name === 'rejected' ? <a href={refusedHref(jobId)}>{word}</a> : <Label text={word} />}
             </dt>{' '}
             <dd>{formatCount(count)}</dd> <dd class="hint">{formatShare(count, read)}</dd>
           </div>

@@ -13,6 +13,7 @@ import {
 } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
+import { Explained, Label } from './term.tsx';
 
 /** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
@@ -261,6 +262,7 @@ let isFirst = true;
 /** The frame of every screen: a heading, which receives the focus, and the content below. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
+  const [explained] = useState(() => new Map<string, string>());
   const { path } = useLocation();
   useLayoutEffect(() => {
     document.title = `${title} · sluice`;
@@ -271,7 +273,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     isFirst = false;
   }, [path]);
   return (
-    <>
+    <Explained.Provider value={explained}>
       <header>
         {parent === undefined ? null : (
           <a class="page-parent" href={parent.href}>
@@ -281,14 +283,14 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
         )}
         <div class="row page-title">
           <h1 class="break" dir="auto" tabIndex={-1} ref={heading}>
-            {title}
+            {parent === undefined ? <Label text={title} /> : title}
           </h1>
           {aside}
           {actions === undefined ? null : <div class="row page-actions">{actions}</div>}
         </div>
       </header>
       {children}
-    </>
+    </Explained.Provider>
   );
 }
 
@@ -317,7 +319,9 @@ export function Section({ title, aside, children, flush = false, id }: SectionPr
   return (
     <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
       <header class="row panel-head">
-        <h2>{title}</h2>
+        <h2>
+          <Label text={title} />
+        </h2>
         {aside}
       </header>
       <div class={flush ? 'panel-body' : 'panel-body stack'}>{children}</div>
@@ -344,7 +348,8 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   );
 }
 
-export type Fact = readonly [name: string, value: ComponentChildren];
+/** A text is a label of ours; names that callers choose are elements. */
+export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 
 /** Facts about one thing. A fact without a value is left out. */
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
@@ -353,7 +358,7 @@ export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
     <dl class="facts">
       {known.map(([name, value], at) => (
         <div key={at}>
-          <dt>{name}</dt>
+          <dt>{typeof name === 'string' ? <Label text={name} /> : name}</dt>
           <dd>{value}</dd>
         </div>
       ))}

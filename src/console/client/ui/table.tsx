@@ -3,10 +3,12 @@ import { type Loaded as LoadedData, type Page, useQuery } from '../lib/api.ts';
 import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Loading, Problems, Section } from './page.tsx';
+import { Label } from './term.tsx';
 
 /** `num` stands at the end of its column; `minor` is hidden where there is little room. */
 export type Column<T> = readonly [
-  title: string,
+  /** A text is a label of ours; names that callers choose are elements. */
+  title: string | VNode,
   cell: (row: T) => ComponentChildren,
   is?: 'num' | 'minor' | 'num minor',
 ];
@@ -72,7 +74,7 @@ export function Table<T>(props: TableProps<T>): VNode {
           <tr>
             {columns.map(([title, , is], at) => (
               <th key={at} scope="col" class={is}>
-                {title}
+                {typeof title === 'string' ? <Label text={title} /> : title}
               </th>
             ))}
           </tr>
@@ -85,7 +87,7 @@ export function Table<T>(props: TableProps<T>): VNode {
               data-selected={selected === keyOf(row) ? '' : undefined}
             >
               {columns.map(([title, cell, is], at) => (
-                <td key={at} class={is} data-title={title}>
+                <td key={at} class={is} data-title={typeof title === 'string' ? title : undefined}>
                   {at === 0 ? opener(row, cell(row)) : cell(row)}
                 </td>
               ))}

@@ -66,7 +66,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
 }
 
 function waitingText({ queue_position: ahead }: JobDetail): string {
-  return ahead ? `Waits for its turn: ${plural(ahead, 'job is', 'jobs are')} ahead.` : 'Waits for a worker.';
+  return ahead ? `Waiting for its turn: ${plural(ahead, 'job')} ahead.` : 'Waiting for a worker.';
 }
 
 function Held({ job: { held } }: { readonly job: JobDetail }): VNode {

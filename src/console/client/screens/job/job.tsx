@@ -215,7 +215,7 @@ function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
       {ms === null ? 'waiting' : formatMs(ms)}
       {waited < shownWaitMs ? '' : ` · waited ${formatMs(waited)}`}
       {rate == null ? '' : ` · ${formatCount(rate)} rows/s`}
-      {job.attempts > 1 ? ` · begun ${job.attempts} times` : ''}
+      {job.attempts > 1 ? ` · started ${job.attempts} times` : ''}
     </span>
   );
 }
@@ -291,11 +291,11 @@ function requestFacts(job: JobDetail, { origin, request_id, parameters }: JobHis
   const given = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isSaid(value));
   return [
     ['By', originText(origin)],
-    ['Request id', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
+    ['Request id', request_id === null ? 'none' : <Copied key="request" text={request_id} />],
     ['At', <Time key="at" at={job.start_time} />],
     ...given.map(([name, value]): Fact => {
       const text = typeof value === 'string' ? visibleText(value) : JSON.stringify(value);
-      return [name, <code key={name}>{text}</code>];
+      return [<code key={name}>{name}</code>, <code key={name}>{text}</code>];
     }),
   ];
 }

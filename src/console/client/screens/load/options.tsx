@@ -24,7 +24,7 @@ const delimiters: Options = [
   ['tab', 'Tab ␉'],
   ['pipe', 'Pipe |'],
   ['space', 'Space'],
-  ['blanks', 'Blanks, any number'],
+  ['blanks', 'Spaces, any number'],
 ];
 const quotes: Options = [
   ['"', 'Double "'],
@@ -36,11 +36,11 @@ const headers: Options = [
   ...Array.from({ length: 5 }, (_, at) => [String(at + 1), `Record ${at + 1}`] as const),
 ];
 
-const entityNames = { users: 'users', companies: 'companies', auto: 'each its own' } as const;
+const entityNames = { users: 'users', companies: 'companies', auto: 'mixed' } as const;
 const entities: Options = [
   ['users', 'Users'],
   ['companies', 'Companies'],
-  ['auto', 'Each its own'],
+  ['auto', 'Mixed'],
 ];
 
 const products = Object.entries(presetTitles);
@@ -90,9 +90,9 @@ export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode
       {isTable && (
         <>
           {detected('header', 'Header', csv && headerText(csv.header_line), headers)}
-          {choice('ragged', 'Short records', 'Are refused', [['pad', 'Get empty cells']])}
+          {choice('ragged', 'Short records', 'Are refused', [['pad', 'Are padded with empty cells']])}
           <FilterText
-            label="Empty where"
+            label="Empty values"
             value={listOf(query, 'null').join(', ')}
             placeholder="NULL, N/A"
             onChange={(text) => choose('null')(nullsIn(text))}

@@ -154,7 +154,7 @@ function Apply({ query, job: { job_id, plan, status, counts } }: LoadProps): VNo
       <p class="hint">
         {formatCount(inserted)} new, {formatCount(updated)} changed
         {removed === 0 ? '' : `, ${formatCount(removed)} removed`}.
-        {rejected === 0 ? '' : ` ${plural(rejected, 'record')} will be refused, and can be mended then.`}
+        {rejected === 0 ? '' : ` ${plural(rejected, 'record')} will be refused, and can be mended afterwards.`}
       </p>
     </>
   );

@@ -40,7 +40,7 @@ export function Reading({ query, found }: Inspected): VNode {
               ['Looked at', looked],
               ['Header', readAs?.csv == null ? null : headerText(readAs.csv.header_line)],
               ['SHA-256', <code key="hash">{found.sha256}</code>],
-              ...(readAs?.notes ?? []).map((text, at) => [at === 0 ? 'Noticed' : '', text] as const),
+              ...(readAs?.notes ?? []).map((text, at) => [at === 0 ? 'Notes' : '', text] as const),
             ]}
           />
         </Section>
@@ -53,7 +53,7 @@ export function Reading({ query, found }: Inspected): VNode {
       <RefusedSamples found={found} />
       <div class="row">
         <a class="button button-main" href={query.href({ step: 'columns' })}>
-          On to the columns
+          Continue to columns
         </a>
       </div>
     </>
@@ -81,7 +81,7 @@ function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (
     <Section
-      title="As it is written"
+      title="Raw text"
       aside={<span class="hint">Control characters are shown by name</span>}
       flush
     >
@@ -104,7 +104,7 @@ function Records({ found }: { readonly found: Inspection }): VNode {
     ['Record', ({ row }) => formatCount(row), 'num'],
     ...found.columns.map(
       (column): Column<StoredRow> => [
-        visibleText(column.name),
+        <VisibleText key={column.name} text={column.name} />,
         (row) => <Value of={storedValue(row, column)} />,
       ],
     ),

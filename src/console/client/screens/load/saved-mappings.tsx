@@ -50,7 +50,7 @@ export function SaveMapping({ query, found }: Inspected): VNode {
         <FormDialog title="Save the mapping" verb="Save" isComplete={name !== ''} act={save} onClose={close}>
           <InputField
             label="Name of the mapping"
-            hint="Small letters, digits, - and _. It is offered for files with the same columns."
+            hint="Lowercase letters, digits, - and _. It is offered for files with the same columns."
             pattern={mappingName}
             value={name}
             onInput={setName}

@@ -8,6 +8,7 @@ import { jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
+import { Label } from '../../ui/term.tsx';
 import { Replace } from './causes.tsx';
 import { bodyOf, type Edits, type RecordEdit, Row, stillRefused } from './row.tsx';
 
@@ -83,7 +84,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
           />
         )}
         {page.data === undefined ? <Loading rows={10} /> : null}
-        {page.data !== undefined && shown.length === 0 ? <Empty title="None on this page" /> : null}
+        {page.data !== undefined && shown.length === 0 ? <Empty title="No records on this page" /> : null}
         {shown.length === 0 ? null : (
           <Records columns={columns}>
             {shown.map((reject) => (
@@ -153,7 +154,7 @@ function Records({ columns, children }: RecordsProps): VNode {
         <thead>
           <tr>
             <th scope="col" class="num">
-              Row
+              <Label text="Row" />
             </th>
             {[...(columns ?? ['Record']), 'Reason', 'As written'].map((name, at) => (
               <th key={`${at} ${name}`} scope="col">

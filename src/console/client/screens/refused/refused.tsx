@@ -109,7 +109,7 @@ function lastMend({ counts, amendments }: LoadDetail): ComponentChildren {
   }
   return (
     <>
-      <a href={jobHref(job_id)}>The last mend was not loaded</a>; its records are still refused.
+      <a href={jobHref(job_id)}>The last mend could not be loaded</a>; its records are still refused.
     </>
   );
 }

@@ -147,7 +147,7 @@ function Compared({ of, onChange, subject, names, label, children }: ComparedPro
         names={names}
         onInput={(text) => onChange({ ...of, [subject]: text })}
       />
-      <Field label="Compared">
+      <Field label="Operator">
         <Select
           value={operator}
           options={operatorWords}
@@ -213,7 +213,7 @@ function Typed({ value, isList, isCompany, read, onInput }: TypedProps): VNode {
     return <Named label="Value" value={text} names={names} onInput={input} />;
   }
   return (
-    <Field label="Values, one a line">
+    <Field label="Values, one per line">
       <textarea rows={3} value={text} onInput={(event) => input(event.currentTarget.value)} />
     </Field>
   );
@@ -276,7 +276,7 @@ function Happened({ of, known, onChange, children }: Part<Node> & Removable): VN
           onInput={(text) => set('within_days', text)}
         />
         <Button look="quiet" onClick={() => setWhere([...properties, newCondition.property])}>
-          Add a property of it
+          Add an event property
         </Button>
         {children}
       </div>

@@ -66,7 +66,7 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
           <div class="row row-fields">
             <InputField label="Title" class="" maxLength={200} value={title} onInput={setTitle} />
             {segment === null ? (
-              <InputField label="Key" class="" maxLength={100} value={named} onInput={setKey} />
+              <InputField label="Short name" class="" maxLength={100} value={named} onInput={setKey} />
             ) : null}
           </div>
         )}

@@ -59,7 +59,7 @@ export function Segments(): VNode {
         hrefOf={({ id }) => screenHref(`/segments/${id}`)}
         empty={
           <Empty title="There are no segments yet">
-            Make one here, or write them in a definitions file: <code>sluice definitions apply FILE</code>
+            Create one here, or write them in a definitions file: <code>sluice definitions apply FILE</code>
           </Empty>
         }
       />
@@ -93,7 +93,7 @@ export function Segment(): VNode {
         <>
           {segment.data?.made_by === 'api' ? (
             <ConfirmButton
-              label="Delete"
+              label="Delete …"
               needs="import"
               title="Delete the segment"
               sentence={() => 'The segment and its sizes are deleted. Its users stay.'}
@@ -148,7 +148,7 @@ function Details({ of }: { readonly of: SegmentDetail }): VNode {
   return (
     <Facts
       of={[
-        ['Key', <code key="key">{of.key}</code>],
+        ['Short name', <code key="key">{of.key}</code>],
         ['Defined by', of.made_by === 'file' ? 'the definitions file' : 'the API or the console'],
         ['Category', visibleText(of.category)],
         ['Used for', visibleText(of.usage)],
@@ -166,7 +166,7 @@ function Sizes({ of }: { readonly of: SegmentSizes['sizes'] }): VNode {
   const shown = of.slice(-shownDays);
   const [first, last] = [shown[0], shown.at(-1)];
   if (first === undefined || last === undefined) {
-    return <p class="muted">It is counted every night.</p>;
+    return <p class="muted">There is no count yet: users are counted every night.</p>;
   }
   const words = (size: typeof first): string =>
     size.users === null ? 'not counted: it took too long' : plural(size.users, 'user');

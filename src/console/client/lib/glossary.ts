@@ -1,0 +1,27 @@
+/** The words of the glossary (docs/glossary.md) that the console uses, with the first sentence that it says of each. */
+export const glossary: Readonly<Record<string, string>> = {
+  'API key': 'a secret that names an environment, and what its owner may do there',
+  chunk:
+    'a byte range of the stored file that ends at a record boundary: about 2 MiB, at most 50 000 records',
+  cursor: 'the transactions that an export could see, as a text',
+  environment: 'a tenant: its data, keys, definitions and jobs',
+  held: 'of a load: stopped by its guard until a person decides',
+  inbox: 'a folder that is watched for files to load',
+  job: 'a load, an export or a deletion, as callers see it',
+  'kept out': 'of a deleted person: their records are refused from then on',
+  lake: 'Iceberg tables in the file store: events that left the database and, if mirrored, newer ones and profiles',
+  load: 'bringing the records of one file into the tables',
+  mended: 'of a rejected record: loaded since by an amendment',
+  plan: 'a dry run that keeps what it would change, and can be applied',
+  profile: 'the stored row of a user or company',
+  property: 'a named value in the metadata of a profile',
+  receipt: 'the JSON file with the result of a load from the inbox',
+  record: 'one item of a source: a CSV line, an NDJSON line, an array element, a JSON body',
+  reject: 'a refused record with its place and reason',
+  repeated: 'replaced by a later record of the same file with the same key',
+  row: 'a record that passed all checks, ready for the table; in an export, one line',
+  run: 'what a schedule does for one due time',
+  schedule: 'a load or export that runs by the clock',
+  stream: 'an export as one file of rows of all kinds in order of time',
+  task: 'a unit of background work that a worker claims: a chunk, a finish, an export, a delivery and the like',
+};

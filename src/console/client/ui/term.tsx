@@ -1,0 +1,79 @@
+import { type ComponentChildren, createContext, type VNode } from 'preact';
+import { useContext, useEffect, useId, useRef } from 'preact/hooks';
+import { glossary } from '../lib/glossary.ts';
+
+interface TermProps {
+  readonly of: string;
+  readonly children: ComponentChildren;
+}
+
+/** The room between an explanation and the edge of the page. */
+const edge = 8;
+
+/** A word with what the glossary says of it: on hover, with a tap, or with Enter. Escape closes it. */
+export function Term({ of, children }: TermProps): VNode {
+  const id = useId();
+  const word = useRef<HTMLButtonElement>(null);
+  const tip = useRef<HTMLSpanElement>(null);
+  const show = (): void => {
+    const { current: shown } = tip;
+    if (shown === null || word.current === null || shown.matches(':popover-open')) return;
+    shown.showPopover();
+    const { left, bottom } = word.current.getBoundingClientRect();
+    const right = document.documentElement.clientWidth - shown.offsetWidth - edge;
+    shown.style.left = `${Math.max(edge, Math.min(left, right)) + scrollX}px`;
+    shown.style.top = `${bottom + scrollY}px`;
+  };
+  const meaning = glossary[of] ?? '';
+  return (
+    <span
+      // The explanation is in it: the pointer can move onto it, and it stays.
+      onPointerEnter={({ pointerType }) => pointerType === 'mouse' && show()}
+      onPointerLeave={({ pointerType }) => pointerType === 'mouse' && tip.current?.hidePopover()}
+    >
+      <button type="button" class="term" ref={word} aria-describedby={id} onClick={show}>
+        {children}
+      </button>
+      <span id={id} class="term-tip" ref={tip} popover="auto" role="tooltip">
+        {`${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`}
+      </span>
+    </span>
+  );
+}
+
+/** The words that a page has explained, with the label that does. */
+export const Explained = createContext(new Map<string, string>());
+
+/** Finds a word of the glossary, or its plural. */
+const found = new RegExp(
+  `\\b(${Object.keys(glossary)
+    .map((word) => word.replace(/y$/, '(?:y|ies)'))
+    .join('|')})s?\\b`,
+  'i',
+);
+const words = Object.keys(glossary);
+
+/** A text of ours that names something. The first of a page with a word of the glossary explains it. */
+export function Label({ text }: { readonly text: string }): VNode {
+  const explained = useContext(Explained);
+  const id = useId();
+  const match = found.exec(text);
+  const [written = ''] = match ?? [];
+  const own = written.toLowerCase().replace(/ies$/, 'y');
+  const word = words.find((each) => own.startsWith(each.toLowerCase()));
+  if (word !== undefined && !explained.has(word)) explained.set(word, id);
+  useEffect(
+    () => () => {
+      if (word !== undefined && explained.get(word) === id) explained.delete(word);
+    },
+    [word],
+  );
+  if (match === null || word === undefined || explained.get(word) !== id) return <>{text}</>;
+  return (
+    <>
+      {text.slice(0, match.index)}
+      <Term of={word}>{written}</Term>
+      {text.slice(match.index + written.length)}
+    </>
+  );
+}
