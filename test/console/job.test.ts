@@ -154,7 +154,7 @@ test('the page of a job that was planned says how long the loading took, and how
   const timeline = page.locator('.fold', { hasText: 'Timeline' });
   await timeline.getByText(/^[\d.]+ m?s · waited 5 min/).waitFor();
   expect(await timeline.locator('.phase-name').allInnerTexts()).toEqual([
-    ...['Accepted', 'Started', 'Planned', 'Apply requested', 'Begun again', 'Rows merged', 'Completed'],
+    ...['Accepted', 'Started', 'Planned', 'Apply requested', 'Started again', 'Rows merged', 'Completed'],
   ]);
   await timeline
     .locator('.phase', { hasText: 'Planned' })
@@ -195,7 +195,7 @@ test('a job that runs is followed to its end, and asks for its number before it 
     await page.locator('.badge', { hasText: /processing|queued/ }).waitFor();
     await page.getByRole('button', { name: 'Cancel the job' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText(/4,000 rows of 4,000 will not be done/).waitFor();
+    await dialog.getByText(/4,000 rows of 4,000 will not be processed/).waitFor();
     await expectAccessible(page);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
@@ -337,7 +337,7 @@ test('pages that are open while worker and server are killed say that there is n
       repeated: ledger.superseded,
       rejected: ledger.rejected,
     });
-    await load.getByText('As it is written').first().waitFor({ timeout: 60_000 });
+    await load.getByText('Raw text').first().waitFor({ timeout: 60_000 });
     const [upload] = await site.sql<{ sha256: string }>('select sha256 from sluice.uploads');
     expect(upload?.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
   });

@@ -66,7 +66,7 @@ test('the job that runs is listed first; cancelling by filter says how many the 
     await page.locator('tbody tr:first-child', { hasText: 'waiting-1' }).waitFor();
     await page.getByRole('button', { name: 'Cancel jobs' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('3 jobs that match have not ended').waitFor();
+    await dialog.getByText('3 jobs matching the filters will be cancelled').waitFor();
     await expectAccessible(page);
     await dialog.getByRole('button', { name: 'Cancel 3 jobs' }).click();
     await page.getByText('3 of 3 done').waitFor();

@@ -37,7 +37,7 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   await pipeline(Readable.from(refusedFile(rows)), createWriteStream(path));
   const page = await stage.open('/load');
   await dropFile(page, path);
-  await page.getByText('As it is written').first().waitFor({ timeout: longMs });
+  await page.getByText('Raw text').first().waitFor({ timeout: longMs });
   await page.getByLabel('Encoding').selectOption('utf-8');
   await page.waitForURL(/encoding=utf-8/);
   await page.getByRole('link', { name: 'Continue to columns' }).click();
@@ -123,7 +123,7 @@ test('of a file that is dropped the browser holds nothing: its heap stays flat w
     await dropFile(page, path);
     let most = 0;
     let cutAt = 0;
-    const read = page.getByText('As it is written').first();
+    const read = page.getByText('Raw text').first();
     await waitFor(
       'all of it to be sent',
       async () => {

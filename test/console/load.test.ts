@@ -54,7 +54,7 @@ const left = (page: Page) => page.getByText(/ left$/);
 test('a CSV is chosen, understood, mapped, planned and loaded, and its refused records are mended to 0 without leaving the page', async () => {
   const page = await stage.open('/load');
   await choose(page, customers(300), 'customers.csv');
-  await page.getByText('As it is written').first().waitFor();
+  await page.getByText('Raw text').first().waitFor();
   expect(await page.locator('.head-line').nth(1).textContent()).toContain('c0;Kundin 0\\t;pro;');
   await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByText('Customer No is proposed').waitFor();
@@ -135,7 +135,7 @@ test('from the choice of a file to its result a keyboard is enough', async () =>
   await page.keyboard.press('Space');
   const text = 'user_id,plan\nk1,pro\nk2,free\n';
   await (await chooser).setFiles({ name: 'keys.csv', mimeType: 'text/csv', buffer: Buffer.from(text) });
-  await page.getByText('As it is written').first().waitFor();
+  await page.getByText('Raw text').first().waitFor();
   await focusOn('Continue to columns');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Plan the load' }).waitFor();
@@ -169,7 +169,7 @@ test('an upload whose connection is lost goes on by itself from where it was, an
     return path;
   };
   const isWhole = async (name: string) => {
-    await page.getByText('As it is written').first().waitFor();
+    await page.getByText('Raw text').first().waitFor();
     expect(await keptOf(name)).toMatchObject({ received_bytes: buffer.length, sha256: hash(buffer) });
   };
   await send('cut.csv', 12_000_000);
@@ -213,7 +213,7 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
   }
   for (const [name, path, text] of [
     ['load-file', '/load', 'Drop files here'],
-    ['load-reading', `/load?step=reading&upload=${read}`, 'As it is written'],
+    ['load-reading', `/load?step=reading&upload=${read}`, 'Raw text'],
     ['load-columns', `/load?step=columns&upload=${read}`, '4 columns'],
     ['load-plan', `/load?step=plan&upload=${planned}&plan=${jobs[1]}`, 'Before → after'],
     ['load-result', `/load?step=result&upload=${planned}&job=${jobs[0]}`, 'Why they were refused'],
@@ -295,8 +295,8 @@ test('short records, stray quotes and texts for nothing have controls, and a col
   await page.getByText('1 record of 2 would be refused').waitFor();
   await page.getByLabel('Stray quotes').selectOption('keep');
   await page.getByRole('heading', { name: 'would be refused' }).waitFor({ state: 'detached' });
-  await page.getByLabel('Empty where').fill('N/A, -');
-  await page.getByLabel('Empty where').press('Enter');
+  await page.getByLabel('Empty values').fill('N/A, -');
+  await page.getByLabel('Empty values').press('Enter');
   await page.getByRole('cell', { name: 'N/A' }).waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'Continue to columns' }).click();
   await page.getByRole('button', { name: 'Use the known signup_date for Sign-up Date' }).click();

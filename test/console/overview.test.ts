@@ -21,7 +21,7 @@ async function fillRates(): Promise<void> {
 test('the overview says in one sentence what needs a person, is green only if nothing does, shows records by outcome over an hour, a day and a month and the jobs of each day, and leads to the lists', async () => {
   const calm = await stage.open('/');
   await calm.locator('.notice-good', { hasText: 'Nothing needs you · everything else is stored' }).waitFor();
-  expect(await calm.getByRole('heading', { name: 'One after another' }).count()).toBe(0);
+  expect(await calm.getByRole('heading', { name: 'Running and next' }).count()).toBe(0);
   const mended = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
   await stage.t.ended(mended);
   const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');

@@ -4,5 +4,6 @@ import { readGlossary } from '../../support/glossary.ts';
 
 test('the console explains a word as the glossary does', () => {
   const said = readGlossary();
-  for (const [word, meaning] of Object.entries(glossary)) expect([word, said.get(word)]).toEqual([word, meaning]);
+  for (const [word, meaning] of Object.entries(glossary))
+    expect([word, said.get(word)]).toEqual([word, meaning]);
 });

@@ -78,7 +78,8 @@ function Sums({
         last <Time at={of.last_event_at} ago />.{' '}
         {of.counted_since === null ? null : (
           <>
-            Events before <Time at={of.counted_since} /> may be in the <Term of="lake">lake</Term>, which takes too long to search.
+            Events before <Time at={of.counted_since} /> may be in the <Term of="lake">lake</Term>, which
+            takes too long to search.
           </>
         )}
       </p>

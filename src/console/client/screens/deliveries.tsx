@@ -35,7 +35,18 @@ import {
   named,
 } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
-import { Badge, Empty, Facts, JobLink, Loaded, Page, Section, Time, type Tone, TwoLines } from '../ui/page.tsx';
+import {
+  Badge,
+  Empty,
+  Facts,
+  JobLink,
+  Loaded,
+  Page,
+  Section,
+  Time,
+  type Tone,
+  TwoLines,
+} from '../ui/page.tsx';
 import { type Column, List, TableSection } from '../ui/table.tsx';
 
 export const deliveriesPath = '/v1/deliveries';

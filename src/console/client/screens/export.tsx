@@ -17,6 +17,7 @@ import { bodyOf, type ExportWish, exportFields, exportForms } from '../lib/repea
 import { ActionButton, Code, CopyAs, CopyButton } from '../ui/controls.tsx';
 import { Facts, Loaded, Loading, Notice, Page, Problems, Section, StatusBadge, Time } from '../ui/page.tsx';
 import { type Column, List, TableSection } from '../ui/table.tsx';
+import { Label } from '../ui/term.tsx';
 import { ExportForm } from './export-form.tsx';
 
 const path = '/api/v1/analytics/exports';
@@ -84,7 +85,9 @@ function PreviewPanel({ data, error, isLoading, reload }: LoadedData<ExportPrevi
         <div class="stack" aria-live="polite" aria-busy={isLoading}>
           <dl class="figures">
             <div>
-              <dt>Rows</dt>
+              <dt>
+                <Label text="Rows" />
+              </dt>
               <dd>{about(data)}</dd>
             </div>
             <div>

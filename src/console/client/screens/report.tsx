@@ -44,8 +44,8 @@ export function Report(): VNode {
             <p>
               {plural(events, 'event')} of {plural(users.with_events, 'user')},{' '}
               {formatCount(users.without_profile)} of them without a profile.{' '}
-              {plural(users.profiles, 'user profile')}, {formatCount(users.with_company)} with a company
-              and {formatCount(users.without_company)} without.{' '}
+              {plural(users.profiles, 'user profile')}, {formatCount(users.with_company)} with a company and{' '}
+              {formatCount(users.without_company)} without.{' '}
               {companies === 1 ? '1 company.' : `${formatCount(companies)} companies.`}
             </p>
             <div class="panel">

@@ -154,7 +154,9 @@ function Apply({ query, job: { job_id, plan, status, counts } }: LoadProps): VNo
       <p class="hint">
         {formatCount(inserted)} new, {formatCount(updated)} changed
         {removed === 0 ? '' : `, ${formatCount(removed)} removed`}.
-        {rejected === 0 ? '' : ` ${plural(rejected, 'record')} will be refused, and can be mended afterwards.`}
+        {rejected === 0
+          ? ''
+          : ` ${plural(rejected, 'record')} will be refused, and can be mended afterwards.`}
       </p>
     </>
   );

@@ -80,11 +80,7 @@ const shownLines = 20;
 function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (
-    <Section
-      title="Raw text"
-      aside={<span class="hint">Control characters are shown by name</span>}
-      flush
-    >
+    <Section title="Raw text" aside={<span class="hint">Control characters are shown by name</span>} flush>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too */}
       <pre class="head-text" tabIndex={0}>
         {lines.map((line, at) => (
