@@ -1,5 +1,5 @@
 import { type ComponentChildren, createContext, type VNode } from 'preact';
-import { useContext, useEffect, useId, useRef } from 'preact/hooks';
+import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { glossary } from '../lib/glossary.ts';
 
 interface TermProps {
@@ -15,27 +15,36 @@ export function Term({ of, children }: TermProps): VNode {
   const id = useId();
   const word = useRef<HTMLButtonElement>(null);
   const tip = useRef<HTMLSpanElement>(null);
-  const show = (): void => {
-    const { current: shown } = tip;
-    if (shown === null || word.current === null || shown.matches(':popover-open')) return;
-    shown.showPopover();
+  const [isOpen, setOpen] = useState(false);
+  useLayoutEffect(() => {
+    if (!isOpen || tip.current === null || word.current === null) return;
+    tip.current.showPopover();
     const { left, bottom } = word.current.getBoundingClientRect();
-    const right = document.documentElement.clientWidth - shown.offsetWidth - edge;
-    shown.style.left = `${Math.max(edge, Math.min(left, right)) + scrollX}px`;
-    shown.style.top = `${bottom + scrollY}px`;
-  };
+    const right = document.documentElement.clientWidth - tip.current.offsetWidth - edge;
+    tip.current.style.left = `${Math.max(edge, Math.min(left, right)) + scrollX}px`;
+    tip.current.style.top = `${bottom + scrollY}px`;
+  }, [isOpen]);
   const meaning = glossary[of] ?? '';
   return (
     <span
       // The explanation is in it: the pointer can move onto it, and it stays.
-      onPointerEnter={({ pointerType }) => pointerType === 'mouse' && show()}
+      onPointerEnter={({ pointerType }) => pointerType === 'mouse' && setOpen(true)}
       onPointerLeave={({ pointerType }) => pointerType === 'mouse' && tip.current?.hidePopover()}
     >
-      <button type="button" class="term" ref={word} aria-describedby={id} onClick={show}>
+      <button type="button" class="term" ref={word} aria-describedby={id} onClick={() => setOpen(true)}>
         {children}
       </button>
-      <span id={id} class="term-tip" ref={tip} popover="auto" role="tooltip">
-        {`${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`}
+      <span
+        id={id}
+        class="term-tip"
+        ref={tip}
+        popover="auto"
+        role="tooltip"
+        aria-live="polite"
+        onToggle={({ newState }) => setOpen(newState === 'open')}
+      >
+        {/* Not in the page's text until it is asked for. */}
+        {isOpen ? `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.` : null}
       </span>
     </span>
   );
