@@ -4,6 +4,9 @@ import { glossary } from '../lib/glossary.ts';
 
 interface TermProps {
   readonly of: string;
+  /** What stands before and after the word. */
+  readonly before?: string;
+  readonly after?: string;
   readonly children: ComponentChildren;
 }
 
@@ -11,7 +14,7 @@ interface TermProps {
 const edge = 8;
 
 /** A word with what the glossary says of it: on hover, with a tap, or with Enter. Escape closes it. */
-export function Term({ of, children }: TermProps): VNode {
+export function Term({ of, before, after, children }: TermProps): VNode {
   const id = useId();
   const word = useRef<HTMLButtonElement>(null);
   const tip = useRef<HTMLSpanElement>(null);
@@ -31,9 +34,11 @@ export function Term({ of, children }: TermProps): VNode {
       onPointerEnter={({ pointerType }) => pointerType === 'mouse' && setOpen(true)}
       onPointerLeave={({ pointerType }) => pointerType === 'mouse' && tip.current?.hidePopover()}
     >
+      {before}
       <button type="button" class="term" ref={word} aria-describedby={id} onClick={() => setOpen(true)}>
         {children}
       </button>
+      {after}
       <span
         id={id}
         class="term-tip"
@@ -79,10 +84,8 @@ export function Label({ text }: { readonly text: string }): VNode {
   );
   if (match === null || word === undefined || explained.get(word) !== id) return <>{text}</>;
   return (
-    <>
-      {text.slice(0, match.index)}
-      <Term of={word}>{written}</Term>
-      {text.slice(match.index + written.length)}
-    </>
+    <Term of={word} before={text.slice(0, match.index)} after={text.slice(match.index + written.length)}>
+      {written}
+    </Term>
   );
 }
