@@ -219,7 +219,7 @@ export function ScheduleRuns(): VNode {
       actions={found === undefined ? null : <Changes of={found} />}
     >
       <TableSection
-        title="Runs, latest due time first"
+        title="Runs"
         aside={runs.data?.length === mostRuns ? <span class="faint">the latest {mostRuns}</span> : null}
         of={runs}
         caption="Runs, latest due time first"
