@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals';
 import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -13,7 +14,7 @@ import {
 } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
-import { Explained, Label } from './term.tsx';
+import { Label, noLabels, PageLabels } from './term.tsx';
 
 /** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
@@ -262,7 +263,7 @@ let isFirst = true;
 /** The frame of every screen: a heading, which receives the focus, and the content below. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
-  const [explained] = useState(() => new Map<string, string>());
+  const labels = useSignal(noLabels);
   const { path } = useLocation();
   useLayoutEffect(() => {
     document.title = `${title} · sluice`;
@@ -273,7 +274,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     isFirst = false;
   }, [path]);
   return (
-    <Explained.Provider value={explained}>
+    <PageLabels.Provider value={labels}>
       <header>
         {parent === undefined ? null : (
           <a class="page-parent" href={parent.href}>
@@ -290,7 +291,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
         </div>
       </header>
       {children}
-    </Explained.Provider>
+    </PageLabels.Provider>
   );
 }
 

@@ -1,5 +1,6 @@
+import { type Signal, signal } from '@preact/signals';
 import { type ComponentChildren, createContext, type VNode } from 'preact';
-import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useContext, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { glossary } from '../lib/glossary.ts';
 
 interface TermProps {
@@ -55,8 +56,10 @@ export function Term({ of, before, after, children }: TermProps): VNode {
   );
 }
 
-/** The words that a page has explained, with the label that does. */
-export const Explained = createContext(new Map<string, string>());
+/** The labels of a page, in the order in which they came: the word of the glossary in each, and its id. */
+export type Labels = Signal<readonly (readonly [word: string, id: string])[]>;
+export const noLabels: Labels['value'] = [];
+export const PageLabels = createContext<Labels>(signal(noLabels));
 
 /** Finds a word of the glossary, or its plural. */
 const found = new RegExp(
@@ -69,20 +72,21 @@ const words = Object.keys(glossary);
 
 /** A text of ours that names something. The first of a page with a word of the glossary explains it. */
 export function Label({ text }: { readonly text: string }): VNode {
-  const explained = useContext(Explained);
+  const labels = useContext(PageLabels);
   const id = useId();
   const match = found.exec(text);
   const [written = ''] = match ?? [];
   const own = written.toLowerCase().replace(/ies$/, 'y');
-  const word = words.find((each) => own.startsWith(each.toLowerCase()));
-  if (word !== undefined && !explained.has(word)) explained.set(word, id);
-  useEffect(
-    () => () => {
-      if (word !== undefined && explained.get(word) === id) explained.delete(word);
-    },
-    [word],
-  );
-  if (match === null || word === undefined || explained.get(word) !== id) return <>{text}</>;
+  const word = match === null ? undefined : words.find((each) => own.startsWith(each.toLowerCase()));
+  useLayoutEffect(() => {
+    if (word === undefined) return;
+    labels.value = [...labels.value, [word, id]];
+    return () => {
+      labels.value = labels.value.filter(([, each]) => each !== id);
+    };
+  }, [word]);
+  const [, first] = labels.value.find(([each]) => each === word) ?? [];
+  if (match === null || word === undefined || first !== id) return <>{text}</>;
   return (
     <Term of={word} before={text.slice(0, match.index)} after={text.slice(match.index + written.length)}>
       {written}
