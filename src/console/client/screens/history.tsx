@@ -3,7 +3,7 @@ import type { ProfileChange, ProfileHistory, ValueOrigin } from '../../../api/pr
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { jobHref, jobTypeNames } from '../lib/jobs.ts';
-import { Empty, type Fact, Facts, Loaded, Section, Time, VisibleText, Whole } from '../ui/page.tsx';
+import { Empty, type Fact, Facts, Loaded, Section, Time, Whole } from '../ui/page.tsx';
 
 const makers = {
   load: 'a load that is no longer kept',
@@ -77,7 +77,7 @@ function Change({ of: { at, action, by, job, properties, company } }: { readonly
   const facts: readonly Fact[] = [
     ...properties.map(
       ({ name, ...values }) =>
-        [<VisibleText key={name} text={name} />, <Step key={name} {...values} />] as const,
+        [<bdi key={name}>{visibleText(name)}</bdi>, <Step key={name} {...values} />] as const,
     ),
     ['Company', company && <Step {...company} />],
     [

@@ -16,7 +16,6 @@ import {
   Problems,
   Section,
   Time,
-  VisibleText,
   Whole,
 } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
@@ -244,7 +243,7 @@ function Events({ id }: Pick<Who, 'id'>): VNode {
                 of={[
                   ...Object.entries(metadata).map(
                     ([name, value]) =>
-                      [<VisibleText key={name} text={name} />, <Whole key={name} of={value} />] as const,
+                      [<bdi key={name}>{visibleText(name)}</bdi>, <Whole key={name} of={value} />] as const,
                   ),
                   ['source', visibleText(source)],
                   ['event id', <code key="id">{visibleText(event_id)}</code>],

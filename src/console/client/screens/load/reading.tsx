@@ -100,7 +100,7 @@ function Records({ found }: { readonly found: Inspection }): VNode {
     ['Record', ({ row }) => formatCount(row), 'num'],
     ...found.columns.map(
       (column): Column<StoredRow> => [
-        <VisibleText key={column.name} text={column.name} />,
+        <bdi key={column.name}>{visibleText(column.name)}</bdi>,
         (row) => <Value of={storedValue(row, column)} />,
       ],
     ),

@@ -158,7 +158,9 @@ function Records({ columns, children }: RecordsProps): VNode {
             </th>
             {[...(columns ?? ['Record']), 'Reason', 'As written'].map((name, at) => (
               <th key={`${at} ${name}`} scope="col">
-                <VisibleText text={name} />
+                <bdi>
+                  <VisibleText text={name} />
+                </bdi>
               </th>
             ))}
           </tr>
