@@ -126,7 +126,7 @@ const refusedColumns: readonly Column<Inspection['rejects']['items'][number]>[] 
   ['Line', ({ line }) => formatCount(line), 'num'],
   ['Reason', ({ message }) => <VisibleText text={message} />],
   [
-    'As it is written',
+    'Raw text',
     ({ raw }) => (
       <span class="mono raw-cut">
         <VisibleText text={raw} />
