@@ -125,14 +125,15 @@ export const prune = defineCommand({
     mendLake: flag('--mend-lake', 'after a restore: make the lake what the database says'),
   },
   json: 'print the counts as JSON',
-  details: `With --mend-lake, files in the folders of this database's lake tables that it does
-not know are removed, and files that are gone are written anew from the database.
-Events that only such a file had are lost: after a restore, for example, those of
-a file that a deletion has rewritten since the backup. sluice doctor counts them
-before, the command by month.
+  details: `With --mend-lake, files in the folders of this database's lake tables that it
+does not know are removed, and files that are gone are written anew from the
+database. Events that only such a file had are lost: after a restore, for
+example, those of a file that a deletion has rewritten since the backup.
+sluice doctor counts them before, the command by month.
 Folders of other databases in the same storage are left alone. But a restored
 database has the tables of the one it was backed up from: if that is still in
-use, give this one a copy of the files first, or the other loses its newer ones.
+use, give this one a copy of the files first, or the other loses its newer
+ones.
 
 Exit code: 1 if events past their retention could not be moved or removed.`,
   examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune', 'sluice prune --mend-lake'],
