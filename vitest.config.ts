@@ -3,6 +3,7 @@ import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { chromiumPath } from './test/support/browser.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
+import { patienceMs } from './test/support/wait-for.ts';
 
 /** Temporary folders are in memory if there is plenty: nobody waits for a disk. A container has 64 MB of it unless told otherwise. */
 const memory = '/dev/shm';
@@ -68,9 +69,10 @@ export default defineConfig(({ mode }) => {
       maxWorkers: 4,
       sequence: { groupOrder: 0 },
       env: short ? { SLUICE_TEST_SHORT: '1' } : {},
-      // Large runs repeat a test's work for each step at which a process can die.
-      testTimeout: process.env['SLUICE_LARGE'] === '1' ? 1_800_000 : 300_000,
-      hookTimeout: 300_000,
+      // A machine may be slow, and large runs repeat a test's work for each step at which a process can die.
+      testTimeout: 1_800_000,
+      hookTimeout: 1_800_000,
+      expect: { poll: { timeout: patienceMs } },
       // A machine that was busy for a moment is no defect. Nothing else is tried again: that would hide a race.
       retry: { count: 1, condition: /to be less than/ },
       ...more,
@@ -79,6 +81,8 @@ export default defineConfig(({ mode }) => {
 
   return {
     test: {
+      // Of one file; there are five files at a time.
+      maxConcurrency: 3,
       sequence: { sequencer: LongestFirst },
       experimental: { fsModuleCache: true },
       projects: [

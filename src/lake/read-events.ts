@@ -84,7 +84,7 @@ export async function* readGroups(
       continue;
     const start = Math.min(...chunks.map(startOf));
     const end = Math.max(...chunks.map((about) => startOf(about) + Number(about.total_compressed_size)));
-    const bytes = await files.readRange(file.ref, start, end);
+    const bytes = await files.readRange(file.ref, start, end, memory.take(end - start));
     yield new LakeGroup(group, { bytes, start, memory, fieldIds, sum: sumIn(file.sums ?? null, place) });
   }
 }

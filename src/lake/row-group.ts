@@ -46,7 +46,7 @@ export class PageMemory {
 const leastBytes = 1024;
 
 interface StoredGroup {
-  /** The bytes of the file from `start` on. */
+  /** The bytes of the file from `start` on, in memory that goes back. */
   readonly bytes: Buffer;
   readonly start: number;
   readonly memory: PageMemory;
@@ -72,6 +72,7 @@ export class LakeGroup {
     this.rows = Number(num_rows);
     this.#columns = columns.flatMap(({ meta_data }) => meta_data ?? []);
     this.#stored = stored;
+    this.#taken.push(stored.bytes);
   }
 
   get sum(): Buffer | null {

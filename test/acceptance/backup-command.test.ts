@@ -106,9 +106,7 @@ async function requestExport({ url, key }: Service): Promise<string> {
 }
 
 // proves: backup-moment, backup-atomic
-test('a backup of a service at work is one moment: restored, its counts, keys and downloads are there, and the load under way completes', {
-  timeout: 180_000,
-}, async () => {
+test('a backup of a service at work is one moment: restored, its counts, keys and downloads are there, and the load under way completes', async () => {
   const [dataDir, folder] = [await preparedDataDir(), await temporaryFolder()];
   const first = await start(dataDir);
   const { url, key } = first;

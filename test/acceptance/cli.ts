@@ -123,15 +123,11 @@ export async function startService(
   // A slow machine is no reason to answer 503.
   const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
   const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
-  const url = await waitFor(
-    'sluice start to be ready',
-    () => {
-      const found = /listens on (http:\S+)/.exec(running.stdout)?.[1];
-      if (found === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);
-      return found;
-    },
-    { timeoutMs: 60_000 },
-  );
+  const url = await waitFor('sluice start to be ready', () => {
+    const found = /listens on (http:\S+)/.exec(running.stdout)?.[1];
+    if (found === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);
+    return found;
+  });
   return Object.assign(running, { url, key: /slk_\w+/.exec(running.stdout)?.[0] ?? null });
 }
 

@@ -61,7 +61,7 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
 
   const server = run('serve', 'program');
   const worker = run('work', 'program');
-  const [, key = ''] = await server.says(/(slk_\w+)/, 60_000);
+  const [, key = ''] = await server.says(/(slk_\w+)/);
   const url = `http://127.0.0.1:${port}`;
   await waitFor('the server', async () => (await call(url, null, '/health/ready')).ok);
   await waitFor('the worker to sign on', async () => (await lastSeen(database.url)) !== undefined);
@@ -122,7 +122,7 @@ function runPart(
 }
 
 async function ended(process: SluiceProcess): Promise<string> {
-  return waitFor(`${process.name} to end`, () => process.ending, { timeoutMs: 60_000 });
+  return waitFor(`${process.name} to end`, () => process.ending);
 }
 
 /** The redis-server of the machine, started by the command of the service; empty where there is none. */

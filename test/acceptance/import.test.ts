@@ -160,14 +160,10 @@ describe('sluice import, with the embedded database', () => {
     await put('users.csv', usersCsv(100_000));
     const args = ['import', 'users.csv', '--data-dir', dataDir, '--json'];
     const running = startCli(args, { cwd: folder, env: { CHUNK_BYTES: '64k' } });
-    await waitFor(
-      'rows',
-      async () => {
-        const [row] = await query<{ n: number }>(dataDir, 'select rows_read::int as n from sluice.loads');
-        return (row?.n ?? 0) > 0;
-      },
-      { timeoutMs: 60_000 },
-    );
+    await waitFor('rows', async () => {
+      const [row] = await query<{ n: number }>(dataDir, 'select rows_read::int as n from sluice.loads');
+      return (row?.n ?? 0) > 0;
+    });
     running.signal('SIGINT');
     const stopped = await running.finished;
     expect(stopped.code).toBe(130);
@@ -182,9 +178,7 @@ describe('sluice import, with the embedded database', () => {
 
   test('Ctrl-C before anything was accepted: says so, and leaves nothing', async () => {
     const running = startCli(['import', '-', '--data-dir', dataDir], { cwd: folder, keepInputOpen: true });
-    await waitFor('its database', () => query(dataDir, 'select 1 from sluice.environments limit 1'), {
-      timeoutMs: 60_000,
-    });
+    await waitFor('its database', () => query(dataDir, 'select 1 from sluice.environments limit 1'));
     running.signal('SIGINT');
     const stopped = await running.finished;
     expect(stopped.code).toBe(130);

@@ -56,9 +56,7 @@ async function makeClone(paths: readonly string[]): Promise<string> {
 
 /** Waits until the service answers and its worker runs. */
 async function ready({ pid, output }: Npm): Promise<{ processes: Process[]; port: number }> {
-  const port = await waitFor('the service to listen', () => /listens on \S+?:(\d+)/.exec(output())?.[1], {
-    timeoutMs: 60_000,
-  });
+  const port = await waitFor('the service to listen', () => /listens on \S+?:(\d+)/.exec(output())?.[1]);
   const processes = await waitFor('the worker', async () => {
     const below = await descendants(pid);
     return below.some(({ command }) => / work$/.test(command)) ? below : null;

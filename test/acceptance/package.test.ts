@@ -117,10 +117,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
     if (account.uid !== undefined) await chown(installed, account.uid, account.gid);
     const others = Object.keys(nodes).filter((each) => each !== major);
     const install = runAs(major, 'npm', ['install', packed.tarball]);
-    await Promise.all([
-      waitFor('npm install', () => install.ending, { timeoutMs: 90_000 }),
-      ...others.map(getNode),
-    ]);
+    await Promise.all([waitFor('npm install', () => install.ending), ...others.map(getNode)]);
     expect(install.ending, install.output).toBe('exit code 0');
   });
 
@@ -133,7 +130,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
     'npx sluice start loads a file on Node %s, and Ctrl-C stops all of it in order',
     async (node) => {
       const service = runAs(node, 'npx', ['sluice', 'start']);
-      const [, url = ''] = await service.says(/listens on (http:\S+)/, 60_000);
+      const [, url = ''] = await service.says(/listens on (http:\S+)/);
       const processes = await descendants(service.pid);
       // Read in a sandbox, which is a program of the package too.
       const inspected = await call(url, apiKey, '/v1/imports/inspect', {
@@ -160,7 +157,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
   test('npx sluice demo runs to its end on Node 24', async () => {
     const startedAt = performance.now();
     const demo = runAs('24', 'npx', ['sluice', 'demo', ...(whole ? [] : smallDemo)]);
-    await waitFor('the demo', () => demo.ending, { timeoutMs: 170_000 });
+    await waitFor('the demo', () => demo.ending);
     expect(demo.ending, demo.output).toBe('exit code 0');
     expect(demo.output).toContain(whole ? '50,000 answered 202' : '3,000 answered 202');
     if (whole) process.stderr.write(`npx sluice demo: ${Math.round(performance.now() - startedAt)} ms\n`);

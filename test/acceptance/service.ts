@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { connectTo } from '../support/connect.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { patienceMs, waitFor } from '../support/wait-for.ts';
 
 /** A job as far as these tests look at it. */
 export interface Job {
@@ -33,7 +33,7 @@ export async function jobEnded(
   url: string,
   key: string | null,
   jobId: string,
-  timeoutMs = 60_000,
+  timeoutMs = patienceMs,
 ): Promise<Job> {
   return waitFor(
     `job ${jobId} to end`,

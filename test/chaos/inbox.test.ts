@@ -68,7 +68,7 @@ async function reached(site: Site, what: string, least: number): Promise<void> {
       const [row] = await site.sql<{ count: number }>(`select count(*)::int as count from sluice.${what}`);
       return (row?.count ?? 0) >= least;
     },
-    { timeoutMs: 120_000, everyMs: 10 },
+    { everyMs: 10 },
   );
 }
 

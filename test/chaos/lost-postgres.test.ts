@@ -50,17 +50,13 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 /** Milliseconds until a chunk gets done. */
 async function untilResumed(sql: Sql): Promise<number> {
   const startedAt = new Date();
-  const [chunk] = await waitFor(
-    'a chunk to be done after the restart',
-    async () => {
-      const rows = await sql<{ done_at: Date }>(
-        'select min(done_at) as done_at from sluice.load_chunks where done_at > $1 having count(*) > 0',
-        [startedAt],
-      );
-      return rows.length === 0 ? null : rows;
-    },
-    { timeoutMs: 60_000 },
-  );
+  const [chunk] = await waitFor('a chunk to be done after the restart', async () => {
+    const rows = await sql<{ done_at: Date }>(
+      'select min(done_at) as done_at from sluice.load_chunks where done_at > $1 having count(*) > 0',
+      [startedAt],
+    );
+    return rows.length === 0 ? null : rows;
+  });
   if (chunk === undefined) throw new Error('no chunk');
   return chunk.done_at.getTime() - startedAt.getTime();
 }

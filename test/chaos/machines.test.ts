@@ -214,6 +214,6 @@ async function follow(api: Api, jobId: string, enough: () => boolean): Promise<v
       expect(response.status).toBe(200);
       return enough() || job.status === 'completed';
     },
-    { timeoutMs: 60_000, everyMs: 50 },
+    { everyMs: 50 },
   );
 }

@@ -39,9 +39,7 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
       const killAt = async (statement: string, values: readonly unknown[], look: () => Promise<void>) => {
         const release = await hold(site, statement, values);
         await site.workers(2);
-        await waitFor('the finish to wait', () => workingSession(sql, 'finish', "wait_event_type = 'Lock'"), {
-          timeoutMs: 60_000,
-        });
+        await waitFor('the finish to wait', () => workingSession(sql, 'finish', "wait_event_type = 'Lock'"));
         await site.killWorkers();
         await release();
         await site.expireLeases();

@@ -347,7 +347,7 @@ async function lookAround(house: House, api: Api): Promise<void> {
 async function command(house: House, ...args: readonly string[]): Promise<void> {
   const { folder, variables, answers } = house;
   const run = startSluice(args, variables);
-  await waitFor(`${run.name} to end`, () => run.ending !== null, { timeoutMs: 60_000 });
+  await waitFor(`${run.name} to end`, () => run.ending !== null);
   expect([run.output, run.ending]).toEqual([expect.anything(), 'exit code 0']);
   answers.set(`sluice ${args.join(' ')}`.replaceAll(folder, ''), run.output);
 }

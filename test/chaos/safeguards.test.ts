@@ -46,7 +46,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
         const load = await readLoad(site.sql, jobId);
         return load.chunks_done === load.chunk_count - 1;
       };
-      await waitFor('all chunks but the first to be done', done, { timeoutMs: 120_000 });
+      await waitFor('all chunks but the first to be done', done);
       await release();
       await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
         'differs from the serial oracle',
@@ -72,14 +72,10 @@ async function wakeLate(
   const late = await site.work({ LOG_LEVEL: 'debug' });
   const chunk = await pauseAfterClaim(site, late, load_id);
   await site.workers(2);
-  await waitFor(
-    'the others to do the chunk of the paused worker and all but the last',
-    async () => {
-      const load = await readLoad(sql, jobId);
-      return load.chunks_done === chunk_count - 1;
-    },
-    { timeoutMs: 120_000 },
-  );
+  await waitFor('the others to do the chunk of the paused worker and all but the last', async () => {
+    const load = await readLoad(sql, jobId);
+    return load.chunks_done === chunk_count - 1;
+  });
   await beforeWaking(chunk);
   late.signal('SIGCONT');
   await waitFor(`the late worker to come to the end of chunk ${chunk.chunkNo}`, async () => {

@@ -98,17 +98,13 @@ async function done(sql: Sql): Promise<number> {
 }
 
 async function ended(sql: Sql, table: 'loads' | 'deletions', jobId: string): Promise<void> {
-  const job = await waitFor(
-    `job ${jobId} to end`,
-    async () => {
-      const [row] = await sql<object>(
-        `select status, failure_message as failure from sluice.${table}
+  const job = await waitFor(`job ${jobId} to end`, async () => {
+    const [row] = await sql<object>(
+      `select status, failure_message as failure from sluice.${table}
          where job_id = $1 and status not in ('queued', 'processing')`,
-        [jobId],
-      );
-      return row ?? null;
-    },
-    { timeoutMs: 60_000 },
-  );
+      [jobId],
+    );
+    return row ?? null;
+  });
   expect(job).toEqual({ status: 'completed', failure: null });
 }

@@ -144,18 +144,14 @@ interface Counts {
 }
 
 async function ended(sql: Sql, jobId: string): Promise<Counts> {
-  const load = await waitFor(
-    `job ${jobId} to end`,
-    async () => {
-      const [row] = await sql<Counts & { status: string; failure: unknown }>(
-        `select status, failure_message as failure, rows_updated as updated, rows_removed as removed
+  const load = await waitFor(`job ${jobId} to end`, async () => {
+    const [row] = await sql<Counts & { status: string; failure: unknown }>(
+      `select status, failure_message as failure, rows_updated as updated, rows_removed as removed
          from sluice.loads where job_id = $1 and status not in ('queued', 'processing')`,
-        [jobId],
-      );
-      return row ?? null;
-    },
-    { timeoutMs: 60_000 },
-  );
+      [jobId],
+    );
+    return row ?? null;
+  });
   expect(load).toMatchObject({ status: 'completed', failure: null });
   return load;
 }
@@ -190,7 +186,7 @@ async function killIn(
       if (now?.works === true) return 'met';
       return now?.left === false ? 'over' : null;
     },
-    { everyMs: 1, timeoutMs: 60_000 },
+    { everyMs: 1 },
   );
   await meanwhile();
   await site.killWorkers();

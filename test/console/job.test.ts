@@ -328,7 +328,7 @@ test('pages that are open while worker and server are killed say that there is n
     await site.expireLeases();
     await Promise.all([site.serve({ PORT: port }), site.workers(1), limit(-1)]);
 
-    await job.locator('.badge', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
+    await job.locator('.badge', { hasText: 'completed' }).waitFor();
     await lost.waitFor({ state: 'detached' });
     const ledger = await ended(site.sql, jobId);
     expect(await shownCounts(job)).toMatchObject({
@@ -337,7 +337,7 @@ test('pages that are open while worker and server are killed say that there is n
       repeated: ledger.superseded,
       rejected: ledger.rejected,
     });
-    await load.getByText('Raw text').first().waitFor({ timeout: 60_000 });
+    await load.getByText('Raw text').first().waitFor();
     const [upload] = await site.sql<{ sha256: string }>('select sha256 from sluice.uploads');
     expect(upload?.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
   });

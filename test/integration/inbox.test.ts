@@ -544,7 +544,6 @@ describe('two processes, or one that died, do no harm', () => {
     const { environment, folder } = await tenant();
     await dropInOrder(folder, 100);
     await waitFor('all files to be concluded', async () => (await readConcluded(folder)).length >= 100, {
-      timeoutMs: 120_000,
       everyMs: 200,
     });
     await expectInOrder(t.system, environment, folder, 100);
@@ -563,7 +562,7 @@ describe('two processes, or one that died, do no harm', () => {
         return (await readConcluded(folder)).length >= count;
       };
       // Each look does some of the work.
-      await waitFor('all files to be concluded', look, { timeoutMs: 90_000, everyMs: 20 });
+      await waitFor('all files to be concluded', look, { everyMs: 20 });
       await Promise.all(watches.map((watch) => watch.stop('the test ends')));
       await other.close();
       expect(await countLoads(hand)).toBe(count);

@@ -195,7 +195,7 @@ test('a folder of a stream comes back whole, and says so of each row; again chan
     }),
     { numRuns: runs(5) },
   );
-}, 60_000);
+});
 
 // proves: environment-back
 test('an environment comes back from its files as it was, times, ids and companies too, into an empty one; again changes nothing', async () => {
@@ -216,7 +216,7 @@ test('an environment comes back from its files as it was, times, ids and compani
     }),
     { numRuns: runs(5) },
   );
-}, 60_000);
+});
 
 // proves: distinct-ids
 test.each(exportFormats)('users of %s with distinct_ids bring their aliases back', async (format) => {

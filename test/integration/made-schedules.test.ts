@@ -81,10 +81,10 @@ test('every worker sees a new schedule, its change and its deletion without a re
   try {
     await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
     now = new Date(hour + 1_000);
-    await expect.poll(statuses, { timeout: 30_000 }).toEqual(['0 completed']);
+    await expect.poll(statuses).toEqual(['0 completed']);
     await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } }, 'known');
     now = new Date(hour + hourMs + 1_000);
-    await expect.poll(statuses, { timeout: 30_000 }).toEqual(['20 completed', '0 completed']);
+    await expect.poll(statuses).toEqual(['20 completed', '0 completed']);
     expect(await userIds()).toEqual(['first.csv', 'second.csv']);
     await removeSchedule(t.system, t.environment, 'live');
     await keep({ name: 'next', load: { files: { pattern: 'first.csv' } } });

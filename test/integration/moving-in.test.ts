@@ -88,6 +88,5 @@ describe('a whole move', () => {
       expectSame(await contentOf(backward), expected);
       expectSame(await contentOf(forward), expected);
     },
-    120_000,
   );
 });

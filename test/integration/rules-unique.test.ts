@@ -100,7 +100,6 @@ const when = { text: '2026-01-01T00:00:00.000000Z', ms: Date.parse('2026-01-01T0
 // proves: rules-unique
 test.each(['refuse', 'strip'] as const)(
   'no two users ever have one value that rules %s, whatever is loaded, sent, linked, deleted and removed at once',
-  { timeout: 300_000 },
   async (otherwise) => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
       const quiet = withoutQueue(t.system);

@@ -25,7 +25,7 @@ import { pause, until } from './waiting.ts';
 const progressMs = 10_000;
 const memoryMs = 5_000;
 /** After the last fault: for what was begun to be answered, and for the ledger to be done. */
-const giveUpMs = 120_000;
+const giveUpMs = 300_000;
 const stopMs = 40_000;
 
 /** Sets a site up, uses and breaks it for as long as told, and judges what has come of it. */

@@ -7,6 +7,7 @@ import { packageRoot } from '../../src/package-root.ts';
 import { readGlossary } from './glossary.ts';
 import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
+import { patienceMs } from './wait-for.ts';
 
 /** The service of a file of tests, and pages of it in a real browser. */
 interface ConsoleStage {
@@ -116,9 +117,6 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
   }
   return stage;
 }
-
-/** Waits end with their condition; a busy machine takes longer for it than Playwright's 30 s. */
-const patienceMs = 120_000;
 
 /** Whatever no page may do. */
 function watch(page: Page, address: string, complaints: string[]): void {

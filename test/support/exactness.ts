@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { digest, type Profile, type ProfileFile, properties, renderTable } from './profile-file.ts';
 import type { Sql } from './site.ts';
-import { waitFor } from './wait-for.ts';
+import { patienceMs, waitFor } from './wait-for.ts';
 
 /** What the ledger says of a load. */
 export interface LedgerLoad {
@@ -34,7 +34,7 @@ export async function readLoad(sql: Sql, jobId: string): Promise<LedgerLoad> {
 }
 
 /** The load once it ended, however it did. The database may be away in between. */
-export function ended(sql: Sql, jobId: string, timeoutMs = 60_000): Promise<LedgerLoad> {
+export function ended(sql: Sql, jobId: string, timeoutMs = patienceMs): Promise<LedgerLoad> {
   let seen: LedgerLoad | undefined;
   return waitFor(
     `job ${jobId} to end`,
@@ -67,7 +67,7 @@ export function progressed(sql: Sql, jobId: string, share: number): Promise<Ledg
       return seen.chunks_done >= share * seen.chunk_count ? seen : null;
     },
     // The test does something at that moment, and soon it has passed.
-    { timeoutMs: 60_000, everyMs: 20 },
+    { everyMs: 20 },
   );
 }
 
@@ -80,7 +80,7 @@ export async function expectExact(
   jobId: string,
   file: ProfileFile,
   table: ReadonlyMap<string, Profile>,
-  { timeoutMs = 60_000, fresh = true }: { timeoutMs?: number; fresh?: boolean } = {},
+  { timeoutMs = patienceMs, fresh = true }: { timeoutMs?: number; fresh?: boolean } = {},
 ): Promise<LedgerLoad> {
   const load = await ended(sql, jobId, timeoutMs);
   expect({ status: load.status, failure: load.failure }).toEqual({ status: 'completed', failure: null });

@@ -69,7 +69,7 @@ export async function concluded(environment: string, droppedAs: string, count = 
       );
       return found.length >= count ? found : null;
     },
-    { timeoutMs: 60_000, everyMs: 40 },
+    { everyMs: 40 },
   );
 }
 

@@ -189,7 +189,7 @@ export function endedLoad(context: LoadContext, environmentId: number, jobId: st
       const load = await requireLoad(context, environmentId, jobId);
       return (endedStatuses as readonly string[]).includes(load.status) ? load : null;
     },
-    { timeoutMs: 60_000, everyMs: 5 },
+    { everyMs: 5 },
   );
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { cleanUpAfter } from './cleanups.ts';
-import { waitFor } from './wait-for.ts';
+import { patienceMs, waitFor } from './wait-for.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bundle/main.js', import.meta.url));
 /** What is kept of a process's output, to be shown when something goes wrong. */
@@ -60,7 +60,7 @@ export class SluiceProcess {
   }
 
   /** The first match in the output. */
-  async says(pattern: RegExp, timeoutMs = 30_000): Promise<RegExpExecArray> {
+  async says(pattern: RegExp, timeoutMs = patienceMs): Promise<RegExpExecArray> {
     try {
       return await waitFor(`${this.name} to say ${pattern}`, () => this.find(pattern), { timeoutMs });
     } catch (error) {

@@ -70,18 +70,14 @@ type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
 /** Does what is due of a schedule to its end, workers seeing to the jobs; gives the last run. */
 export async function finish(context: ScheduleContext, schedule: Schedule): Promise<EndedRun> {
-  return waitFor(
-    `the runs of ${schedule.name} to end`,
-    async () => {
-      await doNext(context);
-      await endWaitingRuns(context);
-      const runs = await runsOf(context, schedule);
-      const last = runs.at(-1);
-      if (last === undefined || runs.some(({ endedAt }) => endedAt === null)) return null;
-      return { ...last, items: await readRunItems(context.db, last.runId) };
-    },
-    { timeoutMs: 60_000 },
-  );
+  return waitFor(`the runs of ${schedule.name} to end`, async () => {
+    await doNext(context);
+    await endWaitingRuns(context);
+    const runs = await runsOf(context, schedule);
+    const last = runs.at(-1);
+    if (last === undefined || runs.some(({ endedAt }) => endedAt === null)) return null;
+    return { ...last, items: await readRunItems(context.db, last.runId) };
+  });
 }
 
 let asked = Date.parse('2026-01-01T00:00:00Z');

@@ -76,7 +76,7 @@ export interface Api {
   post(path: string): Promise<number>;
 }
 
-const requestDeadlineMs = 20_000;
+const requestDeadlineMs = 60_000;
 
 export function callApi(process: SluiceProcess, url: string, key: string): Api {
   const call: Api['fetch'] = (path, options = {}) =>

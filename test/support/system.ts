@@ -19,7 +19,7 @@ import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { startS3, type TestS3 } from './s3.ts';
-import { waitFor } from './wait-for.ts';
+import { patienceMs, waitFor } from './wait-for.ts';
 
 export interface TestSystemOptions {
   /** Where the queue lives; redis wants `redisAvailable`. Default: as the vitest project says, else postgres. */
@@ -120,7 +120,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     addEnvironment: (name) => createTenant(system, name),
     storedFiles: async () =>
       s3 === null ? listFiles(config.filesDir) : [...(await s3.objects()), ...(await s3.uploads())],
-    ended: (jobId, { timeoutMs = 60_000 } = {}) => awaitEnd(system, tenant.environment, jobId, timeoutMs),
+    ended: (jobId, { timeoutMs = patienceMs } = {}) => awaitEnd(system, tenant.environment, jobId, timeoutMs),
     async close() {
       for (const closing of closings.splice(0).reverse()) await closing();
       await system.close();

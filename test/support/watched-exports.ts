@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { verifyExport } from '../../src/export/manifest.ts';
 import type { Api, Site } from './site.ts';
-import { waitFor } from './wait-for.ts';
+import { patienceMs, waitFor } from './wait-for.ts';
 
 /** An export as the API shows it. */
 export interface ShownExport {
@@ -70,7 +70,7 @@ export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 's
     broken = error;
   });
   return {
-    async ended(status, timeoutMs = 60_000) {
+    async ended(status, timeoutMs = patienceMs) {
       const isEnd = ({ status: found }: ShownExport) => !['queued', 'processing'].includes(found);
       const end = await waitFor(
         `export ${jobId} to end`,

@@ -28,9 +28,7 @@ async function post<T>(
 }
 
 async function ended(owner: Tenant, jobId: string): Promise<Job> {
-  await expect
-    .poll(async () => (await show(owner, jobId)).status, { timeout: 30_000 })
-    .toMatch(/completed|failed|cancelled/);
+  await expect.poll(async () => (await show(owner, jobId)).status).toMatch(/completed|failed|cancelled/);
   return show(owner, jobId);
 }
 

@@ -345,7 +345,7 @@ describe('numeric ids', () => {
       body: `{"users":[${big}]}`,
     });
     expect(deletion.status).toBe(202);
-    await expect.poll(() => site.user(big), { timeout: 20_000 }).toBeNull();
+    await expect.poll(() => site.user(big)).toBeNull();
   });
 
   test('of an export that JavaScript would round are refused rather than guessed', async () => {

@@ -118,9 +118,6 @@ describe('one job', () => {
         .poll(
           async () =>
             (await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key })).body.status,
-          {
-            timeout: 30_000,
-          },
         )
         .toBe('completed');
     });
@@ -283,9 +280,6 @@ describe('cancel and retry', () => {
         .poll(
           async () =>
             (await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key })).body.status,
-          {
-            timeout: 30_000,
-          },
         )
         .toBe('completed');
     });

@@ -18,7 +18,7 @@ function post<T>({ key }: Tenant, path: string, body: string, type = 'text/csv')
 
 async function ended({ key }: Tenant, jobId: string): Promise<Job> {
   const show = async () => (await server.json<Job>(`/v1/background_jobs/${jobId}`, { key })).body;
-  await expect.poll(async () => (await show()).status, { timeout: 30_000 }).toMatch(/completed|failed/);
+  await expect.poll(async () => (await show()).status).toMatch(/completed|failed/);
   return show();
 }
 

@@ -32,7 +32,7 @@ async function load(owner: Tenant, body: string, query = '?removals=true'): Prom
 
 async function ended({ key }: Tenant, jobId: string): Promise<Job> {
   const show = async () => (await server.json<Job>(`/v1/background_jobs/${jobId}`, { key })).body;
-  await expect.poll(async () => (await show()).status, { timeout: 30_000 }).toMatch(/completed|failed/);
+  await expect.poll(async () => (await show()).status).toMatch(/completed|failed/);
   return show();
 }
 

@@ -311,7 +311,7 @@ describe('rules', () => {
       }),
       { numRuns: runs(12) },
     );
-  }, 240_000);
+  });
 
   for (const [name, send] of waysOf('events')) {
     // proves: rules-everywhere
