@@ -180,6 +180,26 @@ test('a screen that fails, or whose code does not arrive, leaves the frame and a
   await page.getByRole('heading', { name: 'Schedules' }).waitFor();
 });
 
+test('an answer that is not of the API is shown as an error, what was typed stays, and the same is tried again', async () => {
+  const page = await stage.open('/jobs');
+  const alert = says(page, 'The page failed');
+  const isProxied = () => page.route('**/v1/rules', (route) => route.fulfill({ body: '<!doctype html>' }));
+  await isProxied();
+  await page.getByRole('link', { name: 'Rules' }).click();
+  await alert.waitFor();
+  await page.unroute('**/v1/rules');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await alert.waitFor({ state: 'detached' });
+  await page.getByLabel('As YAML').fill('no: rules');
+  await isProxied();
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await alert.waitFor();
+  await page.unroute('**/v1/rules');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await alert.waitFor({ state: 'detached' });
+  expect(await page.getByLabel('As YAML').inputValue()).toBe('no: rules');
+});
+
 // proves: console-keyboard
 test('from signing in to the page of a job by keyboard alone', async () => {
   const jobId = await stage.load('user_id,name\nu1,Ada\n', 'by-keyboard.csv');

@@ -18,7 +18,7 @@ writeFileSync(
   - name: nightly-users
     cron: "0 2 * * *"
     timezone: Europe/Berlin
-    load: { files: { pattern: ${folder}/users-*.csv } }
+    load: { files: { pattern: /data/nightly/users-*.csv } }
   - name: hourly-crm
     cron: "*/15 * * * *"
     enabled: false
@@ -94,7 +94,7 @@ test('schedules show how the last runs went and what is due in a week; they are 
   const again = page.getByRole('button', { name: 'Run again' });
   const before = await again.count();
   await again.first().click();
-  await expect.poll(() => again.count()).toBeLessThan(before);
+  await waitFor('the run that is due again', async () => (await again.count()) < before);
 });
 
 test('the inbox shows why a file failed, and takes it in again; one with refused records is not shown as well', async () => {
@@ -177,6 +177,15 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByLabel('Name', { exact: true }).fill('staging');
   await page.getByRole('button', { name: 'Create the environment' }).click();
   await page.getByRole('cell', { name: 'staging', exact: true }).waitFor();
+  await page.reload();
+  const refused = { errors: [{ error_code: 'internal', message: 'not now', details: '' }] };
+  await page.route('**/v1/console/session', (route) =>
+    route.request().method() === 'PUT' ? route.fulfill({ status: 500, json: refused }) : route.continue(),
+  );
+  const environment = page.getByLabel('Environment', { exact: true });
+  await environment.selectOption('staging');
+  await page.getByText('not now').waitFor();
+  expect(await environment.inputValue()).toBe('default');
   await page.getByRole('button', { name: 'Pages … staging' }).click();
   await page.getByLabel('Origins').fill('https://a.example.com, https://b.example.com');
   await page.getByRole('button', { name: 'Allow these pages' }).click();

@@ -162,6 +162,9 @@ test('the page of a person tells every change with its job, and which line of wh
   await page.getByText('– → free').waitFor();
   await page.getByRole('link', { name: 'Show origins' }).click();
   await page.getByRole('row', { name: /^plan pro .* a request/ }).waitFor();
+  await page.getByRole('link', { name: 'Hide origins' }).click();
+  await page.getByRole('columnheader', { name: 'Set by' }).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'Show origins' }).click();
   await page
     .getByRole('row', { name: /^name .* first\.csv, line 3/ })
     .getByRole('link')
@@ -169,7 +172,13 @@ test('the page of a person tells every change with its job, and which line of wh
   await page.getByRole('heading', { name: 'first.csv' }).waitFor();
 });
 
-test('companies are listed, and one is shown with its people', async () => {
+test('companies are listed and filtered, and one is shown with its people', async () => {
+  const list = await stage.open('/companies');
+  await list.getByText('globex').waitFor();
+  await list.getByLabel('Property').fill('plan:none');
+  // The row gets the focus that the filter loses, and both change the address.
+  await list.locator('.row-open').first().focus();
+  await list.getByText('No company matches').waitFor();
   await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());
   await expectGoodInEveryLook(stage, 'company', '/companies/acme', async (page) => {
     await page.getByRole('link', { name: 'u1' }).waitFor();

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage();
 
@@ -148,5 +149,5 @@ test('whoever chooses a cause is taken to its records', async () => {
   await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).click();
   const heading = page.getByRole('heading', { name: 'Records of this cause' });
   await heading.waitFor();
-  await expect.poll(async () => (await heading.boundingBox())?.y).toBeLessThan(900);
+  await waitFor('the records to be in view', async () => ((await heading.boundingBox())?.y ?? 900) < 900);
 });

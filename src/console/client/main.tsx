@@ -8,6 +8,7 @@ import {
   consoleRoot,
   outage,
   outagesOver,
+  problemOf,
   screenHref,
   session,
   suspectOutage,
@@ -66,9 +67,9 @@ function Opening(): VNode {
     resumeSession(controller.signal).catch((thrown: unknown) => {
       clearTimeout(timer);
       if (controller.signal.aborted) return;
-      if (!(thrown instanceof ApiError)) throw thrown;
-      setError(thrown);
-      if (thrown.isPassing) timer = setTimeout(() => setTurn(turn + 1), retryMs);
+      const found = problemOf(thrown);
+      setError(found);
+      if (found.isPassing) timer = setTimeout(() => setTurn(turn + 1), retryMs);
     });
     return () => {
       clearTimeout(timer);

@@ -76,11 +76,7 @@ function isWithin(path: string, own: Screen['path']): boolean {
 
 function Environment(): VNode {
   const { environment = '', environments = [] } = session.value ?? {};
-  const [wanted, setWanted] = useState(environment);
-  const move = useAction(() => chooseEnvironment(wanted));
-  useEffect(() => {
-    if (wanted !== environment) void move.run();
-  }, [wanted]);
+  const move = useAction(chooseEnvironment);
   const options = environments.map((name) => [name, name] as const);
   return (
     <>
@@ -88,7 +84,12 @@ function Environment(): VNode {
         {options.length < 2 ? (
           environment
         ) : (
-          <Select label="Environment" value={wanted} options={options} onChange={setWanted} />
+          <Select
+            label="Environment"
+            value={environment}
+            options={options}
+            onChange={(name) => void move.run(name)}
+          />
         )}
       </span>
       <Problems error={move.error} />

@@ -57,7 +57,9 @@ export interface Query {
 export function useQuery(): Query {
   const { path, query, route } = useLocation();
   const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
-  const set: Query['set'] = (change, { replace = false } = {}) => route(href(change), replace);
+  // A field that loses the focus and the row that gets it both change the address before the page is drawn again.
+  const set: Query['set'] = (change, { replace = false } = {}) =>
+    route(withQuery(path, change, new URLSearchParams(location.search)), replace);
   const get = (name: string): string => query[name] ?? '';
   return {
     get,
@@ -78,7 +80,7 @@ interface Problem {
   readonly details: string;
 }
 
-/** An answer that is no success, or no answer at all (status 0). `<Problems>` shows it. */
+/** An answer that is no success, no answer at all (status 0), or one that the page cannot use (-1). `<Problems>` shows it. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -95,15 +97,25 @@ export class ApiError extends Error {
     this.requestId = requestId;
   }
 
-  /** True if the same request may succeed later: no answer came, or the server is overloaded or starting. */
+  /** True if the same request may succeed later: no answer came, or none of the API, or the server is overloaded or starting. */
   get isPassing(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return this.status <= 0 || this.status === 429 || this.status >= 500;
   }
 
   /** True if the reason may be that the whole service is away. */
   get isOfOutage(): boolean {
     return isAwayStatus(this.status);
   }
+}
+
+/**
+ * Returns the error that the page shows for whatever was thrown: what is no error of the API, such as an answer that is not JSON,
+ * is shown as well.
+ */
+export function problemOf(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const details = thrown instanceof Error ? thrown.message : String(thrown);
+  return new ApiError(-1, [{ error_code: 'page_failed', message: 'The page failed', details }]);
 }
 
 /** Tells whether the status, 0 if no answer came, is one of a service, or of a proxy, that cannot serve anybody. */
@@ -236,7 +248,7 @@ export async function apiTotal(path: string, query: Values, signal: AbortSignal)
 }
 
 export interface Loaded<T> {
-  /** The last answer; it stays while the next is loaded. */
+  /** The last answer; it stays while the next about the same is loaded. */
   readonly data: T | undefined;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
@@ -253,8 +265,15 @@ export function useApiPage<T>(path: string | null, everyMs?: number): Loaded<Pag
 }
 
 interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
-  /** The outages that were over when it was asked for. */
-  readonly over: number;
+  /** What was asked for. */
+  readonly key: string | null;
+  /** What was asked for, and which time. */
+  readonly asked: string;
+}
+
+/** Returns what a key is about: a list with other filters is about the same, another path is not. */
+function subjectOf(key: string | null): string | null | undefined {
+  return key?.startsWith('/') ? key.split(/[ ?]/)[0] : key && '';
 }
 
 /** The longest pause after failures: somebody is waiting in front of the page. */
@@ -271,44 +290,46 @@ export function useData<T>(
   everyMs?: number,
 ): Loaded<T> {
   const over = outagesOver.value;
-  const [state, setState] = useState<State<T>>({ data: undefined, error: null, over });
-  const [isLoading, setLoading] = useState(key !== null);
   const [turn, setTurn] = useState(0);
+  const asked = `${over} ${turn} ${key}`;
+  const [state, setState] = useState<State<T>>({ data: undefined, error: null, key: null, asked: '' });
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {
     if (key === null) return;
     const controller = new AbortController();
     const { signal } = controller;
+    /** Undefined while an answer is awaited. */
     let timer: ReturnType<typeof setTimeout> | undefined;
     let failures = 0;
     const again = (): void => {
-      if (everyMs === undefined || signal.aborted) return;
+      if (everyMs === undefined) return;
       const pause = Math.min(longestPauseMs, everyMs * 2 ** failures);
       timer = setTimeout(() => (document.hidden ? again() : void run()), pause);
     };
     const run = async (): Promise<void> => {
+      timer = undefined;
       try {
         const data = await latest.current(signal);
         if (signal.aborted) return;
         failures = 0;
-        setState({ data, error: null, over });
-      } catch (error) {
+        setState({ data, error: null, key, asked });
+      } catch (thrown) {
         if (signal.aborted) return;
         failures++;
-        if (!(error instanceof ApiError)) throw error;
-        setState(({ data }) => ({ data, error, over }));
-      } finally {
-        if (!signal.aborted) setLoading(false);
+        const error = problemOf(thrown);
+        setState((before) => ({
+          data: subjectOf(before.key) === subjectOf(key) ? before.data : undefined,
+          ...{ error, key, asked },
+        }));
       }
       again();
     };
     const onVisible = (): void => {
-      if (document.hidden || everyMs === undefined) return;
+      if (document.hidden || timer === undefined) return;
       clearTimeout(timer);
       void run();
     };
-    setLoading(true);
     void run();
     document.addEventListener('visibilitychange', onVisible, { signal });
     return () => {
@@ -317,8 +338,10 @@ export function useData<T>(
     };
   }, [key, everyMs, turn, over]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
+  const isLoading = key !== null && state.asked !== asked;
+  if (subjectOf(state.key) !== subjectOf(key)) return { data: undefined, error: null, isLoading, reload };
   const { data, error } = state;
-  const isAway = error?.isOfOutage === true && (outage.value !== null || state.over !== over);
+  const isAway = error?.isOfOutage === true && (outage.value !== null || isLoading);
   return { data, error: isAway ? null : error, isLoading: isLoading || isAway, reload };
 }
 
@@ -326,21 +349,20 @@ export function useData<T>(
  * An action that runs once at a time. `run` resolves to false if it failed; `error` has the reason, which stays until the next
  * try.
  */
-export function useAction(act: () => Promise<unknown>) {
+export function useAction<A extends readonly unknown[]>(act: (...given: A) => Promise<unknown>) {
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const isBusy = useRef(false);
-  const run = async (): Promise<boolean> => {
+  const run = async (...given: A): Promise<boolean> => {
     if (isBusy.current) return false;
     isBusy.current = true;
     setRunning(true);
     setError(null);
     try {
-      await act();
+      await act(...given);
       return true;
     } catch (thrown) {
-      if (!(thrown instanceof ApiError)) throw thrown;
-      setError(thrown);
+      setError(problemOf(thrown));
       return false;
     } finally {
       isBusy.current = false;

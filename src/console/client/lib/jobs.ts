@@ -101,8 +101,7 @@ const pollMs = 700;
 
 /** Loads a load again and again: also after it has ended, since records may be mended then. */
 export function useLoad(jobId: string): Loaded<LoadDetail> {
-  const loaded = useApi<LoadDetail>(jobId === '' ? null : jobPath(jobId), pollMs);
-  return loaded.data?.job_id === jobId ? loaded : { ...loaded, data: undefined };
+  return useApi<LoadDetail>(jobId === '' ? null : jobPath(jobId), pollMs);
 }
 
 /** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */

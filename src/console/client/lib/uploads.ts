@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { Upload } from '../../../api/upload.ts';
-import { ApiError, api, apiHref, refusal, session, unreachable } from './api.ts';
+import { ApiError, api, apiHref, problemOf, refusal, session, unreachable } from './api.ts';
 
 /*
  * Files on their way to the server, by the tus protocol: created, then sent from wherever the server says that it ends. They go
@@ -60,8 +60,7 @@ export async function sendFile(file: File): Promise<string | null> {
     return uploadId;
   } catch (error) {
     if (stop.signal.aborted) return null;
-    if (!(error instanceof ApiError)) throw error;
-    change(key, { state: 'failed', error });
+    change(key, { state: 'failed', error: problemOf(error) });
     return null;
   } finally {
     stops.delete(key);

@@ -83,17 +83,24 @@ export function EditSchedule(): VNode {
   // What a schedule loaded has a source, which is that schedule's.
   const model = schedule ?? (origin?.kind === 'schedule' ? (origin.name ?? undefined) : undefined);
   const known = useApi<Schedule>(model === undefined ? null : `${path}/${encodeURIComponent(model)}`);
-  const isModelKnown = model === undefined || known.data !== undefined || known.error !== null;
+  // A draft does without a schedule that is gone.
+  const isModelKnown =
+    model === undefined || known.data !== undefined || (schedule === undefined && known.error !== null);
   const isKnown = isModelKnown && (from === '' || (job.data !== undefined && history.data !== undefined));
+  const found = [job, history, ...(schedule === undefined ? [] : [known])];
+  const failed = found.filter(({ error }) => error !== null);
+  const retry = (): void => {
+    for (const { reload } of failed) reload();
+  };
   const own = known.data?.definition as Definition | null | undefined;
   return (
     <Page
       title={schedule === undefined ? 'New schedule' : visibleText(schedule)}
       parent={{ title: 'Schedules', href: screenHref('/schedules') }}
     >
-      <Problems error={job.error ?? history.error ?? (schedule === undefined ? null : known.error)} />
+      <Problems error={failed[0]?.error ?? null} onRetry={retry} />
       {!isKnown ? (
-        <Loading />
+        failed.length === 0 && <Loading />
       ) : schedule === undefined ? (
         <Form isNew first={draftOf(job.data, history.data, own?.load)} />
       ) : own == null ? (

@@ -255,7 +255,8 @@ function Columns({ wish, onChange }: Part): VNode {
             : `without ${left.length} of ${plural(all.length, 'property', 'properties')}`}
         </span>
       </summary>
-      <Problems error={users.error ?? companies.error} />
+      <Problems error={users.error} onRetry={users.reload} />
+      <Problems error={companies.error} onRetry={companies.reload} />
       <Checks
         label="Properties that are exported"
         isLabelHidden

@@ -71,6 +71,11 @@ function lineOf({ body, error_code, message, key_id, request_id, ...record }: Li
   };
 }
 
+/** Returns what tells a record from others: it has no id. */
+function markOf({ at, requestId, body }: Line): string {
+  return `${at} ${requestId} ${body}`;
+}
+
 /** A body that was cut, or is not JSON, has no fields to show; it is shown as it is. */
 function parse(body: string): Readonly<Record<string, unknown>> {
   try {
@@ -125,9 +130,14 @@ function useLines() {
   };
   useLive<RecordsEvent>('records', ({ snapshot, records, ...rest }) => {
     setCounts(rest);
-    const found = records.map(lineOf).reverse();
-    if (snapshot) setLines(found);
-    else take(found);
+    // A stream that was opened again begins with records that are there already.
+    const known = new Set(snapshot ? [...held.current, ...lines].map(markOf) : []);
+    take(
+      records
+        .map(lineOf)
+        .reverse()
+        .filter((line) => !known.has(markOf(line))),
+    );
   });
   useLive<JobsEvent>('jobs', ({ snapshot, jobs }) => {
     if (!snapshot) take(jobs.flatMap(linesOfJob));
@@ -153,7 +163,7 @@ export function Live(): VNode {
     (line) =>
       (route === '' || line.route === route) &&
       (outcome === '' || line.accepted === (outcome === 'stored')) &&
-      `${line.what} ${line.reason} ${line.body} ${line.keyId}`.toLowerCase().includes(text),
+      [line.what, line.reason, line.body, line.keyId].join(' ').toLowerCase().includes(text),
   );
   const selected = lines.find(({ key }) => key === query.get('row'));
   return (

@@ -6,18 +6,7 @@ import type { Provenance, StoredEvent } from '../../../api/profile.ts';
 import { screenHref, useApi, useApiPage, useData, useQuery } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
-import {
-  Empty,
-  type Fact,
-  Facts,
-  Loaded,
-  Loading,
-  Page,
-  Problems,
-  Section,
-  Time,
-  Whole,
-} from '../ui/page.tsx';
+import { Empty, type Fact, Facts, Loaded, Page, Problems, Section, Time, Whole } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ActivityPanel } from './activity.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
@@ -225,35 +214,43 @@ function Aliases({ id }: Pick<Who, 'id'>): ComponentChildren {
 
 function Events({ id }: Pick<Who, 'id'>): VNode {
   const events = useApiPage<StoredEvent>(`/v1/users/${encodeURIComponent(id)}/events?limit=12`);
-  const items = events.data?.items ?? [];
   return (
     <Section title="Latest events" flush>
-      {events.error?.status === 404 ? null : <Problems error={events.error} onRetry={events.reload} />}
-      {events.data === undefined && events.error === null ? <Loading rows={5} /> : null}
-      {items.length === 0 && !events.isLoading ? <Empty title="No events" /> : null}
-      <ol class="events">
-        {items.map(({ event_id, event_name, inserted_at, metadata, source }) => (
-          <li key={event_id}>
-            <details>
-              <summary class="row spread">
-                <bdi class="break">{visibleText(event_name)}</bdi>
-                <Time at={inserted_at} />
-              </summary>
-              <Facts
-                of={[
-                  ...Object.entries(metadata).map(
-                    ([name, value]) =>
-                      [<bdi key={name}>{visibleText(name)}</bdi>, <Whole key={name} of={value} />] as const,
-                  ),
-                  ['source', visibleText(source)],
-                  ['event id', <code key="id">{visibleText(event_id)}</code>],
-                ]}
-              />
-            </details>
-          </li>
-        ))}
-      </ol>
+      {events.error?.status === 404 ? (
+        <Empty title="No events" />
+      ) : (
+        <Loaded of={events} rows={5}>
+          {({ items }) => (items.length === 0 ? <Empty title="No events" /> : <EventList of={items} />)}
+        </Loaded>
+      )}
     </Section>
+  );
+}
+
+function EventList({ of }: { readonly of: readonly StoredEvent[] }): VNode {
+  return (
+    <ol class="events">
+      {of.map(({ event_id, event_name, inserted_at, metadata, source }) => (
+        <li key={event_id}>
+          <details>
+            <summary class="row spread">
+              <bdi class="break">{visibleText(event_name)}</bdi>
+              <Time at={inserted_at} />
+            </summary>
+            <Facts
+              of={[
+                ...Object.entries(metadata).map(
+                  ([name, value]) =>
+                    [<bdi key={name}>{visibleText(name)}</bdi>, <Whole key={name} of={value} />] as const,
+                ),
+                ['source', visibleText(source)],
+                ['event id', <code key="id">{visibleText(event_id)}</code>],
+              ]}
+            />
+          </details>
+        </li>
+      ))}
+    </ol>
   );
 }
 

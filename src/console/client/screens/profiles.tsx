@@ -203,7 +203,7 @@ function Filters({ entity }: { readonly entity: Entity }): VNode {
         </span>
       )}
       <ClearFilters names={filters} />
-      <Problems error={segments.error} />
+      <Problems error={segments.error} onRetry={segments.reload} />
     </search>
   );
 }

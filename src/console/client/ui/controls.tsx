@@ -177,7 +177,7 @@ export function useTyped(value: string, onChange: (value: string) => void, pause
   const commit = (): void => {
     if (text.trim() === taken.current.trim()) return;
     taken.current = text;
-    onChange(text);
+    onChange(text.trim());
   };
   useEffect(() => {
     if (pauseMs === undefined) return;
@@ -258,7 +258,7 @@ interface TextProps extends ValueProps {
 /** A filter that is typed, as `useTyped` says. */
 export function FilterText(props: TextProps): VNode {
   const { label, value, placeholder, type = 'search', pauseMs, onChange } = props;
-  const typed = useTyped(value, (text) => onChange(text.trim()), pauseMs);
+  const typed = useTyped(value, onChange, pauseMs);
   const given: object = { ...typed, type, placeholder, autocomplete: 'off', spellcheck: false };
   return (
     <label class="filter">
@@ -331,14 +331,17 @@ export function CopyButton(props: { readonly text: string; readonly label?: stri
     const timer = setTimeout(() => setSaid(null), shownMs);
     return () => clearTimeout(timer);
   }, [said]);
-  const copy = (): void => {
-    navigator.clipboard.writeText(text).then(
-      () => setSaid('Copied'),
-      () => setSaid('Select and copy'),
-    );
+  const copy = async (): Promise<void> => {
+    try {
+      // Without TLS a browser has no clipboard.
+      await navigator.clipboard.writeText(text);
+      setSaid('Copied');
+    } catch {
+      setSaid('Select and copy');
+    }
   };
   return (
-    <Button look="quiet" onClick={copy}>
+    <Button look="quiet" onClick={() => void copy()}>
       <Icon name={said === 'Copied' ? 'check' : 'copy'} size={12} />
       <span aria-live="polite">{said ?? label}</span>
     </Button>

@@ -27,7 +27,7 @@ export function Dialog({ title, onClose, children, foot }: DialogProps): VNode {
     };
   }, []);
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby={heading} onCancel={onClose}>
+    <dialog ref={dialog} class="dialog" aria-labelledby={heading} onClose={onClose}>
       <header class="row dialog-head">
         <h2 id={heading}>{title}</h2>
         <button type="button" class="button button-quiet button-icon" onClick={onClose} aria-label="Close">

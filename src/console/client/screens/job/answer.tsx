@@ -26,7 +26,6 @@ interface AnswerProps {
 /** Says in a sentence what became of the job, or how far it is, and what needs a person. */
 export function Answer({ job, entity }: AnswerProps): VNode {
   const { status, failure, last_error: lastError } = job;
-  const done = `${formatCount(job.completed_rows)} of ${plural(job.total_rows, 'row')}`;
   if (isUnfinished(job))
     return (
       <div class="panel panel-padded stack">
@@ -41,7 +40,12 @@ export function Answer({ job, entity }: AnswerProps): VNode {
     );
   if (status === 'held') return <Held job={job} />;
   if (status === 'cancelled')
-    return <Notice>Cancelled. {done} are done; what has been applied stays.</Notice>;
+    return (
+      <Notice>
+        Cancelled after {formatCount(job.completed_rows)} of {plural(job.total_rows, 'row')}. What has been
+        applied stays.
+      </Notice>
+    );
   if (failure !== null)
     return (
       <Notice look="bad">
@@ -151,6 +155,7 @@ export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
     `${count}`,
   );
   if (count === 0) return null;
+  const refused = refusedHref(job.amends ?? job.job_id);
   // Keys without the scope personal may not see causes, which show values.
   const codes = Object.entries(job.rejects?.by_code ?? {}).map(([error_code, count]) => {
     return { id: undefined, error_code, column: null, shape: null, count };
@@ -158,11 +163,11 @@ export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
   const rows = (causes.data?.data ?? codes).slice(0, shownCauses);
   const most = Math.max(...rows.map((row) => row.count));
   return (
-    <Section title="Why records were rejected" aside={<a href={refusedHref(job.job_id)}>Mend them</a>}>
+    <Section title="Why records were rejected" aside={<a href={refused}>Mend them</a>}>
       <ul class="causes-bars">
         {rows.map(({ id, error_code, column, shape, count }) => (
           <li key={id ?? error_code}>
-            <a class="break" href={withQuery(refusedHref(job.job_id), { cause: id })}>
+            <a class="break" href={withQuery(refused, { cause: id })}>
               {error_code.replaceAll('_', ' ')}
               {column === null ? null : (
                 <>

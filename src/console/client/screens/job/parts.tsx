@@ -95,7 +95,7 @@ export function Phases({ phases, isRunning }: PhasesProps): VNode {
         const waits = isWaiting(phases, index);
         return (
           <li
-            key={phase}
+            key={index}
             class="phase"
             style={{ flexGrow: ms === null ? 0 : waits ? 0.35 : 0.35 + ms / whole }}
           >

@@ -159,7 +159,7 @@ function Becomes({ column, found, onChange }: BecomesProps): VNode {
   const role = roleOf(column);
   const property = becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
   const typed = useTyped(property, (text) => {
-    if (text.trim() !== '') onChange(withProperty(found.map, name, text));
+    if (text !== '') onChange(withProperty(found.map, name, text));
   });
   const isProperty = role === 'property';
   return (

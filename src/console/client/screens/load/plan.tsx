@@ -86,7 +86,7 @@ function UnderWay({ job, words }: { readonly job: LoadDetail; readonly words: st
   return (
     <Section title={words} aside={<StatusBadge status={job.status} />}>
       <Progress job={job} />
-      {job.queue_position === null ? null : <p class="hint">{plural(job.queue_position, 'job')} ahead</p>}
+      {job.queue_position ? <p class="hint">{plural(job.queue_position, 'job')} ahead</p> : null}
       {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
       <div>
         <ActionButton needs="import" act={() => cancelLoad(job.job_id)}>

@@ -83,7 +83,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
             fault={shown[0]?.column ?? null}
           />
         )}
-        {page.data === undefined ? <Loading rows={10} /> : null}
+        {page.data === undefined && page.error === null ? <Loading rows={10} /> : null}
         {page.data !== undefined && shown.length === 0 ? <Empty title="No records on this page" /> : null}
         {shown.length === 0 ? null : (
           <Records columns={columns}>

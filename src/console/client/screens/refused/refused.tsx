@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
@@ -119,24 +119,18 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
   const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
   const format = isJson ? 'ndjson' : 'csv';
   const path = jobPath(job.job_id);
-  const chosen = useRef<File | null>(null);
-  const send = useAction(async () => {
-    const file = chosen.current;
-    if (file === null) return;
+  const send = useAction(async ([file]: readonly File[]) => {
+    if (file === undefined) return;
     const headers = { 'content-type': isJson ? 'application/x-ndjson' : 'text/csv' };
     await api(withQuery(`${path}/amend`, { filename: file.name }), { method: 'POST', body: file, headers });
     onChange();
   });
-  const take = ([file]: readonly File[]): void => {
-    chosen.current = file ?? null;
-    void send.run();
-  };
   return (
     <div class="row">
       <a class="button button-quiet" href={apiHref(withQuery(`${path}/rejects`, { format }))} download>
         Download all as {format.toUpperCase()}
       </a>
-      <FileButton look="quiet" disabled={send.isRunning} onFiles={take}>
+      <FileButton look="quiet" disabled={send.isRunning} onFiles={(files) => void send.run(files)}>
         Send the mended file
       </FileButton>
       <Problems error={send.error} />

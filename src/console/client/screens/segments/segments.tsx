@@ -119,7 +119,7 @@ export function Segment(): VNode {
                 <Words of={data.words} />
               </Section>
               {data.words.length === 0 ? null : (
-                <Editor key={id} segment={data} now={count} onSaved={reload} />
+                <Editor key={data.id} segment={data} now={count} onSaved={reload} />
               )}
             </div>
             <div class="stack">
