@@ -153,11 +153,11 @@ test('the page of a job that was planned says how long the loading took, and how
   await unfold(page, 'Timeline');
   const timeline = page.locator('.fold', { hasText: 'Timeline' });
   await timeline.getByText(/^[\d.]+ m?s · waited 5 min/).waitFor();
-  expect(await timeline.locator('.phase-name').allInnerTexts()).toEqual([
+  expect(await timeline.locator('tbody td:first-child').allInnerTexts()).toEqual([
     ...['Accepted', 'Started', 'Planned', 'Apply requested', 'Started again', 'Rows merged', 'Completed'],
   ]);
   await timeline
-    .locator('.phase', { hasText: 'Planned' })
+    .getByRole('row', { name: 'Planned' })
     .getByText(/waited 5 min/)
     .waitFor();
   await expectAccessible(page);

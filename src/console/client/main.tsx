@@ -8,11 +8,11 @@ import {
   consoleRoot,
   outage,
   outagesOver,
-  problemOf,
   screenHref,
   session,
   suspectOutage,
   useAction,
+  useData,
 } from './lib/api.ts';
 import { live } from './lib/live.ts';
 import './lib/outage.ts';
@@ -59,29 +59,20 @@ const retryMs = 5_000;
 
 /** Stands in place of the page until it is known who is signed in. */
 function Opening(): VNode {
-  const [error, setError] = useState<ApiError | null>(null);
-  const [turn, setTurn] = useState(0);
+  const opened = useData('session', resumeSession, retryMs);
+  const [isLate, setLate] = useState(false);
   useEffect(() => {
-    const controller = new AbortController();
-    let timer = setTimeout(() => setError(new ApiError(0, 'The server has not answered yet')), lateMs);
-    resumeSession(controller.signal).catch((thrown: unknown) => {
-      clearTimeout(timer);
-      if (controller.signal.aborted) return;
-      const found = problemOf(thrown);
-      setError(found);
-      if (found.isPassing) timer = setTimeout(() => setTurn(turn + 1), retryMs);
-    });
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [turn, outagesOver.value]);
+    const timer = setTimeout(() => setLate(true), lateMs);
+    return () => clearTimeout(timer);
+  }, []);
+  const late = isLate && outage.value === null ? new ApiError(0, 'The server has not answered yet') : null;
+  const error = opened.error ?? late;
   return (
     <main class="sign-in" aria-busy={error === null}>
       <div class="stack">
         <Brand />
         <Away />
-        <Problems error={outage.value === null ? error : null} onRetry={() => setTurn(turn + 1)} />
+        <Problems error={error} onRetry={opened.reload} />
         <p class="muted" role="status">
           {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
         </p>
@@ -129,7 +120,7 @@ function SignIn(): VNode {
         <InputField
           label="Key"
           hint="As sluice keys create printed it, or ADMIN_KEY. The browser does not keep it."
-          class="wide mono"
+          class="mono"
           type="password"
           required
           autocomplete="current-password"

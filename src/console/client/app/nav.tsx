@@ -7,7 +7,7 @@ import { timeZone } from '../lib/format.ts';
 import { chooseEnvironment, signOut } from '../lib/sign-in.ts';
 import { ActionButton, Button, Select } from '../ui/controls.tsx';
 import { Dialog } from '../ui/dialog.tsx';
-import { Icon, type IconName, Mark } from '../ui/drawings.tsx';
+import { Icon, iconOnly, Mark } from '../ui/drawings.tsx';
 import { Problems } from '../ui/page.tsx';
 import { navGroups, type Screen, screens } from './screens.ts';
 
@@ -21,8 +21,8 @@ export function Nav(): VNode {
   useEffect(() => setOpen(false), [path]);
   return (
     <div class="nav" data-open={isOpen ? '' : undefined}>
-      <header class="nav-top">
-        <a class="brand" href={screenHref('/')}>
+      <header class="row nav-top">
+        <a class="row push brand" href={screenHref('/')}>
           <Mark />
           sluice
         </a>
@@ -57,7 +57,7 @@ function Group({ group, path }: { readonly group: string; readonly path: string 
         {screens.map(({ path: own, nav }) =>
           nav?.[2] === group ? (
             <li key={own}>
-              <a href={screenHref(own)} aria-current={isWithin(path, own) ? 'page' : undefined}>
+              <a class="row" href={screenHref(own)} aria-current={isWithin(path, own) ? 'page' : undefined}>
                 <Icon name={nav[1]} />
                 {nav[0]}
               </a>
@@ -80,7 +80,7 @@ function Environment(): VNode {
   const options = environments.map((name) => [name, name] as const);
   return (
     <>
-      <span class="environment" title="Environment">
+      <span class="muted small environment" title="Environment">
         {options.length < 2 ? (
           environment
         ) : (
@@ -120,16 +120,6 @@ function Foot(): VNode {
   );
 }
 
-/** An icon that stands for words. */
-function iconOnly(name: IconName, title: string): VNode {
-  return (
-    <span title={title}>
-      <Icon name={name} size={14} />
-      <span class="visually-hidden">{title}</span>
-    </span>
-  );
-}
-
 const keys: readonly (readonly [string, string])[] = [
   ['?', 'this page'],
   ['/', 'to the first filter'],
@@ -147,9 +137,7 @@ export function Keys(): ComponentChildren {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
       if (document.querySelector('dialog[open]') !== null) return;
       if (key === '?') help.value = true;
-      else if (
-        key === '/' ? focusOn('.filters input, .filters select') : 'jk'.includes(key) && focusRow(target)
-      )
+      else if (key === '/' ? focusOn('.filters input, .filters select') : moveFocus(key, target))
         event.preventDefault();
     };
     addEventListener('keydown', onKeyDown);
@@ -162,8 +150,8 @@ export function Keys(): ComponentChildren {
     <Dialog title="Keyboard" onClose={close}>
       <dl class="keys">
         {keys.map(([typed, what]) => (
-          <div key={typed}>
-            <dt>
+          <div key={typed} class="row">
+            <dt class="row">
               {typed.split(/\s+/).map((each) => (
                 <kbd key={each}>{each}</kbd>
               ))}
@@ -182,15 +170,27 @@ function isTyping(target: EventTarget | null): boolean {
   return target.matches('textarea, select');
 }
 
+const steps: Readonly<Record<string, number>> = {
+  ...{ ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 },
+  ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
+};
+
 /**
- * Gives the focus to the selected row of a list, or to its first; from a button in a row, to that row. Returns false if there
- * is none.
+ * Moves the focus from row to row. From a button in a row, j and k lead to that row; from elsewhere to the selected row, or to the
+ * first. Returns false if the focus stays.
  */
-function focusRow(from: EventTarget | null): boolean {
-  const here = from instanceof Element ? from : null;
-  // On a row, the table handles the keys.
-  if (here?.closest('[data-row]') != null) return false;
-  const own = here?.closest('tr')?.querySelector<HTMLElement>('[data-row]');
+function moveFocus(key: string, from: EventTarget | null): boolean {
+  const step = steps[key];
+  if (step === undefined || !(from instanceof HTMLElement)) return false;
+  const rows = [...document.querySelectorAll<HTMLElement>('#main [data-row]')];
+  const at = rows.indexOf(from);
+  if (at >= 0) {
+    const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
+    next?.focus();
+    return next !== from;
+  }
+  if (key !== 'j' && key !== 'k') return false;
+  const own = from.closest('tr')?.querySelector<HTMLElement>('[data-row]');
   own?.focus();
   return own != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
 }

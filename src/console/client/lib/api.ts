@@ -45,8 +45,10 @@ export interface Query {
   readonly get: (name: string) => string;
   /** Returns those of the names that stand in the address, with their values. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
-  /** Changes the address. A filter makes an entry in the history; a row that is selected does not (`replace`). */
-  readonly set: (change: Values, options?: { readonly replace?: boolean }) => void;
+  /** Changes the address, without an entry in the history. */
+  readonly set: (change: Values) => void;
+  /** Changes the address, as a link does. */
+  readonly go: (change: Values) => void;
   /** Returns value and handler of a filter, which leads to the first page of the list. */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
   /** Returns the address with a change, for a link. */
@@ -57,17 +59,18 @@ export interface Query {
 export function useQuery(): Query {
   const { path, query, route } = useLocation();
   const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
-  // A field that loses the focus and the row that gets it both change the address before the page is drawn again.
-  const set: Query['set'] = (change, { replace = false } = {}) =>
-    route(withQuery(path, change, new URLSearchParams(location.search)), replace);
+  // A field that loses the focus and a row that gets it both change the address before the page is drawn again.
+  const change = (values: Values, replace: boolean): void =>
+    route(withQuery(path, values, new URLSearchParams(location.search)), replace);
   const get = (name: string): string => query[name] ?? '';
   return {
     get,
     given: (names) => Object.fromEntries(names.flatMap((name) => (query[name] ? [[name, query[name]]] : []))),
-    set,
+    set: (values) => change(values, true),
+    go: (values) => change(values, false),
     filter: (name) => ({
       value: get(name),
-      onChange: (value) => set({ [name]: value, cursor: undefined, row: undefined }),
+      onChange: (value) => change({ [name]: value, cursor: undefined, row: undefined }, false),
     }),
     href,
   };
@@ -370,4 +373,14 @@ export function useAction<A extends readonly unknown[]>(act: (...given: A) => Pr
     }
   };
   return { run, isRunning, error };
+}
+
+/** The action of a form. */
+export function useSubmit(act: () => Promise<unknown>) {
+  const action = useAction(act);
+  const onSubmit = (event: Event): void => {
+    event.preventDefault();
+    void action.run();
+  };
+  return { ...action, onSubmit };
 }

@@ -7,6 +7,7 @@ import type { UserProfile } from '../../../api/profile.ts';
 import type { Inspection } from '../../../api/upload.ts';
 import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
 import { visibleText } from './format.ts';
+import type { LiveEvent } from './live.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
@@ -31,6 +32,11 @@ export interface LiveJob extends Omit<JobListItem, 'elapsed_time' | 'origin' | '
   readonly last_error: string | null;
   readonly attempts: number;
   readonly dry_run: boolean;
+}
+
+/** What the topic `jobs` says. */
+export interface JobsEvent extends LiveEvent {
+  readonly jobs: readonly LiveJob[];
 }
 
 export const jobTypeNames: Readonly<Record<string, string>> = {

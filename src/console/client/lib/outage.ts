@@ -46,12 +46,12 @@ function ask(path: string): Promise<Response | null> {
   return fetch(apiHref(path), { signal: AbortSignal.timeout(patienceMs) }).catch(() => null);
 }
 
-/** Ends at once when the browser has a network again. A page that nobody looks at waits until somebody does. */
-function pause(ms: number): Promise<void> {
+/** Ends at once when the browser has a network again. Unless told otherwise, a page that nobody looks at waits until somebody does. */
+export function pause(ms: number, { hidden = false } = {}): Promise<void> {
   return new Promise((resolve) => {
     const ended = new AbortController();
     const end = (): void => {
-      if (document.hidden) return;
+      if (document.hidden && !hidden) return;
       clearTimeout(timer);
       ended.abort();
       resolve();

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import type { Upload } from '../../../api/upload.ts';
 import { ApiError, api, apiHref, problemOf, refusal, session, unreachable } from './api.ts';
+import { pause } from './outage.ts';
 
 /*
  * Files on their way to the server, by the tus protocol: created, then sent from wherever the server says that it ends. They go
@@ -90,7 +91,7 @@ async function deliver(key: string, file: File, signal: AbortSignal): Promise<st
     } catch (error) {
       if (signal.aborted || !(error instanceof ApiError) || !mayPass(error)) throw error;
       change(key, { state: 'waiting', error });
-      await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures++));
+      await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures++), { hidden: true });
     }
   }
 }
@@ -98,19 +99,6 @@ async function deliver(key: string, file: File, signal: AbortSignal): Promise<st
 /** Returns true if the same may work in a moment: no answer came, the server is busy, or the upload ends elsewhere than was thought. */
 function mayPass({ status }: ApiError): boolean {
   return status === 0 || status === 408 || status === 409 || status === 429 || status >= 500;
-}
-
-/** Ends at once when the browser has a network again. */
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      removeEventListener('online', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    addEventListener('online', end);
-  });
 }
 
 function findUpload(uploadId: string): Promise<Upload> {

@@ -15,13 +15,8 @@ const ranges = [
 ] as const;
 
 /** Shows the events of the user or company at this path of the API, by day in the reader's zone, and by name. */
-export function ActivityPanel({
-  of: own,
-  isCompany,
-}: {
-  readonly of: string;
-  readonly isCompany: boolean;
-}): VNode {
+export function ActivityPanel(props: { readonly of: string; readonly isCompany: boolean }): VNode {
+  const { of: own, isCompany } = props;
   const query = useQuery();
   const days = query.get('days') || '30';
   const path = withQuery(`${own}/activity`, { days, time_zone: timeZone });
@@ -35,30 +30,24 @@ export function ActivityPanel({
           isLabelHidden
           value={days}
           options={ranges}
-          onChange={(value) => query.set({ days: value === '30' ? undefined : value }, { replace: true })}
+          onChange={(value) => query.set({ days: value === '30' ? undefined : value })}
         />
       }
     >
-      {activity.error?.status === 404 ? (
-        <Empty title="No events" />
-      ) : (
-        <Loaded of={activity} rows={4}>
-          {(data) => <Sums of={data} days={Number(days)} isCompany={isCompany} />}
-        </Loaded>
-      )}
+      <Loaded of={activity} rows={4} none={<Empty title="No events" />}>
+        {(data) => <Sums of={data} days={Number(days)} isCompany={isCompany} />}
+      </Loaded>
     </Section>
   );
 }
 
-function Sums({
-  of,
-  days,
-  isCompany,
-}: {
+interface SumsProps {
   readonly of: Activity;
   readonly days: number;
   readonly isCompany: boolean;
-}): VNode {
+}
+
+function Sums({ of, days, isCompany }: SumsProps): VNode {
   if (of.events === 0 && isCompany) {
     return (
       <Empty title="No event names this company">

@@ -29,10 +29,10 @@ import {
   Code,
   CopyButton,
   FilterChoices,
-  FilterSelect,
   FilterText,
   InputField,
   named,
+  SelectField,
 } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
 import {
@@ -86,7 +86,7 @@ export function Deliveries(): VNode {
       <Subscriptions onSent={deliveries.reload} />
       <search class="row filters">
         <FilterChoices label="State" options={deliveryStates.map((each) => [each, each])} {...of('state')} />
-        <FilterSelect
+        <SelectField
           label="By"
           options={[['', 'All'], ...channels.map((each) => [each, each] as const)]}
           {...of('channel')}

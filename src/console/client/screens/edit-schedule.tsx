@@ -3,11 +3,11 @@ import { useState } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../api/job.ts';
 import type { Schedule } from '../../../api/source.ts';
-import { api, screenHref, useAction, useApi, useQuery } from '../lib/api.ts';
+import { api, screenHref, useApi, useQuery, useSubmit } from '../lib/api.ts';
 import { timeZone, visibleText } from '../lib/format.ts';
 import { type JobDetail, jobPath } from '../lib/jobs.ts';
 import { workOf } from '../lib/repeat.ts';
-import { Button, Choices, Field, InputField, type Options, Select } from '../ui/controls.tsx';
+import { Button, Choices, Field, InputField, type Options, SelectField } from '../ui/controls.tsx';
 import { Fold, Loading, Notice, Page, Problems, Section } from '../ui/page.tsx';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -148,20 +148,14 @@ function Form({ first, isNew }: { readonly first: Definition; readonly isNew: bo
   const [draft, setDraft] = useState(first);
   const [rest, setRest] = useState(() => JSON.stringify(restOf(first), null, 2));
   const options = readObject(rest);
-  const saving = useAction(async () => {
+  const saving = useSubmit(async () => {
     const body = withRest(draft, options ?? {});
     await api(isNew ? path : `${path}/${first.name}`, { method: isNew ? 'POST' : 'PUT', body });
     route(screenHref(`/schedules/${draft.name}`));
   });
   const part = { draft, onChange: (change: Partial<Definition>) => setDraft({ ...draft, ...change }) };
   return (
-    <form
-      class="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void saving.run();
-      }}
-    >
+    <form class="stack" onSubmit={saving.onSubmit}>
       <div class="columns">
         {draft.export === undefined ? <Source {...part} /> : <Range {...part} />}
         <When {...part} isNew={isNew} />
@@ -236,13 +230,12 @@ function Source({ draft: { load = {} }, onChange }: PartProps): VNode {
   const given = (load[kind] ?? {}) as Values;
   return (
     <Section title="Load from">
-      <Field label="Source">
-        <Select
-          value={kind}
-          options={sourceKinds.map((each) => [each, sources[each][0]])}
-          onChange={(chosen) => onChange({ load: { ...without(load, sourceKinds), [chosen]: {} } })}
-        />
-      </Field>
+      <SelectField
+        label="Source"
+        value={kind}
+        options={sourceKinds.map((each) => [each, sources[each][0]])}
+        onChange={(chosen) => onChange({ load: { ...without(load, sourceKinds), [chosen]: {} } })}
+      />
       {fields.map(([member, label, placeholder]) => (
         <InputField
           key={member}
@@ -273,13 +266,12 @@ const ranges: Options = [
 function Range({ draft: { export: exported = {} }, onChange }: PartProps): VNode {
   return (
     <Section title="Export">
-      <Field label="Range">
-        <Select
-          value={String(exported['range'] ?? '')}
-          options={ranges}
-          onChange={(range) => onChange({ export: withMember(exported, 'range', range) })}
-        />
-      </Field>
+      <SelectField
+        label="Range"
+        value={String(exported['range'] ?? '')}
+        options={ranges}
+        onChange={(range) => onChange({ export: withMember(exported, 'range', range) })}
+      />
     </Section>
   );
 }

@@ -12,7 +12,7 @@ import {
   Field,
   InputField,
   type Options,
-  Select,
+  SelectField,
   useTyped,
 } from '../ui/controls.tsx';
 import { Problems, Section } from '../ui/page.tsx';
@@ -92,23 +92,14 @@ const zones: Options = [
 function Range({ wish, onChange }: Part): VNode {
   return (
     <div class="row row-fields">
-      <InputField
-        label="From"
-        type="date"
-        class=""
-        value={wish.from}
-        onInput={(from) => onChange({ from })}
+      <InputField label="From" type="date" value={wish.from} onInput={(from) => onChange({ from })} />
+      <InputField label="To, included" type="date" value={wish.to} onInput={(to) => onChange({ to })} />
+      <SelectField
+        label="Time zone"
+        value={wish.zone}
+        options={zones}
+        onChange={(zone) => onChange({ zone })}
       />
-      <InputField
-        label="To, included"
-        type="date"
-        class=""
-        value={wish.to}
-        onInput={(to) => onChange({ to })}
-      />
-      <Field label="Time zone">
-        <Select value={wish.zone} options={zones} onChange={(zone) => onChange({ zone })} />
-      </Field>
     </div>
   );
 }
@@ -125,16 +116,13 @@ function Since(part: Part): VNode {
   return (
     <>
       <Problems error={found.error} onRetry={found.reload} />
-      <Field
+      <SelectField
         label="Only what changed since an export"
         hint={since === '' ? undefined : 'Choose the same data as for that export.'}
-      >
-        <Select
-          value={since}
-          options={[['', 'Everything'], ...options, ...(isOffered ? [] : [[since, since] as const])]}
-          onChange={(cursor) => part.onChange({ since: cursor })}
-        />
-      </Field>
+        value={since}
+        options={[['', 'Everything'], ...options, ...(isOffered ? [] : [[since, since] as const])]}
+        onChange={(cursor) => part.onChange({ since: cursor })}
+      />
       {since === '' ? null : <Switch {...part} name="removed" label="Include what was removed" />}
     </>
   );
@@ -146,16 +134,13 @@ function Segment({ wish, onChange }: Part): VNode {
   return (
     <>
       <Problems error={error} onRetry={reload} />
-      <Field
+      <SelectField
         label="Segment"
         hint={data?.isCut === true ? `Offers the first ${formatCount(options.length)}.` : undefined}
-      >
-        <Select
-          value={wish.segment_id}
-          options={[['', 'All users'], ...options]}
-          onChange={(segment_id) => onChange({ segment_id })}
-        />
-      </Field>
+        value={wish.segment_id}
+        options={[['', 'All users'], ...options]}
+        onChange={(segment_id) => onChange({ segment_id })}
+      />
     </>
   );
 }
@@ -285,7 +270,7 @@ function Text({ wish, onChange, name, label, ...rest }: Part & TextProps): VNode
   const typed = useTyped(wish[name], (text) => onChange({ [name]: text }));
   return (
     <Field label={label}>
-      <input {...typed} {...rest} class="wide" type="text" autocomplete="off" spellcheck={false} />
+      <input {...typed} {...rest} type="text" autocomplete="off" spellcheck={false} />
     </Field>
   );
 }

@@ -17,7 +17,6 @@ import { bodyOf, type ExportWish, exportFields, exportForms } from '../lib/repea
 import { ActionButton, Code, CopyAs, CopyButton } from '../ui/controls.tsx';
 import { Facts, Loaded, Loading, Notice, Page, Problems, Section, StatusBadge, Time } from '../ui/page.tsx';
 import { type Column, List, TableSection } from '../ui/table.tsx';
-import { Label } from '../ui/term.tsx';
 import { ExportForm } from './export-form.tsx';
 
 const path = '/api/v1/analytics/exports';
@@ -47,10 +46,7 @@ export function Export(): VNode {
       }
     >
       <div class="columns">
-        <ExportForm
-          wish={wish}
-          onChange={(change) => query.set({ ...change, cursor: undefined }, { replace: true })}
-        />
+        <ExportForm wish={wish} onChange={(change) => query.set({ ...change, cursor: undefined })} />
         <div class="stack">
           <PreviewPanel {...preview} />
           <Section title="As a command">
@@ -83,18 +79,12 @@ function PreviewPanel({ data, error, isLoading, reload }: LoadedData<ExportPrevi
         <Loading rows={5} label="Counting" />
       ) : (
         <div class="stack" aria-live="polite" aria-busy={isLoading}>
-          <dl class="figures">
-            <div>
-              <dt>
-                <Label text="Rows" />
-              </dt>
-              <dd>{about(data)}</dd>
-            </div>
-            <div>
-              <dt>Size, estimated</dt>
-              <dd>{formatBytes(data.bytes)}</dd>
-            </div>
-          </dl>
+          <Facts
+            of={[
+              ['Rows', about(data)],
+              ['Size, estimated', formatBytes(data.bytes)],
+            ]}
+          />
           {data.warnings.map(({ message, details }) => (
             <Notice key={details}>
               {message}: {details}

@@ -18,18 +18,13 @@ export function History({ of }: { readonly of: string }): VNode {
   const cursor = query.get('older');
   const path = withQuery(`${of}/history`, { limit: 20, cursor });
   const history = useApi<ProfileHistory>(path);
-  if (history.error?.status === 404)
-    return (
-      <Section title="History">
-        <Empty title="No changes are recorded" />
-      </Section>
-    );
+  const none = <Empty title="No changes are recorded" />;
   return (
     <Section title="History" flush>
-      <Loaded of={history} rows={3}>
+      <Loaded of={history} rows={3} none={none}>
         {({ data, metadata: { cursor: next, complete_since: since } }) => (
           <>
-            {data.length === 0 ? <Empty title="No changes are recorded" /> : null}
+            {data.length === 0 ? none : null}
             <ol class="events">
               {data.map((change, at) => (
                 <li key={`${cursor} ${at}`}>
@@ -43,7 +38,7 @@ export function History({ of }: { readonly of: string }): VNode {
               </p>
             ) : null}
             {next.after === null && cursor === '' ? null : (
-              <nav class="pager" aria-label="Pages of changes">
+              <nav class="row pager" aria-label="Pages of changes">
                 <a class="button push" href={query.href({ older: next.after ?? undefined })}>
                   {next.after === null ? 'Newest changes' : 'Older changes'}
                 </a>

@@ -10,6 +10,7 @@ import {
   isRepeatable,
   isUnfinished,
   type JobDetail,
+  type JobsEvent,
   jobHref,
   jobPath,
   jobTypeNames,
@@ -18,7 +19,7 @@ import {
   originText,
   workMs,
 } from '../lib/jobs.ts';
-import { type LiveEvent, live, useLive } from '../lib/live.ts';
+import { live, useLive } from '../lib/live.ts';
 import { BalanceBar } from '../ui/balance.tsx';
 import { ActionButton, Button, FilterChoices, FilterText } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
@@ -66,7 +67,7 @@ const columns: readonly Column<Row>[] = [
 function recordsOf({ status, completed_rows: done, total_rows: total, filename, counts }: Row): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
-    <span class="job-records">
+    <span class="row job-records">
       {rejected > 0 ? <span class="bad">{formatCount(rejected)} rejected</span> : null}
       <span>{formatCount(total)}</span>
       {counts?.['read'] !== undefined ? (
@@ -159,10 +160,6 @@ function States({ query, counts }: StatesProps): VNode {
       {link('to be mended', '', undefined, 'true')}
     </nav>
   );
-}
-
-interface JobsEvent extends LiveEvent {
-  readonly jobs: readonly LiveJob[];
 }
 
 /** Returns the rows of the page with what the stream says of them. A job that is new, or ends, may change which rows there are. */

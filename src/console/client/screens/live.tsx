@@ -2,9 +2,9 @@ import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { screenHref, useQuery } from '../lib/api.ts';
 import { formatClock, formatCount, formatMs, shorten, visibleText } from '../lib/format.ts';
-import { isLoad, type LiveJob } from '../lib/jobs.ts';
+import { isLoad, type JobsEvent, type LiveJob } from '../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../lib/live.ts';
-import { Button, CopyButton, FilterSelect, FilterText, type Options } from '../ui/controls.tsx';
+import { Button, CopyButton, FilterText, type Options, SelectField } from '../ui/controls.tsx';
 import { Icon } from '../ui/drawings.tsx';
 import { Badge, Facts, JobLink, Page, Section, Time } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
@@ -29,10 +29,6 @@ interface RecordsEvent extends LiveEvent {
   readonly refused: number;
   readonly shown: number;
   readonly records: readonly LiveRecord[];
-}
-
-interface JobsEvent extends LiveEvent {
-  readonly jobs: readonly LiveJob[];
 }
 
 /** A line of the table: a record, or the end of a load. */
@@ -182,8 +178,8 @@ export function Live(): VNode {
       }
     >
       <search class="row filters">
-        <FilterSelect label="By" options={routes} {...query.filter('route')} />
-        <FilterSelect label="Outcome" options={outcomes} {...query.filter('outcome')} />
+        <SelectField label="By" options={routes} {...query.filter('route')} />
+        <SelectField label="Outcome" options={outcomes} {...query.filter('outcome')} />
         <FilterText label="Contains" placeholder="id, event, reason" {...query.filter('q')} />
       </search>
       <p class="muted num">
@@ -201,7 +197,7 @@ export function Live(): VNode {
           columns={columns}
           rows={shown}
           keyOf={({ key }) => key}
-          onOpen={({ key }) => query.set({ row: key }, { replace: true })}
+          onOpen={({ key }) => query.set({ row: key })}
           isSelectable
           empty={lines.length === 0 ? 'Nothing has arrived yet' : 'Nothing matches'}
         />

@@ -7,8 +7,8 @@ import { formatCount, formatShort, formatTime, plural, visibleText } from '../li
 import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { type LiveEvent, useLive } from '../lib/live.ts';
 import { Choices } from '../ui/controls.tsx';
-import { Bars, Icon, sumOf } from '../ui/drawings.tsx';
-import { Badge, FileName, Loaded, Page, Section, StatusBadge, Time, type Tone } from '../ui/page.tsx';
+import { Bars, sumOf } from '../ui/drawings.tsx';
+import { Badge, FileName, Loaded, Notice, Page, Section, StatusBadge, Time, type Tone } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 
 const everyMs = 10_000;
@@ -89,39 +89,35 @@ function Needs({ of: { needs, health, findings, ...jobs }, now }: NeedsProps): V
   const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;
   const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
-  const look = isBroken ? 'notice notice-bad' : needs.length > 0 ? 'notice' : 'notice notice-good';
-  const isCalm = !isBroken && needs.length === 0;
+  const look = isBroken ? 'bad' : needs.length > 0 ? 'warn' : 'good';
   const underWay = (now?.running.length ?? jobs.processing) + (now?.queued ?? jobs.queued);
   return (
-    <p class={look} role="status">
-      <Icon name={isCalm ? 'check' : 'warning'} />
-      <span class="break">
-        {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
-        {findings.failed === 0 ? null : (
-          <>
-            <a href="#doctor">{plural(findings.failed, 'health check')} failed</a> ·{' '}
-          </>
-        )}
-        {needs.map(({ kind, status, subject, says }) => (
-          <span key={kind}>
-            <a class={status === 'failed' ? 'bad' : undefined} href={places[kind](subject)}>
-              {visibleText(says)}
-            </a>{' '}
-            ·{' '}
-          </span>
-        ))}
-        {isCalm ? 'Nothing needs you · ' : ''}
-        {underWay === 0 ? null : (
-          <>
-            <a href={screenHref('/jobs', { status: 'queued,processing' })}>
-              {plural(underWay, 'job is', 'jobs are')} under way
-            </a>{' '}
-            ·{' '}
-          </>
-        )}
-        everything else is stored
-      </span>
-    </p>
+    <Notice look={look} role="status">
+      {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
+      {findings.failed === 0 ? null : (
+        <>
+          <a href="#doctor">{plural(findings.failed, 'health check')} failed</a> ·{' '}
+        </>
+      )}
+      {needs.map(({ kind, status, subject, says }) => (
+        <span key={kind}>
+          <a class={status === 'failed' ? 'bad' : undefined} href={places[kind](subject)}>
+            {visibleText(says)}
+          </a>{' '}
+          ·{' '}
+        </span>
+      ))}
+      {look === 'good' ? 'Nothing needs you · ' : ''}
+      {underWay === 0 ? null : (
+        <>
+          <a href={screenHref('/jobs', { status: 'queued,processing' })}>
+            {plural(underWay, 'job is', 'jobs are')} under way
+          </a>{' '}
+          ·{' '}
+        </>
+      )}
+      everything else is stored
+    </Notice>
   );
 }
 
@@ -161,7 +157,7 @@ function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesPro
           isLabelHidden
           value={period}
           options={Object.entries(periods).map(([value, [text]]) => [value, text])}
-          onChange={(value) => query.set({ period: value === '1h' ? '' : value }, { replace: true })}
+          onChange={(value) => query.set({ period: value === '1h' ? '' : value })}
         />
       }
     >

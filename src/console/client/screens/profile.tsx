@@ -214,15 +214,12 @@ function Aliases({ id }: Pick<Who, 'id'>): ComponentChildren {
 
 function Events({ id }: Pick<Who, 'id'>): VNode {
   const events = useApiPage<StoredEvent>(`/v1/users/${encodeURIComponent(id)}/events?limit=12`);
+  const none = <Empty title="No events" />;
   return (
     <Section title="Latest events" flush>
-      {events.error?.status === 404 ? (
-        <Empty title="No events" />
-      ) : (
-        <Loaded of={events} rows={5}>
-          {({ items }) => (items.length === 0 ? <Empty title="No events" /> : <EventList of={items} />)}
-        </Loaded>
-      )}
+      <Loaded of={events} rows={5} none={none}>
+        {({ items }) => (items.length === 0 ? none : <EventList of={items} />)}
+      </Loaded>
     </Section>
   );
 }

@@ -13,7 +13,7 @@ import {
 } from '../lib/api.ts';
 import { shorten, valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
-import { FilterSelect, FilterText } from '../ui/controls.tsx';
+import { FilterText, SelectField } from '../ui/controls.tsx';
 import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
@@ -187,17 +187,17 @@ function Filters({ entity }: { readonly entity: Entity }): VNode {
         placeholder="Id, name or e-mail"
         pauseMs={searchPauseMs}
         value={query.get('search')}
-        onChange={(search) => query.set({ search, cursor: undefined, row: undefined }, { replace: true })}
+        onChange={(search) => query.set({ search, cursor: undefined, row: undefined })}
       />
       <FilterText label="Property" placeholder="plan:pro" {...of('property')} />
       {isUsers ? (
         <>
           <FilterText label="Company" placeholder="acme" {...of('company_id')} />
-          <FilterSelect label="Segment" options={[['', 'Any'], ...options]} {...of('segment_id')} />
+          <SelectField label="Segment" options={[['', 'Any'], ...options]} {...of('segment_id')} />
         </>
       ) : null}
       {query.get('job_id') === '' ? null : (
-        <span class="filter">
+        <span class="field">
           <span class="field-label">Written by</span>
           <JobLink id={query.get('job_id')} />
         </span>

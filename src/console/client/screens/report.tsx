@@ -16,24 +16,12 @@ export function Report(): VNode {
   const query = useQuery();
   const range = { from: query.get('from') || undefined, to: query.get('to') || undefined };
   const made = useApi<Made>(withQuery('/v1/report', range));
-  const set = (change: Partial<typeof range>): void => query.set({ ...range, ...change }, { replace: true });
+  const set = (change: Partial<typeof range>): void => query.set({ ...range, ...change });
   return (
     <Page title="Report">
       <div class="row row-fields">
-        <InputField
-          label="From"
-          type="date"
-          class=""
-          value={range.from ?? ''}
-          onInput={(from) => set({ from })}
-        />
-        <InputField
-          label="To, included"
-          type="date"
-          class=""
-          value={range.to ?? ''}
-          onInput={(to) => set({ to })}
-        />
+        <InputField label="From" type="date" value={range.from ?? ''} onInput={(from) => set({ from })} />
+        <InputField label="To, included" type="date" value={range.to ?? ''} onInput={(to) => set({ to })} />
         <a class="button button-quiet" href={apiHref(withQuery('/v1/report', { ...range, format: 'csv' }))}>
           Days as CSV
         </a>

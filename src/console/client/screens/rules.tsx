@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RulesRecord } from '../../../api/rules.ts';
-import { api, useAction, useApi } from '../lib/api.ts';
+import { api, useApi, useSubmit } from '../lib/api.ts';
 import { formatTime, visibleText } from '../lib/format.ts';
 import { Button, CopyButton, Field } from '../ui/controls.tsx';
 import { Facts, Loaded, Page, Problems, Section } from '../ui/page.tsx';
@@ -31,19 +31,13 @@ export function Rules(): VNode {
 
 function Edited({ file, onApplied }: { readonly file: string; readonly onApplied: () => void }): VNode {
   const [text, setText] = useState(file);
-  const applying = useAction(async () => {
+  const applying = useSubmit(async () => {
     await api('/v1/rules', { method: 'PUT', body: { file: text } });
     onApplied();
   });
   return (
     <Section title="The file" aside={<CopyButton text={text} />}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void applying.run();
-        }}
-      >
+      <form class="stack" onSubmit={applying.onSubmit}>
         <Field
           label="As YAML"
           hint="The rules apply to loads accepted from then on, and to single records within a second."

@@ -45,7 +45,7 @@ interface InputProps {
 }
 
 export function InputField({ label, hint, onInput, type = 'text', ...rest }: InputProps): VNode {
-  const given: object = { type, class: 'wide', autocomplete: 'off', spellcheck: false, ...rest };
+  const given: object = { type, autocomplete: 'off', spellcheck: false, ...rest };
   return (
     <Field label={label} hint={hint}>
       <input {...given} onInput={(event) => onInput(event.currentTarget.value)} />
@@ -103,7 +103,7 @@ interface CheckProps {
 
 export function Check({ label, isOn, onChange }: CheckProps): VNode {
   return (
-    <label class="check">
+    <label class="row check">
       <input type="checkbox" checked={isOn} onChange={onChange} />
       <span class="break">{label}</span>
     </label>
@@ -194,14 +194,12 @@ export function useTyped(value: string, onChange: (value: string) => void, pause
   };
 }
 
-/** A filter with few values. */
-export function FilterSelect({ label, ...select }: ChoiceProps): VNode {
+/** A choice below its label. */
+export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<FieldProps, 'hint'>): VNode {
   return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the control is in it
-    <label class="filter">
-      <span class="field-label">{label}</span>
+    <Field label={label} hint={hint}>
       <Select {...select} />
-    </label>
+    </Field>
   );
 }
 
@@ -219,7 +217,7 @@ export function FilterChoices({ label, value, options, onChange }: ChoiceProps):
   const words = options.filter(([option]) => chosen.includes(option)).map(([, text]) => text);
   const summary = words.length > 2 ? `${words[0]} and ${words.length - 1} more` : words.join(', ') || 'All';
   return (
-    <fieldset class="filter">
+    <fieldset class="field">
       <legend class="field-label">{label}</legend>
       <details
         ref={details}
@@ -233,7 +231,7 @@ export function FilterChoices({ label, value, options, onChange }: ChoiceProps):
           details.current?.querySelector('summary')?.focus();
         }}
       >
-        <summary>
+        <summary class="row spread">
           <span class="visually-hidden">{label}: </span>
           {summary}
           <Icon name="down" size={12} />
@@ -261,10 +259,9 @@ export function FilterText(props: TextProps): VNode {
   const typed = useTyped(value, onChange, pauseMs);
   const given: object = { ...typed, type, placeholder, autocomplete: 'off', spellcheck: false };
   return (
-    <label class="filter">
-      <span class="field-label">{label}</span>
+    <Field label={label}>
       <input {...given} />
-    </label>
+    </Field>
   );
 }
 
@@ -371,7 +368,7 @@ export function CopyAs({ forms }: { readonly forms: readonly Form[] }): VNode | 
           isLabelHidden
           value={form.name}
           options={forms.map(({ name }) => [name, name])}
-          onChange={(name) => query.set({ as: name === forms[0]?.name ? '' : name }, { replace: true })}
+          onChange={(name) => query.set({ as: name === forms[0]?.name ? '' : name })}
         />
         <CopyButton text={form.text} />
       </div>

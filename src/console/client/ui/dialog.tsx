@@ -1,8 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { useAction, useData } from '../lib/api.ts';
+import { useAction, useData, useSubmit } from '../lib/api.ts';
 import { Button, type ButtonProps, Code, CopyButton } from './controls.tsx';
-import { Icon } from './drawings.tsx';
+import { iconOnly } from './drawings.tsx';
 import { Problems } from './page.tsx';
 
 interface DialogProps {
@@ -28,14 +28,14 @@ export function Dialog({ title, onClose, children, foot }: DialogProps): VNode {
   }, []);
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby={heading} onClose={onClose}>
-      <header class="row dialog-head">
+      <header class="row spread dialog-head">
         <h2 id={heading}>{title}</h2>
-        <button type="button" class="button button-quiet button-icon" onClick={onClose} aria-label="Close">
-          <Icon name="close" />
-        </button>
+        <Button look="quiet button-icon" onClick={onClose}>
+          {iconOnly('close', 'Close')}
+        </Button>
       </header>
       <div class="stack dialog-body">{children}</div>
-      {foot === undefined ? null : <footer class="row dialog-foot">{foot}</footer>}
+      {foot === undefined ? null : <footer class="row foot-bar">{foot}</footer>}
     </dialog>
   );
 }
@@ -66,12 +66,11 @@ interface FormProps extends Omit<DialogProps, 'foot'> {
 
 /** Fields to fill in, and one button. */
 export function FormDialog({ verb, isComplete, act, onClose, children, title }: FormProps): VNode {
-  const action = useAction(act);
+  const action = useSubmit(async () => {
+    await act();
+    onClose();
+  });
   const id = useId();
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    if (await action.run()) onClose();
-  };
   const foot = (
     <Button type="submit" form={id} look="main" disabled={!isComplete || action.isRunning}>
       {verb}
@@ -79,7 +78,7 @@ export function FormDialog({ verb, isComplete, act, onClose, children, title }: 
   );
   return (
     <Dialog title={title} onClose={onClose} foot={foot}>
-      <form id={id} class="stack" onSubmit={(event) => void submit(event)}>
+      <form id={id} class="stack" onSubmit={action.onSubmit}>
         <Problems error={action.error} />
         {children}
       </form>
@@ -128,28 +127,19 @@ interface ConfirmProps {
 
 /** Asks before something is done to many, or for good. Until the server has counted, nothing can be done. */
 function Confirm(props: ConfirmProps): VNode {
-  const {
-    title,
-    count = async () => 1,
-    sentence,
-    beside,
-    verb,
-    isDestructive,
-    mayBeNone,
-    act,
-    onClose,
-  } = props;
+  const { title, sentence, beside, verb, act, onClose } = props;
+  const { count = async () => 1, mayBeNone, isDestructive } = props;
   const { data: number, error, reload } = useData('count', count);
-  const action = useAction(() => act(number ?? 0));
-  const go = async (): Promise<void> => {
-    if (await action.run()) onClose();
-  };
+  const action = useAction(async () => {
+    await act(number ?? 0);
+    onClose();
+  });
   const isNothing = number === undefined || (number === 0 && mayBeNone?.() !== true);
   const look = isDestructive === true ? 'danger' : 'main';
   const foot = (
     <>
       <Button onClick={onClose}>Keep as is</Button>
-      <Button look={look} disabled={isNothing || action.isRunning} onClick={() => void go()}>
+      <Button look={look} disabled={isNothing || action.isRunning} onClick={() => void action.run()}>
         {number !== undefined ? verb(number) : error === null ? 'Counting …' : 'Not counted'}
       </Button>
     </>

@@ -47,6 +47,16 @@ export function Icon({ name, size = 16 }: { readonly name: IconName; readonly si
   );
 }
 
+/** An icon that stands for words. */
+export function iconOnly(name: IconName, title: string): VNode {
+  return (
+    <span title={title}>
+      <Icon name={name} size={14} />
+      <span class="visually-hidden">{title}</span>
+    </span>
+  );
+}
+
 /** The mark of sluice. */
 export function Mark(): VNode {
   return (
@@ -106,7 +116,7 @@ export function Bars({ label, bars, parts, top, axis, isLevel = false }: BarsPro
   }));
   const said = sums.map(({ name, sum }) => `${formatCount(sum)} ${name}`).join(', ');
   return (
-    <figure class="bars">
+    <figure class="stack bars">
       {parts.length === 1 ? null : (
         <p class="row num">
           {parts.map(([name, ink], part) => (
@@ -147,7 +157,7 @@ export function Bars({ label, bars, parts, top, axis, isLevel = false }: BarsPro
           </g>
         ))}
       </svg>
-      <figcaption class="faint num">
+      <figcaption class="row spread hint num">
         {axis.map((text, at) => (
           <span key={at}>{text}</span>
         ))}

@@ -55,7 +55,7 @@ export function Marked({ text, term }: { readonly text: string; readonly term: s
 export function FileName({ name }: { readonly name: string }): VNode {
   const parts = visibleText(name).split(/(?<=[_.])/);
   return (
-    <span class="job-name">
+    <span class="name job-name">
       {parts.map((part, at) => (
         <Fragment key={at}>
           {at === 0 ? null : <wbr />}
@@ -120,13 +120,8 @@ export function inTone(tone: Tone): { readonly color: string; readonly backgroun
 }
 
 /** A state by its word, a shape and a colour, so that no one of them is needed alone. */
-export function Badge({
-  tone,
-  children,
-}: {
-  readonly tone: Tone;
-  readonly children: ComponentChildren;
-}): VNode {
+export function Badge(props: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
+  const { tone, children } = props;
   return (
     <span class={tone === 'busy' ? 'badge badge-busy' : 'badge'} style={inTone(tone)}>
       <Icon name={toneIcons[tone]} size={12} />
@@ -156,58 +151,52 @@ export function Problems(props: {
   const { error, onRetry } = props;
   if (error === null) return null;
   const codes = new Set(error.problems.map(({ error_code }) => error_code));
+  const retry = onRetry && (
+    <button type="button" class="button" onClick={onRetry}>
+      Try again
+    </button>
+  );
   return (
-    <div class="notice notice-bad" role="alert">
-      <Icon name="warning" />
-      <div>
-        <ul>
-          {error.problems.map(({ error_code, message, details }) => (
-            <li key={`${error_code} ${message} ${details}`}>
-              {message} <span class="muted break">{details}</span>
-            </li>
-          ))}
-        </ul>
-        <p class="codes">
-          {[...codes].join(', ')}
-          {error.requestId === null ? '' : ` · request ${error.requestId}`}
-        </p>
-      </div>
-      {onRetry === undefined ? null : (
-        <button type="button" class="button" onClick={onRetry}>
-          Try again
-        </button>
-      )}
-    </div>
+    <Notice role="alert" look="bad" action={retry}>
+      <ul>
+        {error.problems.map(({ error_code, message, details }) => (
+          <li key={`${error_code} ${message} ${details}`}>
+            {message} <span class="muted">{details}</span>
+          </li>
+        ))}
+      </ul>
+      <p class="codes">
+        {[...codes].join(', ')}
+        {error.requestId === null ? '' : ` · request ${error.requestId}`}
+      </p>
+    </Notice>
   );
 }
 
 interface NoticeProps {
-  readonly role?: 'alert';
-  /** bad: it is an error, though none of the page. */
-  readonly look?: 'bad' | 'good';
+  readonly role?: 'alert' | 'status';
+  readonly look?: 'warn' | 'bad' | 'good';
+  /** A button beside the text. */
+  readonly action?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** Something to know that is no error of the page. */
-export function Notice({ role, look, children }: NoticeProps): VNode {
+/** Something to know. */
+export function Notice({ role, look = 'warn', action, children }: NoticeProps): VNode {
   return (
-    <div class={look === undefined ? 'notice' : `notice notice-${look}`} role={role}>
+    <div class={`notice notice-${look}`} role={role}>
       <Icon name={look === 'good' ? 'check' : 'warning'} />
       <div class="break">{children}</div>
+      {action}
     </div>
   );
 }
 
 /** Says that there is nothing, why, and what to do about it. */
-export function Empty({
-  title,
-  children,
-}: {
-  readonly title: string;
-  readonly children?: ComponentChildren;
-}): VNode {
+export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }): VNode {
+  const { title, children } = props;
   return (
-    <div class="empty">
+    <div class="stack empty">
       <p class="empty-title">{title}</p>
       {children === undefined ? null : <div>{children}</div>}
     </div>
@@ -233,11 +222,15 @@ export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
 
 interface LoadedProps<T> extends LoadingProps {
   readonly of: LoadedData<T>;
+  /** Stands in place of what is not there (404), which is then no error. */
+  readonly none?: VNode;
   readonly children: (data: T) => ComponentChildren;
 }
 
 /** Shows what was loaded; before it the room that it will take, and above it the error of the last try. */
-export function Loaded<T>({ of: { data, error, reload }, rows, label, children }: LoadedProps<T>): VNode {
+export function Loaded<T>({ of, rows, label, none, children }: LoadedProps<T>): VNode {
+  const { data, error, reload } = of;
+  if (none !== undefined && error?.status === 404) return none;
   return (
     <>
       <Problems error={error} onRetry={reload} />
@@ -277,7 +270,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     <PageLabels.Provider value={labels}>
       <header>
         {parent === undefined ? null : (
-          <a class="page-parent" href={parent.href}>
+          <a class="row muted small page-parent" href={parent.href}>
             <Icon name="back" size={12} />
             {parent.title}
           </a>
@@ -319,7 +312,7 @@ interface SectionProps {
 export function Section({ title, aside, children, flush = false, id }: SectionProps): VNode {
   return (
     <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
-      <header class="row panel-head">
+      <header class="row spread panel-head">
         <h2>
           <Label text={title} />
         </h2>
@@ -340,7 +333,7 @@ export function Fold({ title, aside, isOpen = false, children }: FoldProps): VNo
   const [isOpenFirst] = useState(isOpen);
   return (
     <details class="panel fold" open={isOpenFirst}>
-      <summary>
+      <summary class="row">
         <h2>{title}</h2>
         {aside}
       </summary>
@@ -356,7 +349,7 @@ export type Fact = readonly [name: string | VNode, value: ComponentChildren];
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
   const known = of.filter(([, value]) => value !== null && value !== undefined);
   return (
-    <dl class="facts">
+    <dl class="stack facts">
       {known.map(([name, value], at) => (
         <div key={at}>
           <dt>{typeof name === 'string' ? <Label text={name} /> : name}</dt>

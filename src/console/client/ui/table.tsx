@@ -1,8 +1,8 @@
-import type { ComponentChildren, TargetedKeyboardEvent, VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { type Loaded as LoadedData, type Page, useQuery } from '../lib/api.ts';
 import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
-import { Empty, Loaded, Loading, Problems, Section } from './page.tsx';
+import { Empty, Loaded, Section } from './page.tsx';
 import { Label } from './term.tsx';
 
 /** `num` stands at the end of its column; `minor` is hidden where there is little room. */
@@ -31,23 +31,7 @@ interface TableProps<T> {
   readonly empty?: string | VNode;
 }
 
-const steps: Readonly<Record<string, number>> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
-
-/** Moves the focus from row to row with the keys of `steps`, Home and End. */
-function moveFocus(event: TargetedKeyboardEvent<HTMLElement>): void {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const targets = [...event.currentTarget.querySelectorAll<HTMLElement>('[data-row]')];
-  const at = targets.indexOf(event.target as HTMLElement);
-  if (at < 0) return;
-  const wanted =
-    event.key === 'Home' ? 0 : event.key === 'End' ? targets.length - 1 : at + (steps[event.key] ?? 0);
-  const next = targets[wanted];
-  if (next === undefined || wanted === at) return;
-  event.preventDefault();
-  next.focus();
-}
-
-/** A table whose rows are moved through by keyboard: each has one thing to focus, in its first column. */
+/** A table whose rows are moved through by keyboard (`Keys`): each has one thing to focus, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
   const { caption, columns, rows, keyOf, hrefOf, onOpen, empty } = props;
   const { isSelectable = false, isTall = false } = props;
@@ -57,7 +41,7 @@ export function Table<T>(props: TableProps<T>): VNode {
   const selected = isSelectable ? query.get('row') : '';
   const opener = (row: T, children: ComponentChildren): ComponentChildren => {
     const onFocus = (): void => {
-      if (isSelectable && keyOf(row) !== selected) query.set({ row: keyOf(row) }, { replace: true });
+      if (isSelectable && keyOf(row) !== selected) query.set({ row: keyOf(row) });
     };
     const common = { 'data-row': '', class: 'row-open', onFocus };
     if (hrefOf !== undefined) return <a {...common} href={hrefOf(row)} children={children} />;
@@ -79,7 +63,7 @@ export function Table<T>(props: TableProps<T>): VNode {
             ))}
           </tr>
         </thead>
-        <tbody onKeyDown={moveFocus}>
+        <tbody>
           {rows.map((row) => (
             <tr
               key={keyOf(row)}
@@ -139,7 +123,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   const isFirst = query.get('cursor') === '';
   const isWhole = total === null || (isFirst && next === null);
   return (
-    <nav class="pager" aria-label={`Pages of ${many}`}>
+    <nav class="row pager" aria-label={`Pages of ${many}`}>
       <span class="push faint num">
         {isWhole
           ? plural(items.length, one, many)
@@ -170,23 +154,19 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'is
 
 /** A table page by page. The page and the row that has the focus stand in the address. */
 export function List<T>({ of, rows, one, many, ...table }: ListProps<T>): VNode {
-  const { data, error, reload, isLoading } = of;
   return (
-    <>
-      <Problems error={error} onRetry={reload} />
-      <div class="panel" aria-busy={isLoading}>
-        {data === undefined ? (
-          error === null && <Loading rows={10} />
-        ) : (
+    <div class="panel" aria-busy={of.isLoading}>
+      <Loaded of={of} rows={10}>
+        {(page) => (
           <>
-            <Table {...table} rows={rows ?? data.items} isSelectable />
-            {data.items.length === 0 && data.next === null ? null : (
-              <Pager page={data} one={one} many={many} />
+            <Table {...table} rows={rows ?? page.items} isSelectable />
+            {page.items.length === 0 && page.next === null ? null : (
+              <Pager page={page} one={one} many={many} />
             )}
           </>
         )}
-      </div>
-    </>
+      </Loaded>
+    </div>
   );
 }
 

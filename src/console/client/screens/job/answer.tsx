@@ -58,7 +58,7 @@ export function Answer({ job, entity }: AnswerProps): VNode {
     );
   const needsNobody = job.counts?.['rejected'] === 0 || !isLoad(job);
   return (
-    <Notice {...(needsNobody ? { look: 'good' } : {})}>
+    <Notice look={needsNobody ? 'good' : 'warn'}>
       <p class="outcome">
         {outcomeText(job, entity)}
         <Rejected job={job} />
@@ -164,7 +164,7 @@ export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
   const most = Math.max(...rows.map((row) => row.count));
   return (
     <Section title="Why records were rejected" aside={<a href={refused}>Mend them</a>}>
-      <ul class="causes-bars">
+      <ul class="stack causes-bars">
         {rows.map(({ id, error_code, column, shape, count }) => (
           <li key={id ?? error_code}>
             <a class="break" href={withQuery(refused, { cause: id })}>

@@ -4,7 +4,14 @@ import { useRoute } from 'preact-iso';
 import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk } from '../../../../api/load.ts';
-import { screenHref, useApi, useApiPage, useQuery, withQuery } from '../../lib/api.ts';
+import {
+  type Loaded as LoadedData,
+  screenHref,
+  useApi,
+  useApiPage,
+  useQuery,
+  withQuery,
+} from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
@@ -20,18 +27,7 @@ import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { sameAgain } from '../../lib/repeat.ts';
 import { Balance } from '../../ui/balance.tsx';
 import { CopyAs, CopyButton } from '../../ui/controls.tsx';
-import {
-  Badge,
-  type Fact,
-  Facts,
-  Fold,
-  JobLink,
-  Loading,
-  Page,
-  Problems,
-  StatusBadge,
-  Time,
-} from '../../ui/page.tsx';
+import { Badge, type Fact, Facts, Fold, JobLink, Loaded, Page, StatusBadge, Time } from '../../ui/page.tsx';
 import { TableSection } from '../../ui/table.tsx';
 import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
 import { JobActions } from '../jobs.tsx';
@@ -62,16 +58,17 @@ function useJob(id: string) {
     const changed = event.chunks.map((chunk) => [chunk.chunk, chunk] as const);
     setChunks((before) => new Map(event.snapshot ? changed : [...before, ...changed]));
   });
-  return {
-    job: detail.data && withLive(detail.data, now),
-    history: history.data,
-    chunks: [...chunks.values()].sort((a, b) => a.chunk - b.chunk),
+  const job: LoadedData<JobDetail> = {
+    data: detail.data && withLive(detail.data, now),
     error: detail.error ?? history.error,
+    isLoading: detail.isLoading,
     reload: () => {
       detail.reload();
       history.reload();
     },
   };
+  const inOrder = [...chunks.values()].sort((a, b) => a.chunk - b.chunk);
+  return { job, history: history.data, chunks: inOrder };
 }
 
 function withLive(detail: JobDetail, now: LiveJob | null): JobDetail {
@@ -98,7 +95,8 @@ export function Job(): VNode {
 }
 
 function JobOf({ id }: { readonly id: string }): VNode {
-  const { job, history, chunks, error, reload } = useJob(id);
+  const { job: loaded, history, chunks } = useJob(id);
+  const { data: job, reload } = loaded;
   return (
     <Page
       title={job === undefined ? 'Job' : visibleText(job.filename)}
@@ -106,12 +104,9 @@ function JobOf({ id }: { readonly id: string }): VNode {
       aside={job && stateOf(job)}
       actions={job && <JobActions job={job} onDone={reload} />}
     >
-      <Problems error={error} onRetry={reload} />
-      {job === undefined ? (
-        error === null && <Loading rows={10} />
-      ) : (
-        <Shown job={job} history={history} chunks={chunks} />
-      )}
+      <Loaded of={loaded} rows={10}>
+        {(data) => <Shown job={data} history={history} chunks={chunks} />}
+      </Loaded>
     </Page>
   );
 }
@@ -307,7 +302,7 @@ function isSaid(value: unknown): boolean {
 
 function Copied({ text }: { readonly text: string }): VNode {
   return (
-    <span class="copied">
+    <span class="row copied">
       <span class="mono">{text}</span>
       <CopyButton text={text} />
     </span>

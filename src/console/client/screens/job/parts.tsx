@@ -1,9 +1,9 @@
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk } from '../../../../api/load.ts';
 import { formatBytes, formatCount, formatMs, formatShare, formatShort, plural } from '../../lib/format.ts';
 import type { JobDetail } from '../../lib/jobs.ts';
-import { Bars, sumOf } from '../../ui/drawings.tsx';
+import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';
 import { Badge, Section, Time, type Tone } from '../../ui/page.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 
@@ -66,19 +66,14 @@ export function waitedMs(phases: PhaseList): number {
   }, 0);
 }
 
-const phaseInks: Readonly<Record<string, string>> = {
-  held: '--warn',
-  completed: '--good',
-  failed: '--bad',
-  cancelled: '--off',
-};
+const phaseTones: Readonly<Record<string, Tone>> = { held: 'warn', completed: 'good', failed: 'bad' };
 
 interface PhasesProps {
   readonly phases: PhaseList;
   readonly isRunning: boolean;
 }
 
-/** When the job reached each phase, and how long it took to the next. The lengths between them are to scale. */
+/** Shows when the job reached each phase, and how long it took to the next, to scale. */
 export function Phases({ phases, isRunning }: PhasesProps): VNode {
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
@@ -86,35 +81,24 @@ export function Phases({ phases, isRunning }: PhasesProps): VNode {
   const timeOf = (at: string): number => Math.min(last, Date.parse(at));
   // Waiting has no length on the scale: it may have been days.
   const whole = Math.max(1, last - first - waitedMs(phases));
+  const tookOf = (index: number): ComponentChildren => {
+    const [phase, next] = [phases[index], phases[index + 1]];
+    if (phase === undefined || (next === undefined && !isRunning)) return null;
+    const ms = Math.max(0, (next === undefined ? last : timeOf(next.at)) - timeOf(phase.at));
+    const words = next === undefined ? `${formatMs(ms)} so far` : formatMs(ms);
+    return isWaiting(phases, index) ? `waited ${words}` : barOf(ms, whole, words);
+  };
   return (
-    <ol class="phases">
-      {phases.map(({ phase, at }, index) => {
-        const next = phases[index + 1];
-        const end = next === undefined ? (isRunning ? last : null) : timeOf(next.at);
-        const ms = end === null ? null : Math.max(0, end - timeOf(at));
-        const waits = isWaiting(phases, index);
-        return (
-          <li
-            key={index}
-            class="phase"
-            style={{ flexGrow: ms === null ? 0 : waits ? 0.35 : 0.35 + ms / whole }}
-          >
-            <span
-              class="phase-mark"
-              style={{ background: `var(${phaseInks[phase] ?? '--accent-strong'})` }}
-            />
-            <strong class="phase-name">{phaseNames[phase] ?? phase}</strong>
-            <Time at={at} />
-            {ms === null ? null : (
-              <span class="phase-length num">
-                {waits ? 'waited ' : ''}
-                {next === undefined ? `${formatMs(ms)} so far` : formatMs(ms)}
-              </span>
-            )}
-          </li>
-        );
-      })}
-    </ol>
+    <Table
+      caption="Phases, in order"
+      columns={[
+        ['Phase', ({ phase }) => <strong class={phaseTones[phase]}>{phaseNames[phase] ?? phase}</strong>],
+        ['At', ({ at }) => <Time at={at} />, 'num'],
+        ['Took', ({ index }) => tookOf(index), 'num'],
+      ]}
+      rows={phases.map((phase, index) => ({ ...phase, index }))}
+      keyOf={({ index }) => String(index)}
+    />
   );
 }
 

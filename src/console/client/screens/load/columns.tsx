@@ -28,14 +28,11 @@ import { SavedMappings, SaveMapping } from './saved-mappings.tsx';
 export function Columns({ query, found }: Inspected): VNode {
   const types = typesIn(query, found);
   const choose = (map: ColumnMap, chosen = types): void =>
-    query.set(
-      {
-        map: JSON.stringify(map),
-        types: JSON.stringify(typesWith(chosen, map, found)),
-        ...{ mapping: undefined, preset: undefined, plan: undefined },
-      },
-      { replace: true },
-    );
+    query.set({
+      map: JSON.stringify(map),
+      types: JSON.stringify(typesWith(chosen, map, found)),
+      ...{ mapping: undefined, preset: undefined, plan: undefined },
+    });
   const hasTypes = found.read_as?.csv != null && !isPreset(query, found);
   const read = found.records - found.rejects.count;
   const columns: readonly Column<InspectedColumn>[] = [
@@ -223,9 +220,9 @@ function valuesOf({ becomes, looks_like, frequent, distinct }: InspectedColumn):
   if (frequent.length === 0) return <span class="faint">–</span>;
   const more = distinct - frequent.length;
   return (
-    <span class="row values">
+    <span class="row small values">
       {frequent.map(({ value, count }) => (
-        <span key={JSON.stringify(value)} class="tag">
+        <span key={JSON.stringify(value)} class="tag cut">
           <Value of={value} /> <span class="faint num">{formatCount(count)}</span>
         </span>
       ))}

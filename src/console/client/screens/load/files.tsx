@@ -37,7 +37,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
     const [only] = sent;
     // A single file is shown at once.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
-      latest.current.set({ ...noOptions, upload: only, step: 'reading' });
+      latest.current.go({ ...noOptions, upload: only, step: 'reading' });
     }
   };
   const rows = rowsOf(sendings.value, kept.data ?? []);

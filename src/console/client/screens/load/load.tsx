@@ -70,7 +70,7 @@ function Cancel({ query }: { readonly query: Query }): VNode {
     const plan = query.get('plan');
     if (plan !== '' && isUnfinished(await api<LoadDetail>(jobPath(plan)))) await cancelLoad(plan);
     await removeUpload(query.get('upload'));
-    query.set({ ...noOptions, upload: undefined, step: undefined });
+    query.go({ ...noOptions, upload: undefined, step: undefined });
   };
   return (
     <ActionButton needs="import" act={cancel}>
@@ -106,13 +106,17 @@ function Steps({ query, current }: { readonly query: Query; readonly current: St
             </>
           );
           return (
-            <li key={step} class="step" data-done={isDone ? '' : undefined}>
+            <li key={step} class="row step" data-done={isDone ? '' : undefined}>
               {isReachable(query, step) ? (
-                <a href={query.href({ step })} aria-current={step === current ? 'step' : undefined}>
+                <a
+                  class="row"
+                  href={query.href({ step })}
+                  aria-current={step === current ? 'step' : undefined}
+                >
                   {words}
                 </a>
               ) : (
-                <span>{words}</span>
+                <span class="row">{words}</span>
               )}
             </li>
           );

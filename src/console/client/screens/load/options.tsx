@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { groupedPresets, presetTitles } from '../../../../domain/load.ts';
 import type { Query } from '../../lib/api.ts';
 import { formatCount, visibleText } from '../../lib/format.ts';
-import { FilterSelect, FilterText, type Options } from '../../ui/controls.tsx';
+import { FilterText, type Options, SelectField } from '../../ui/controls.tsx';
 import { type Inspected, listOf } from './inspection.ts';
 
 /* The options of how a file is read that have controls. */
@@ -48,9 +48,9 @@ const products = Object.entries(presetTitles);
 /** Makes the controls of options. A choice forgets what was chosen for the columns, which may be others then. */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
-    query.set({ [name]: value, map: undefined, types: undefined, plan: undefined }, { replace: true });
+    query.set({ [name]: value, map: undefined, types: undefined, plan: undefined });
   const choice = (name: string, label: string, none: string, options: Options) => (
-    <FilterSelect
+    <SelectField
       label={label}
       value={query.get(name)}
       options={[['', none], ...options]}
@@ -135,11 +135,11 @@ function Mirrored({ query }: { readonly query: Query }): VNode {
   const mirror = query.get('mirror');
   const flag = mirror.startsWith('flag:') ? mirror : 'flag:missing';
   const set = (change: Readonly<Record<string, string | undefined>>) =>
-    query.set({ ...change, plan: undefined }, { replace: true });
+    query.set({ ...change, plan: undefined });
   const none = { max_removed: undefined, mirror_segment: undefined, mirror_despite_rejects: undefined };
   return (
     <>
-      <FilterSelect
+      <SelectField
         label="Profiles not in the file"
         value={mirror}
         options={[

@@ -27,7 +27,7 @@ export function StartPlan({ query, found }: Inspected): VNode {
   const start = async (): Promise<void> => {
     const body = { ...loadOptions(query, found), plan: true };
     const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
-    query.set({ plan: job_id, step: 'plan', job: undefined });
+    query.go({ plan: job_id, step: 'plan', job: undefined });
   };
   const isIdMissing = !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
   const isKindMissing = found.problem?.message.includes('event_type') === true;
@@ -173,7 +173,7 @@ interface ApplyButtonProps {
 function ApplyButton({ query, jobId, onDrift, children }: ApplyButtonProps): VNode {
   const apply = async (): Promise<void> => {
     await post(`${jobPath(jobId)}/apply`, { on_drift: onDrift });
-    query.set({ step: 'result', job: jobId });
+    query.go({ step: 'result', job: jobId });
   };
   return (
     <ActionButton look="main" needs="import" act={apply}>

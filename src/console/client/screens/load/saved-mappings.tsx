@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { api } from '../../lib/api.ts';
-import { FilterSelect, InputField, mappingName } from '../../ui/controls.tsx';
+import { InputField, mappingName, SelectField } from '../../ui/controls.tsx';
 import { DialogButton, FormDialog } from '../../ui/dialog.tsx';
 import { type Inspected, optionsOf } from './inspection.ts';
 import { typesIn, typesWith } from './mapping.ts';
@@ -11,13 +11,11 @@ export function SavedMappings({ query, found: { saved_mappings: saved, mapping }
   const names = mapping === null || saved.includes(mapping) ? saved : [mapping, ...saved];
   if (names.length === 0) return null;
   return (
-    <FilterSelect
+    <SelectField
       label="Saved mapping"
       value={query.get('mapping') || (query.get('map') === '' ? (mapping ?? '') : '')}
       options={[['', 'None'], ...names.map((name) => [name, name] as const)]}
-      onChange={(name) =>
-        query.set({ mapping: name, map: undefined, types: undefined, plan: undefined }, { replace: true })
-      }
+      onChange={(name) => query.set({ mapping: name, map: undefined, types: undefined, plan: undefined })}
     />
   );
 }
@@ -42,7 +40,7 @@ export function SaveMapping({ query, found }: Inspected): VNode {
       ...(found.column_names === null ? {} : { column_names: found.column_names }),
     };
     await api(`/v1/mappings/${encodeURIComponent(name)}`, { method: 'PUT', body });
-    query.set({ mapping: name, map: undefined, types: undefined }, { replace: true });
+    query.set({ mapping: name, map: undefined, types: undefined });
   };
   return (
     <DialogButton look="quiet" needs="import" label="Save this mapping for later files …">

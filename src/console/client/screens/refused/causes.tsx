@@ -5,16 +5,18 @@ import type { MendProposal, RejectCause, ReplacementPreview } from '../../../../
 import { apiTotal, post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import { Check, FilterSelect, InputField, mappingName, named } from '../../ui/controls.tsx';
+import { Check, InputField, mappingName, named, SelectField } from '../../ui/controls.tsx';
 import { ConfirmButton, type ConfirmButtonProps } from '../../ui/dialog.tsx';
 import { Badge, VisibleText } from '../../ui/page.tsx';
 
-interface Props {
+/** Each part of the page of refused records, with what it calls after a change. */
+export interface RefusedProps {
   readonly query: Query;
   readonly job: LoadDetail;
-  readonly causes: readonly RejectCause[];
   readonly onChange: () => void;
 }
+
+type Props = RefusedProps & { readonly causes: readonly RejectCause[] };
 
 /** Lists the causes, the most frequent first: how many records, examples, and what would mend them. */
 export function Causes({ query, job, causes, onChange }: Props): VNode {
@@ -74,7 +76,7 @@ function Description({ query, cause, isChosen }: DescriptionProps): VNode {
           </li>
         ))}
       </ul>
-      <a class="cause-show" href={query.href({ cause: isChosen ? undefined : id, cursor: undefined })}>
+      <a class="small cause-show" href={query.href({ cause: isChosen ? undefined : id, cursor: undefined })}>
         {named(
           isChosen ? 'Show all records' : 'Show these records',
           `: ${error_code} in ${column ?? 'the record'}`,
@@ -135,11 +137,9 @@ function mappingNameOf(filename: string): string {
   );
 }
 
-interface ProposedProps {
-  readonly job: LoadDetail;
+interface ProposedProps extends Omit<RefusedProps, 'query'> {
   readonly cause: RejectCause;
   readonly proposal: MendProposal;
-  readonly onChange: () => void;
 }
 
 /** Shows what a mend does, before → after. It is applied to all records of the cause at once. */
@@ -189,8 +189,7 @@ export function Change({ of: { before, after } }: { readonly of: MendProposal['s
   );
 }
 
-interface ReplaceProps {
-  readonly job: LoadDetail;
+interface ReplaceProps extends Omit<RefusedProps, 'query'> {
   /** Empty for any cause. */
   readonly cause: string;
   readonly columns: readonly string[];
@@ -198,7 +197,6 @@ interface ReplaceProps {
   readonly fault: string | null;
   /** The number of refused records of the job, or of the cause, on all pages. */
   readonly total: number;
-  readonly onChange: () => void;
 }
 
 /** The server takes no longer text. */
@@ -221,7 +219,7 @@ export function Replace({ job, cause, columns, fault, total, onChange }: Replace
   const recordsOf = (number: number): string => `${isCut() ? 'at least ' : ''}${plural(number, 'record')}`;
   return (
     <div class="row filters line">
-      <FilterSelect
+      <SelectField
         label="Replace in"
         value={column}
         options={columns.map((name) => [name, name])}
@@ -229,7 +227,6 @@ export function Replace({ job, cause, columns, fault, total, onChange }: Replace
       />
       <InputField
         label="Find"
-        class=""
         value={find}
         placeholder="empty cells"
         maxLength={longestText}
@@ -237,7 +234,6 @@ export function Replace({ job, cause, columns, fault, total, onChange }: Replace
       />
       <InputField
         label="Replace with"
-        class=""
         value={by}
         placeholder="nothing"
         maxLength={longestText}

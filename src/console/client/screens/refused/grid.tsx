@@ -2,23 +2,17 @@ import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectPage } from '../../../../api/reject.ts';
-import { post, type Query, useAction, useApi, withQuery } from '../../lib/api.ts';
+import { post, useAction, useApi, withQuery } from '../../lib/api.ts';
 import { plural } from '../../lib/format.ts';
 import { jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
 import { Label } from '../../ui/term.tsx';
-import { Replace } from './causes.tsx';
+import { type RefusedProps, Replace } from './causes.tsx';
 import { bodyOf, type Edits, type RecordEdit, Row, stillRefused } from './row.tsx';
 
 const none: Edits = new Map();
-
-interface Props {
-  readonly query: Query;
-  readonly job: LoadDetail;
-  readonly onChange: () => void;
-}
 
 /** Keeps the edits of records, those on their way too until what came of them is shown. */
 function useEdits({ amendments }: LoadDetail, page: RejectPage | undefined, cause: string) {
@@ -57,7 +51,7 @@ function useEdits({ amendments }: LoadDetail, page: RejectPage | undefined, caus
 const rowsOnPage = 50;
 
 /** The refused records, each to be mended in its place. Edits are sent back to the same job. */
-export function Grid({ query, job, onChange }: Props): VNode {
+export function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
   const own = jobPath(job.job_id);
   const path = withQuery(`${own}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
@@ -101,7 +95,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
           </Records>
         )}
         {unsent.size === 0 && send.error === null ? null : (
-          <div class="row send-bar">
+          <div class="row foot-bar">
             <Problems error={send.error} />
             <p class="push" role="status">
               {plural(unsent.size, 'record')} mended here, not sent yet

@@ -3,12 +3,12 @@ import { useEffect } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
-import { api, apiHref, type Query, useAction, useApi, useQuery, withQuery } from '../../lib/api.ts';
+import { api, apiHref, useAction, useApi, useQuery, withQuery } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isUnfinished, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
 import { FileButton } from '../../ui/controls.tsx';
 import { Empty, Loaded, Page, Problems, Section, StatusBadge } from '../../ui/page.tsx';
-import { Causes } from './causes.tsx';
+import { Causes, type RefusedProps } from './causes.tsx';
 import { Grid } from './grid.tsx';
 
 /** The records that a load refused, to be mended until none is left. */
@@ -27,14 +27,8 @@ export function Refused(): VNode {
   );
 }
 
-interface Props {
-  readonly query: Query;
-  readonly job: LoadDetail;
-  readonly onChange: () => void;
-}
-
 /** The same, as a part of another screen too. */
-export function RefusedRecords({ query, job, onChange }: Props): VNode {
+export function RefusedRecords({ query, job, onChange }: RefusedProps): VNode {
   const { counts } = job;
   const causes = useApi<{ readonly data: readonly RejectCause[] }>(
     `${jobPath(job.job_id)}/rejects?group_by=cause`,
@@ -45,7 +39,7 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
   const cause = query.get('cause');
   const isGone = cause !== '' && causes.data?.data.every(({ id }) => id !== cause) === true;
   useEffect(() => {
-    if (isGone) query.set({ cause: undefined, cursor: undefined }, { replace: true });
+    if (isGone) query.set({ cause: undefined, cursor: undefined });
   }, [isGone]);
   return (
     <>
@@ -115,7 +109,7 @@ function lastMend({ counts, amendments }: LoadDetail): ComponentChildren {
 }
 
 /** Downloads all refused records as a file, and takes that file once it is mended. */
-function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
+function MendedFile({ job, onChange }: Omit<RefusedProps, 'query'>): VNode {
   const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
   const format = isJson ? 'ndjson' : 'csv';
   const path = jobPath(job.job_id);

@@ -62,7 +62,7 @@ export function Row(props: Props): VNode {
             <Whole {...props} />
           </td>
         )}
-        <td class="reason">
+        <td class="muted small reason">
           {isAgain ? <strong class="bad">Refused again: </strong> : null}
           {isSent ? <span class="warn">Sent. </span> : null}
           <VisibleText text={message} />

@@ -3,8 +3,8 @@ import { useId, useState } from 'preact/hooks';
 import type { EventPropertyPage, Property } from '../../../../api/definition.ts';
 import { useApi, useApiPage, withQuery } from '../../lib/api.ts';
 import type { Profile } from '../../lib/jobs.ts';
-import { Button, Field, InputField, type Options, Select } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/drawings.tsx';
+import { Button, Field, InputField, type Options, SelectField } from '../../ui/controls.tsx';
+import { iconOnly } from '../../ui/drawings.tsx';
 import {
   type Group,
   groupKinds,
@@ -67,13 +67,12 @@ function Members({ of: { kind, items }, known, onChange }: Part<Group>): VNode {
   return (
     <fieldset class="group stack">
       <legend class="visually-hidden">Group</legend>
-      <Field label="Users who match">
-        <Select
-          value={kind}
-          options={kinds}
-          onChange={(chosen) => onChange({ kind: chosen as Group['kind'], items })}
-        />
-      </Field>
+      <SelectField
+        label="Users who match"
+        value={kind}
+        options={kinds}
+        onChange={(chosen) => onChange({ kind: chosen as Group['kind'], items })}
+      />
       {items.map((item, at) => (
         <Member key={at} of={item} known={known} onChange={(changed) => set(at, changed)}>
           {items.length === 1 ? null : <Remove onClick={() => set(at)} />}
@@ -98,9 +97,8 @@ interface Removable {
 
 function Remove({ onClick }: { readonly onClick: () => void }): VNode {
   return (
-    <Button look="quiet button-icon" title="Remove" onClick={onClick}>
-      <Icon name="close" size={12} />
-      <span class="visually-hidden">Remove</span>
+    <Button look="quiet button-icon" onClick={onClick}>
+      {iconOnly('close', 'Remove')}
     </Button>
   );
 }
@@ -147,13 +145,12 @@ function Compared({ of, onChange, subject, names, label, children }: ComparedPro
         names={names}
         onInput={(text) => onChange({ ...of, [subject]: text })}
       />
-      <Field label="Operator">
-        <Select
-          value={operator}
-          options={operatorWords}
-          onChange={(chosen) => onChange(withOperator(of, subject, chosen as Operator, type))}
-        />
-      </Field>
+      <SelectField
+        label="Operator"
+        value={operator}
+        options={operatorWords}
+        onChange={(chosen) => onChange(withOperator(of, subject, chosen as Operator, type))}
+      />
       {operand === 'none' ? null : (
         <Typed
           value={operandIn(of)}
@@ -180,7 +177,7 @@ function Named({ label, value, names, onInput }: NamedProps): VNode {
   const list = useId();
   return (
     <>
-      <InputField label={label} value={value} list={list} class="" onInput={onInput} />
+      <InputField label={label} value={value} list={list} onInput={onInput} />
       <datalist id={list}>
         {names.map(({ key }) => (
           <option key={key} value={key} />
@@ -247,9 +244,12 @@ function Happened({ of, known, onChange, children }: Part<Node> & Removable): VN
   return (
     <div class="stack">
       <div class="row row-fields">
-        <Field label="How often">
-          <Select value={never === true ? 'never' : 'did'} options={often} onChange={setNever} />
-        </Field>
+        <SelectField
+          label="How often"
+          value={never === true ? 'never' : 'did'}
+          options={often}
+          onChange={setNever}
+        />
         <Named
           label={subjects.event}
           value={String(event)}

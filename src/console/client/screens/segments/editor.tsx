@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { DefinitionPreview, SegmentDetail, SegmentPreview } from '../../../../api/definition.ts';
-import { api, post, screenHref, useAction, useData } from '../../lib/api.ts';
+import { api, post, screenHref, useData, useSubmit } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { Button, CopyButton, InputField } from '../../ui/controls.tsx';
 import { Notice, Page, Problems, Section } from '../../ui/page.tsx';
@@ -34,7 +34,7 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
   const [key, setKey] = useState<string | null>(null);
   const [definition, setDefinition] = useState((segment?.definition ?? newCondition.property) as Node);
   const named = key ?? keyOf(title);
-  const saving = useAction(async () => {
+  const saving = useSubmit(async () => {
     if (segment === null) {
       const made = await post<SegmentDetail>('/v1/segments', { key: named, title, definition });
       return route(screenHref(`/segments/${made.id}`));
@@ -50,13 +50,7 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
       title="Definition"
       aside={<CopyButton label="Copy as JSON" text={JSON.stringify(definition, null, 2)} />}
     >
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void saving.run();
-        }}
-      >
+      <form class="stack" onSubmit={saving.onSubmit}>
         {isOfFile ? (
           <Notice>
             The definitions file defines this segment, and wins over the console. Change it here to see who
@@ -64,9 +58,9 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
           </Notice>
         ) : (
           <div class="row row-fields">
-            <InputField label="Title" class="" maxLength={200} value={title} onInput={setTitle} />
+            <InputField label="Title" maxLength={200} value={title} onInput={setTitle} />
             {segment === null ? (
-              <InputField label="Short name" class="" maxLength={100} value={named} onInput={setKey} />
+              <InputField label="Short name" maxLength={100} value={named} onInput={setKey} />
             ) : null}
           </div>
         )}
@@ -141,7 +135,7 @@ export function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
   return (
     <ul class="words">
       {of.map(({ depth, text }, at) => (
-        <li key={at} style={{ marginInlineStart: `${Math.min(depth, 5) * 1.25}rem` }}>
+        <li key={at} class="break" style={{ marginInlineStart: `${Math.min(depth, 5) * 1.25}rem` }}>
           {visibleText(text)}
         </li>
       ))}
