@@ -113,7 +113,9 @@ async function readLake(
     const oldest = found[limit];
     if (oldest !== undefined && end < oldest.at) break;
     if (!holders.has(file.fileId)) continue;
-    if (opened++ === MAX_PAGE_LAKE_FILES) return { found, stop: end };
+    // Files that reach over the page's beginning are read for each page: this one must end before it.
+    const isFurther = before === null || file.lastMicros + 1 < microsOf(before.at);
+    if (opened++ >= MAX_PAGE_LAKE_FILES && isFurther) return { found, stop: end };
     for await (const group of readGroups(files, file, lake.wanted)) {
       const events = Array.from(findHits(group, lake).rows, (row) => toRead(group.event(row), userId));
       found = [...found, ...events.filter(isAsked)].sort(newestFirst).slice(0, limit + 1);

@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { type ExportFormat, exportFormats } from '../../src/domain/export.ts';
+import { MAX_PAGE_LAKE_FILES } from '../../src/domain/limits.ts';
 import type { SegmentTest } from '../../src/export/filter.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import type { SealingStore } from '../../src/files/sealed-files.ts';
@@ -460,6 +461,23 @@ describe('the events of a user', () => {
       if (before === null) return events;
     }
   };
+
+  // proves: lake-history
+  test('are listed to the last, however many files hold events of the same time', async () => {
+    const ids: string[] = [];
+    for (let file = 0; file < MAX_PAGE_LAKE_FILES + 3; file++) {
+      const event = (place: number): StoredEvent => ({
+        ...{ environment: environmentId, id: `${file} ${place}`, name: 'seen', user: 'u1', company: null },
+        at: instantBetween(monthsAgo(9), monthsAgo(8), place + file / 1_000),
+        ...{ metadata: {}, named: true },
+      });
+      await insertEvents(t, [event(0.1), event(0.9)]);
+      await pruneEvents(t.system);
+      ids.push(`${file} 0.1`, `${file} 0.9`);
+    }
+    const walked = (await walk({})).map((json) => (JSON.parse(json) as { event_id: string }).event_id);
+    expect(walked.sort()).toEqual(ids.sort());
+  });
 
   // proves: lake-history
   test('are listed as before they left the database, page by page; files that cannot hold them are not opened', async () => {
