@@ -22,6 +22,7 @@ import { readRejectsSource } from '../postgres/stores/rejects.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession } from './session.ts';
+import { parseMappingName } from './source-flags.ts';
 import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
 import { queueLoad } from './workers.ts';
 
@@ -224,9 +225,10 @@ export const mend = defineCommand({
   options: {
     file: text('--file <path>', 'the corrected file, or - for standard input'),
     apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
-    keepIn: text(
+    keepIn: parsed(
       '--keep-in <mapping>',
       'with --apply: later loads with this saved mapping mend their records so',
+      parseMappingName,
     ),
     wins: flag('--wins', 'corrected records override everything loaded since'),
   },

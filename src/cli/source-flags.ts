@@ -49,11 +49,13 @@ export const fileFlags = {
 export const mappingFlag = parsed(
   '--mapping <name>',
   'what a saved mapping says, in place of --map (sluice mappings)',
-  (text) => {
-    if (!isMappingName(text)) throw new InvalidArgumentError(`It ${mappingNameRule}.`);
-    return text;
-  },
+  parseMappingName,
 );
+
+export function parseMappingName(text: string): string {
+  if (!isMappingName(text)) throw new InvalidArgumentError(`It ${mappingNameRule}.`);
+  return text;
+}
 
 interface MappingFlags {
   readonly mapping: string | undefined;

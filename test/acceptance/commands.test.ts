@@ -177,6 +177,8 @@ describe('sluice jobs mend', () => {
       await sluice('jobs', 'rejects', id, '--by-cause', '--json'),
     );
     const [proposal] = byCause.data.find(({ error_code: code }) => code === 'invalid_quote')?.proposals ?? [];
+    const misnamed = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '', '--keep-in', 'no/name');
+    expect([misnamed.code, misnamed.stderr]).toEqual([2, expect.stringContaining('--keep-in')]);
     const applied = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '', '--keep-in', 'people');
     expect(applied).toMatchObject({ code: 0, stdout: '1 refused record is mended, 2 are left.\n' });
 
