@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { type Pruned, prune as pruneAll } from '../background-jobs/prune.ts';
+import { plural } from '../domain/wording.ts';
 import { mendLake } from '../lake/lost-files.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { defineCommand, flag, several } from './define-command.ts';
@@ -126,10 +127,11 @@ export const prune = defineCommand({
   },
   json: 'print the counts as JSON',
   details: `With --mend-lake, files in the folders of this database's lake tables that it
-does not know are removed, and files that are gone are written anew from the
-database. Events that only such a file had are lost: after a restore, for
-example, those of a file that a deletion has rewritten since the backup.
-sluice doctor counts them before, the command by month.
+does not know are removed, and files that are gone or damaged are written anew
+from the database; all of them are read for it. Events that only such a file
+had are lost: after a restore, for example, those of a file that a deletion has
+rewritten since the backup. The command tells them by month, and sluice doctor
+before, but for damage that leaves a file its length.
 Folders of other databases in the same storage are left alone. But a restored
 database has the tables of the one it was backed up from: if that is still in
 use, give this one a copy of the files first, or the other loses its newer
@@ -140,6 +142,9 @@ Exit code: 1 if events past their retention could not be moved or removed.`,
   inSession: async (call) => {
     const { system, json, terminal, flags } = call;
     const mended = flags.mendLake ? await mendLake(system) : null;
+    // Nothing tells them any more once the rest has failed.
+    for (const { month, events } of mended?.lost ?? [])
+      terminal.inform(`Lost with files of the lake: ${plural(events, 'event')} of ${month}.`);
     const counts = await pruneAll(system);
     if (!json) terminal.print('Removed:');
     printRecord(call, {

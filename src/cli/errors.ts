@@ -1,6 +1,7 @@
 import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../domain/errors.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { MissingFileError } from '../files/file-store.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
 /** Scripts rely on these. */
@@ -69,7 +70,12 @@ export function explainError(error: unknown): Explanation {
   if (error instanceof InputError) return explainInput(error);
   if (error instanceof Interrupted)
     return { message: error.message, exitCode: exitCodes.ok, unforeseen: false };
-  if (embeddedPostgres.isRefusal(error) || error instanceof TransientError) return failed(error.message);
+  if (
+    embeddedPostgres.isRefusal(error) ||
+    error instanceof TransientError ||
+    error instanceof MissingFileError
+  )
+    return failed(error.message);
   const code = codeOf(error);
   if (code === 'EADDRINUSE') return failed(portTaken(error));
   if (code === 'EACCES' || code === 'EPERM') return failed(notAllowed(error));

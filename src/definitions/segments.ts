@@ -14,6 +14,7 @@ import {
   SEGMENT_SIZE_TIMEOUT_MS,
   SEGMENT_SIZES_BUDGET_MS,
 } from '../domain/limits.ts';
+import { LostLakeFile } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { definitionsOf, lockDefinitions } from '../postgres/stores/definitions.ts';
 import {
@@ -183,7 +184,7 @@ export async function countSizes(context: CountContext, signal: AbortSignal): Pr
   return nextMs;
 }
 
-/** Returns `null` if it takes too long, or a newer version of this program has written the definition. */
+/** Returns `null` if it takes too long, a file of the lake is lost, or a newer version of this program has written the definition. */
 async function sizeOf(
   context: CountContext,
   { id, environmentId, definition }: UncountedSegment,
@@ -195,8 +196,11 @@ async function sizeOf(
     const options = { timeoutMs: SEGMENT_SIZE_TIMEOUT_MS, signal };
     return (await previewSegment(context, environmentId, segment, options)).users;
   } catch (error) {
-    if (!(error instanceof TookTooLong)) throw error;
-    context.log.warn({ segment_id: id, environment_id: environmentId }, 'a segment took too long to count');
+    if (!(error instanceof TookTooLong || error instanceof LostLakeFile)) throw error;
+    context.log.warn(
+      { err: error, segment_id: id, environment_id: environmentId },
+      'a segment is not counted',
+    );
     return null;
   }
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';
@@ -71,6 +72,13 @@ export async function writeWhole(
   }
 }
 
+/** Returns the SHA-256 of a file as it is stored, in hex. */
+export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const part of files.open(ref)) hash.update(part as Buffer);
+  return hash.digest('hex');
+}
+
 /** A generated name, never a user's; that of a sealed file says so. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
@@ -82,6 +90,17 @@ export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
 export class MissingFileError extends Error {
   override readonly name = 'MissingFileError';
+}
+
+/** A file of the lake is gone or damaged. The message is for whoever needs what it holds. */
+export class LostLakeFile extends MissingFileError {
+  readonly ref: FileRef;
+
+  constructor(ref: FileRef, cause: unknown) {
+    const advice = 'bring it back from a copy, or run `sluice prune --mend-lake`';
+    super(`${ref}, a file of the lake, is missing or damaged: ${advice}`, { cause });
+    this.ref = ref;
+  }
 }
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';

@@ -3,7 +3,7 @@
  * compaction has removed since, and does not know those that were written since.
  */
 import type pg from 'pg';
-import type { FileRef, FileStore } from '../files/file-store.ts';
+import { type FileRef, type FileStore, hashFile, MissingFileError } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { giveUpFiles, listMonths, listRefs } from '../postgres/stores/lake-files.ts';
 import { commitLake, type LakeContext } from './commit.ts';
@@ -11,7 +11,7 @@ import { commitLake, type LakeContext } from './commit.ts';
 export interface LakeDifference {
   /** Files that snapshots name. */
   readonly named: number;
-  /** Those of them that are gone, or not as long as they were written. */
+  /** Those of them that are gone, or not as they were written. */
   readonly missing: readonly FileRef[];
   /** Files of our tables that the ledger does not know. */
   readonly unknown: readonly FileRef[];
@@ -21,21 +21,28 @@ export interface LakeDifference {
   readonly lost: readonly { readonly month: string; readonly events: number }[];
 }
 
-/** Compares them while both change: what is missing or unknown is so before the files are listed and after. */
+/**
+ * Compares them while both change: what is missing or unknown is so before the files are listed and after. Files have their length, and if
+ * they are read also the content, that they were written with.
+ */
 export async function compareFiles(
   client: pg.Pool | pg.ClientBase,
   files: FileStore,
+  areRead = false,
 ): Promise<LakeDifference> {
   const before = await listRefs(client);
   const there = new Map<FileRef, number>();
   for await (const { ref, bytes } of files.list('lake')) there.set(ref, bytes);
   const after = await listRefs(client);
   const named = [...after.files].filter(([, { isNamed }]) => isNamed);
-  const isWhole = (ref: FileRef, bytes: number | null): boolean =>
-    there.has(ref) && (bytes === null || there.get(ref) === bytes);
-  const missing = named.filter(
-    ([ref, { bytes }]) => before.files.get(ref)?.isNamed === true && !isWhole(ref, bytes),
-  );
+  const missing: typeof named = [];
+  for (const each of named) {
+    const [ref, { bytes, sha256 }] = each;
+    if (before.files.get(ref)?.isNamed !== true) continue;
+    const isThere = there.has(ref) && (bytes === null || there.get(ref) === bytes);
+    const isWhole = isThere && (!areRead || sha256 === null || (await hasHash(files, ref, sha256)));
+    if (!isWhole) missing.push(each);
+  }
   const lost = new Map<string, number>();
   for (const [, { month, coldEvents }] of missing)
     if (coldEvents > 0) lost.set(month, (lost.get(month) ?? 0) + coldEvents);
@@ -50,12 +57,23 @@ export async function compareFiles(
   };
 }
 
+/** Reads a file. One that is gone now was replaced while others were read. */
+function hasHash(files: FileStore, ref: FileRef, sha256: string): Promise<boolean> {
+  return hashFile(files, ref).then(
+    (hash) => hash === sha256,
+    (error: unknown) => {
+      if (error instanceof MissingFileError) return true;
+      throw error;
+    },
+  );
+}
+
 /**
- * Makes the lake agree with its files: unknown ones go, since no deletion would reach them; what is missing is written anew by the next
- * append if the database has it, and otherwise given up. Files of other tables stay: they may be another database's.
+ * Makes the lake agree with its files: unknown ones go, since no deletion would reach them; what is missing or damaged is written anew by
+ * the next append if the database has it, and otherwise given up. Files of other tables stay: they may be another database's.
  */
 export async function mendLake(context: LakeContext): Promise<LakeDifference> {
-  const found = await compareFiles(context.pool, context.files);
+  const found = await compareFiles(context.pool, context.files, true);
   await inTransaction(context.pool, async ({ db }) => {
     for (const table of await giveUpFiles(db, found.missing))
       await commitLake(context, db, table, await listMonths(db, table));

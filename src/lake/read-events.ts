@@ -1,6 +1,6 @@
 import { type AsyncBuffer, parquetMetadataAsync, type Statistics } from 'hyparquet';
-import { DamagedFile, Fault, TransientError } from '../domain/errors.ts';
-import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import { Fault, TransientError } from '../domain/errors.ts';
+import { type FileRef, type FileStore, LostLakeFile } from '../files/file-store.ts';
 import type { DataFile } from '../postgres/stores/lake-files.ts';
 import { sumIn } from './group-sums.ts';
 import { LakeGroup, PageMemory, startOf } from './row-group.ts';
@@ -55,23 +55,23 @@ export function mayHoldAny({ statistics }: Pick<DataFile, 'statistics'>, wanted:
   });
 }
 
-/** Reads the row groups of a file that may hold what is wanted. Each is read at once: its columns lie together, and on S3 each read is a request. */
+/**
+ * Reads the row groups of a file that may hold what is wanted. Each is read at once: its columns lie together, and on S3 each read is a
+ * request. @throws LostLakeFile
+ */
 export async function* readGroups(
   files: FileStore,
   file: Pick<DataFile, 'ref' | 'bytes' | 'rows'> & { readonly sums?: Buffer | null },
   wanted: Wanted = allEvents,
 ): AsyncGenerator<LakeGroup> {
   const memory = new PageMemory();
-  const footer = await parquetMetadataAsync(storedBuffer(files, file), { parsers }).catch(
-    (cause: unknown) => {
-      if (cause instanceof MissingFileError || cause instanceof TransientError) throw cause;
-      throw new DamagedFile(`${file.ref}, a file of the lake, is damaged`, { cause });
-    },
-  );
+  const lose = (cause: unknown): never => {
+    throw cause instanceof TransientError ? cause : new LostLakeFile(file.ref, cause);
+  };
+  const footer = await parquetMetadataAsync(storedBuffer(files, file), { parsers }).catch(lose);
   const { num_rows, row_groups: groups, schema } = footer;
   const fieldIds = schema.slice(1).map(({ field_id }) => field_id);
-  if (Number(num_rows) !== file.rows)
-    throw new Fault(`a file of the lake holds ${num_rows} rows, not ${file.rows}`);
+  if (Number(num_rows) !== file.rows) lose(new Fault(`it holds ${num_rows} rows, not ${file.rows}`));
   for (const [place, group] of groups.entries()) {
     const chunks = group.columns.map(({ meta_data: about }) => about).filter((about) => about !== undefined);
     const of = (column: string) => chunks.find(({ path_in_schema: [name] }) => name === column)?.statistics;
@@ -84,8 +84,10 @@ export async function* readGroups(
       continue;
     const start = Math.min(...chunks.map(startOf));
     const end = Math.max(...chunks.map((about) => startOf(about) + Number(about.total_compressed_size)));
-    const bytes = await files.readRange(file.ref, start, end, memory.take(end - start));
-    yield new LakeGroup(group, { bytes, start, memory, fieldIds, sum: sumIn(file.sums ?? null, place) });
+    const read = async () => files.readRange(file.ref, start, end, memory.take(end - start));
+    const bytes = await read().catch(lose);
+    const sum = sumIn(file.sums ?? null, place);
+    yield new LakeGroup(group, { ref: file.ref, bytes, start, memory, fieldIds, sum });
   }
 }
 

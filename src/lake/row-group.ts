@@ -1,7 +1,9 @@
+import { crc32 } from 'node:zlib';
 import { type ColumnMetaData, type RowGroup, snappyUncompress } from 'hyparquet';
 import { parquetHeader } from 'hyparquet/src/column.js';
 import { readRleBitPackedHybrid } from 'hyparquet/src/encoding.js';
 import { Fault } from '../domain/errors.ts';
+import { type FileRef, LostLakeFile } from '../files/file-store.ts';
 
 export interface LakeEvent {
   readonly event_id: string;
@@ -46,6 +48,7 @@ export class PageMemory {
 const leastBytes = 1024;
 
 interface StoredGroup {
+  readonly ref: FileRef;
   /** The bytes of the file from `start` on, in memory that goes back. */
   readonly bytes: Buffer;
   readonly start: number;
@@ -59,7 +62,10 @@ interface StoredGroup {
 /** The columns that all events have; those of properties come after them. */
 const ownColumns = 8;
 
-/** A row group, unpacked column by column as they are asked for. Pages are as `ParquetColumn` writes them: one of values to a column. */
+/**
+ * A row group, unpacked column by column as they are asked for. Pages are as `ParquetColumn` writes them: one of values to a column. Bytes
+ * that are not those that were written make whatever asks for them throw `LostLakeFile`.
+ */
 export class LakeGroup {
   readonly rows: number;
   readonly #columns: readonly ColumnMetaData[];
@@ -88,21 +94,15 @@ export class LakeGroup {
   texts(name: string): Texts {
     const known = this.#texts.get(name);
     if (known !== undefined) return known;
-    const texts = this.#unpackTexts(this.#chunk(name));
+    const texts = this.#read(() => this.#unpackTexts(this.#chunk(name)));
     this.#texts.set(name, texts);
     return texts;
   }
 
   /** The times of the events, in microseconds since 1970. */
   get micros(): Float64Array {
-    if (this.#micros !== null) return this.#micros;
-    const { values } = this.#page(Number(this.#chunk('inserted_at').data_page_offset), this.rows);
-    const micros = new Float64Array(this.#take(8 * this.rows).buffer, 0, this.rows);
-    for (let row = 0; row < this.rows; row++) {
-      micros[row] = values.readUInt32LE(8 * row) + values.readInt32LE(8 * row + 4) * 2 ** 32;
-    }
-    this.#micros = micros;
-    return micros;
+    this.#micros ??= this.#read(() => this.#unpackMicros());
+    return this.#micros;
   }
 
   /** Gives its memory to the groups after it. Nothing of it may be asked for any more. */
@@ -129,6 +129,8 @@ export class LakeGroup {
   /** Returns a column, by its place, as it is stored. */
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer } {
     const about = this.#columns[place] as ColumnMetaData;
+    const { dictionary_page_offset: dictionary, data_page_offset: data } = about;
+    this.#read(() => [dictionary, data].map((page) => page !== undefined && this.#open(Number(page))));
     const at = startOf(about) - this.#stored.start;
     return { about, bytes: this.#stored.bytes.subarray(at, at + Number(about.total_compressed_size)) };
   }
@@ -142,11 +144,28 @@ export class LakeGroup {
     };
   }
 
+  #read<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (cause) {
+      throw new LostLakeFile(this.#stored.ref, cause);
+    }
+  }
+
   #chunk(name: string): ColumnMetaData {
     // A property may have a column of the same name, after ours.
     const chunk = this.#columns.find(({ path_in_schema: [found] }) => found === name);
     if (chunk === undefined) throw new Fault(`a file of the lake has no column ${name}`);
     return chunk;
+  }
+
+  #unpackMicros(): Float64Array {
+    const { values } = this.#page(Number(this.#chunk('inserted_at').data_page_offset), this.rows);
+    const micros = new Float64Array(this.#take(8 * this.rows).buffer, 0, this.rows);
+    for (let row = 0; row < this.rows; row++) {
+      micros[row] = values.readUInt32LE(8 * row) + values.readInt32LE(8 * row + 4) * 2 ** 32;
+    }
+    return micros;
   }
 
   #unpackTexts({ dictionary_page_offset: dictionary, data_page_offset: data }: ColumnMetaData): Texts {
@@ -187,23 +206,30 @@ export class LakeGroup {
     return all;
   }
 
+  /** Finds a page whose bytes are those that were written. */
+  #open(offset: number) {
+    const { bytes, start } = this.#stored;
+    const reader = readerOf(bytes, offset - start);
+    const header = parquetHeader(reader);
+    const stored = bytes.subarray(reader.offset, reader.offset + header.compressed_page_size);
+    if (header.crc !== undefined && header.crc !== (crc32(stored) | 0))
+      throw new Fault('a page of the lake has another checksum than it says');
+    return { header, stored };
+  }
+
   /** Unpacks a page: of so many rows, or, where that is null, of a dictionary. */
   #page(offset: number, rows: number | null) {
-    const { bytes } = this.#stored;
-    const reader = readerOf(bytes, offset - this.#stored.start);
-    const header = parquetHeader(reader);
+    const { header, stored } = this.#open(offset);
     const page = header.data_page_header_v2;
     const count = page?.num_values ?? header.dictionary_page_header?.num_values;
     if (count === undefined || (rows !== null && (page === undefined || count !== rows)))
       throw new Fault('a file of the lake has other pages than sluice writes');
     const levels = page?.definition_levels_byte_length ?? 0;
-    const start = reader.offset + levels;
     const values = this.#take(header.uncompressed_page_size - levels);
-    if (values.length > 0)
-      snappyUncompress(bytes.subarray(start, reader.offset + header.compressed_page_size), values);
+    if (values.length > 0) snappyUncompress(stored.subarray(levels), values);
     return {
       ...{ values, count, nulls: page?.num_nulls ?? 0 },
-      levels: levels === 0 ? null : bytes.subarray(reader.offset, start),
+      levels: levels === 0 ? null : stored.subarray(0, levels),
     };
   }
 }

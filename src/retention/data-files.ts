@@ -1,5 +1,4 @@
 /** Writing the data files of the lake, and comparing them with what they were written of. */
-import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { LakeField } from '../domain/definitions.ts';
@@ -18,7 +17,7 @@ import { ParquetFile } from '../export/write/parquet.ts';
 import { ndjsonText, ndjsonWriter, type RowBlock } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
-import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import { type FileRef, type FileStore, hashFile, MissingFileError } from '../files/file-store.ts';
 import { createDataFile, type LakeContext, openFields } from '../lake/commit.ts';
 import { readGroups } from '../lake/read-events.ts';
 import type { LakeGroup } from '../lake/row-group.ts';
@@ -115,9 +114,7 @@ const damaged = (): Fault => new Fault('a file of the lake is not stored as it w
 /** Reads all of a file from where it is stored, and compares it with its rows: it is what will be left of them. @throws Fault */
 export async function checkContent(files: FileStore, file: NewData): Promise<void> {
   await checkLength(files, file);
-  const hash = createHash('sha256');
-  for await (const part of files.open(file.ref)) hash.update(part as Buffer);
-  if (hash.digest('hex') !== file.sha256) throw damaged();
+  if ((await hashFile(files, file.ref)) !== file.sha256) throw damaged();
   const { rows, content } = await contentOf(readText(files, [{ ...file, firstMicros: 0 }]));
   if (rows !== file.rows || content !== file.content) throw damaged();
 }

@@ -6,11 +6,14 @@ import { uuidv7 } from 'uuidv7';
 import { afterEach, expect, test } from 'vitest';
 import { writeBackupFile } from '../../src/backup/backup.ts';
 import { restoreBackup } from '../../src/backup/restore.ts';
+import { countSizes, createSegment } from '../../src/definitions/segments.ts';
 import { judgeLake } from '../../src/doctor/check-lake.ts';
 import { examine } from '../../src/doctor/examine.ts';
+import { exportFormats } from '../../src/domain/export.ts';
 import { createLakeRef, type FileRef, writeWhole } from '../../src/files/file-store.ts';
 import { explainError } from '../../src/http/plugins/errors.ts';
 import { compareFiles, mendLake } from '../../src/lake/lost-files.ts';
+import { listSizes } from '../../src/postgres/stores/segments.ts';
 import { makeReport } from '../../src/profiles/report.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
@@ -149,3 +152,48 @@ test.each(['folder', 's3'] as const)(
     expect(await compareFiles(t.system.pool, t.system.files)).toMatchObject({ missing: [], lost: [] });
   },
 );
+
+// proves: lake-restored
+test('a file of the lake in which bytes were changed is read by nobody, keeps no segment from being counted, and is mended as a missing one', async () => {
+  t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '100', LAKE: 'archive' } });
+  const { files, db } = t.system;
+  const { environmentId } = t.environment;
+  await add(['cold 1', 'cold 2'], 'ann', 7);
+  await add(['cold 3'], 'joe', 8);
+  await pruneEvents(t.system);
+  const { rows } = await sql<{ ref: FileRef }>`
+    select file_ref as ref from lake_files where kind = 'data' and table_name = 'events' order by month desc limit 1`.execute(
+    db,
+  );
+  const ref = (rows[0] as (typeof rows)[0]).ref;
+  const bytes = Buffer.concat(await files.open(ref).toArray());
+  bytes.write('bob', bytes.indexOf('ann'));
+  await writeWhole(await files.createAs(ref), [bytes]);
+
+  const events = { datasets: ['events'] } as const;
+  const readings = [
+    ...exportFormats.map((format) => () => exportAll(t.system, environmentId, { ...events, format })),
+    () => makeReport(t.system, environmentId, {}),
+  ];
+  for (const read of readings) {
+    const error = await read().catch((thrown: unknown) => thrown);
+    expect(explainError(error)).toMatchObject({
+      status: 503,
+      problems: [{ message: expect.stringContaining('--mend-lake'), details: ref }],
+    });
+  }
+  const make = (key: string) =>
+    createSegment(db, environmentId, { key, title: key, definition: { event: key } });
+  const [lost, fine] = [await make('seen'), await make('other')];
+  await countSizes(t.system, new AbortController().signal);
+  const sizes = [await listSizes(db, lost.id), await listSizes(db, fine.id)];
+  expect(sizes).toMatchObject([[{ users: null }], [{ users: 0 }]]);
+
+  const month = new Date(monthsAgo(7)).toISOString().slice(0, 7);
+  expect(await mendLake(t.system)).toMatchObject({ missing: [ref], lost: [{ month, events: 2 }] });
+  const exported = await exportAll(t.system, environmentId, events);
+  expect(idsOf(records((await texts(t.system, exported))['events.ndjson']).map(comparable))).toEqual([
+    'cold 3',
+  ]);
+  expect(await mendLake(t.system)).toMatchObject({ missing: [], unknown: [], lost: [] });
+});

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { ColumnMetaData, Encoding, Statistics } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
@@ -124,7 +125,7 @@ function writePage(
   writer: ByteWriter,
   levels: Uint8Array,
   plain: Uint8Array,
-  about: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>,
+  about: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size' | 'crc'>,
 ): number {
   const packed = snappyCompress(plain);
   const start = writer.offset;
@@ -132,6 +133,7 @@ function writePage(
     ...about,
     uncompressed_page_size: levels.length + plain.length,
     compressed_page_size: levels.length + packed.length,
+    crc: crc32(packed, crc32(levels)) | 0,
   });
   const headerBytes = writer.offset - start;
   writer.appendBytes(levels);

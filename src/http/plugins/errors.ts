@@ -16,7 +16,7 @@ import {
   TransientError,
 } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
-import { MissingFileError } from '../../files/file-store.ts';
+import { LostLakeFile, MissingFileError } from '../../files/file-store.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { createProbe } from '../../telemetry/health.ts';
 import { wentAway } from '../gone-client.ts';
@@ -61,8 +61,6 @@ const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
-const storedFile = 'A stored file that this needs, such as a file of the lake, is missing or damaged';
-
 /**
  * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
  * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
@@ -80,8 +78,9 @@ export function explainError(error: unknown): Explained {
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
   }
+  if (error instanceof LostLakeFile) return explained('unavailable', error.message, error.ref);
   if (error instanceof MissingFileError || error instanceof DamagedFile)
-    return explained('unavailable', storedFile, 'sluice doctor names damaged files of the lake');
+    return explained('unavailable', 'A stored file that this needs is missing or damaged');
   return explained('internal_error', 'The service failed; the error is in its log under the request id');
 }
 

@@ -309,6 +309,7 @@ export async function listRefs(client: pg.Pool | pg.ClientBase) {
     isNamed: boolean;
     month: string;
     bytes: number | null;
+    sha256: string | null;
     coldEvents: string;
   }>(`
     select
@@ -316,6 +317,7 @@ export async function listRefs(client: pg.Pool | pg.ClientBase) {
       state = 'stored' as "isNamed",
       to_char(month, 'YYYY-MM') as month,
       byte_count::float8 as bytes,
+      encode(sha256, 'hex') as sha256,
       case when kind = 'data' and table_name = 'events' and not is_hot then coalesce(row_count, 0) else 0 end as "coldEvents"
     from sluice.lake_files`);
   const tables = await client.query<{ folder: string }>('select folder from sluice.lake_tables');
