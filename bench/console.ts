@@ -1,8 +1,8 @@
 /**
  * npm run bench:console [-- --mobile] [-- --paths /jobs,/load]
  *
- * Lighthouse's figures for the pages of the console, of the real service with some data. It runs by npx, with Chromium from
- * CHROME_PATH. Nothing else may run meanwhile: Lighthouse reckons with the time that the processor took.
+ * Prints Lighthouse's figures for the pages of the console, of the real service with some data. Lighthouse is run by npx, with the Chromium
+ * that Debian installs, unless CHROME_PATH names another. Nothing else may run meanwhile: Lighthouse reckons with the time that the processor took.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { packageRoot } from '../src/package-root.ts';
 import { apiKey, startService } from './service.ts';
-import { writeUsersFile } from './users-file.ts';
+import { userCells, writeUsersFile } from './users-file.ts';
 
 const lighthouse = 'lighthouse@12.8.2';
 const users = 20_000;
@@ -33,13 +33,13 @@ try {
   const path = join(service.folder, 'users.csv');
   await writeUsersFile(path, { rows: users, format: 'csv' });
   const { job } = await service.load(path, 'text/csv');
-  const ids: Readonly<Record<string, string>> = { ':job': job.job_id, ':id': await firstUser() };
+  const ids = await findIds(job.job_id);
   const cookie = await signIn();
   process.stdout.write(
     `| page | performance | ${Object.values(shown).join(' | ')} |\n|---|---|---|---|---|---|\n`,
   );
   for (const page of flags.paths?.split(',') ?? (await allPaths())) {
-    const address = page.replace(/:\w+/, (name) => ids[name] ?? 'none');
+    const address = page.replace(/:\w+/, ids[page.split('/')[1] ?? ''] ?? 'none');
     const { categories, audits } = await measure(`${service.address}/console${address}`, cookie);
     const values = Object.keys(shown).map((name) => audits[name]?.displayValue);
     process.stdout.write(
@@ -56,11 +56,30 @@ async function allPaths(): Promise<readonly string[]> {
   return [...source.matchAll(/\bscreen\(\s*'([^']+)'/g)].map(([, path = '']) => path);
 }
 
-async function firstUser(): Promise<string> {
-  const { data } = (await (await service.fetch('/v1/users?limit=1')).json()) as {
-    data: [{ user_id: string }];
+/** Returns the ids that pages show, by the first part of their paths. */
+async function findIds(jobId: string): Promise<Readonly<Record<string, string>>> {
+  const ask = async (path: string, body?: object) => {
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    };
+    const answer = await service.fetch(path, body && init);
+    if (!answer.ok) throw new Error(`${path} was answered ${answer.status}: ${await answer.text()}`);
+    return JSON.parse((await answer.text()) || '{}') as Record<string, string>;
   };
-  return encodeURIComponent(data[0].user_id);
+  const [userId = '', , , companyId = ''] = userCells(0, 0);
+  await ask('/v1/identify', { user_id: userId, company: { id: companyId } });
+  const definition = { property: 'plan', equals: 'pro' };
+  const [segment, exported] = [
+    await ask('/v1/segments', { key: 'pros', title: 'Pros', definition }),
+    await ask('/api/v1/analytics/exports', { event_type: ['users'] }),
+  ];
+  await ask('/v1/schedules', { name: 'weekly', cron: '@weekly', export: { range: 'last_7_days' } });
+  return {
+    ...{ jobs: jobId, people: userId, companies: companyId, schedules: 'weekly' },
+    ...{ segments: segment['segment_id'] ?? '', export: exported['job_id'] ?? '' },
+  };
 }
 
 async function signIn(): Promise<string> {
@@ -84,6 +103,7 @@ async function measure(url: string, cookie: string): Promise<Report> {
     ...(flags.mobile === true ? [] : ['--preset=desktop']),
   ];
   const run = promisify(execFile)('npx', ['--yes', lighthouse, url, ...options], {
+    env: { CHROME_PATH: '/usr/bin/chromium-headless-shell', ...process.env },
     maxBuffer: 64 * 1024 * 1024,
   });
   return JSON.parse((await run).stdout) as Report;
