@@ -18,8 +18,6 @@ import {
 
 /** With these, an export takes a second or more: it can be hit in the middle. */
 const rows = 50_000;
-/** A lease, the reconciler's rounds, and the export itself. */
-const recoveryMs = 30_000;
 /** Before its answer, the ledger is all that an export waits for. */
 const quickMs = 3_000;
 
@@ -45,7 +43,7 @@ test.concurrent.each(oneQueue('postgres'))(
       let [api, worker] = await Promise.all([site.serve(), site.work()]);
       const ended = async (body: object): Promise<ShownExport> => {
         const asked = await askForExport(api, { event_type: 'users', ...body });
-        const end = await asked.ended('completed', recoveryMs);
+        const end = await asked.ended('completed');
         await asked.stop();
         return end;
       };
@@ -59,16 +57,22 @@ test.concurrent.each(oneQueue('postgres'))(
       api = await site.serve();
       worker = await site.work();
       const accepted = watch(api, first.jobId);
-      expect((await accepted.ended('completed', recoveryMs)).rows).toBe(rows);
+      expect((await accepted.ended('completed')).rows).toBe(rows);
       await accepted.stop();
-      const second = await begin(site, api, since);
-      await second.stop();
-      await Promise.all([worker.kill('SIGKILL'), api.process.kill('SIGKILL')]);
+      let second: WatchedExport;
+      for (;;) {
+        second = await begin(site, api, since);
+        await second.stop();
+        await Promise.all([worker.kill('SIGKILL'), api.process.kill('SIGKILL')]);
+        if (!(await hasEnded(site, second))) break;
+        // It was faster than the kill.
+        [api, worker] = await Promise.all([site.serve(), site.work()]);
+      }
       await site.sql("update sluice.users set user_id = 'late' where user_id = 'user 1'");
       api = await site.serve();
       await site.work();
       const written = watch(api, second.jobId);
-      const done = await written.ended('completed', recoveryMs);
+      const done = await written.ended('completed');
       await written.stop();
       // With a row that says that user 1 is gone.
       expect(done.rows).toBe(rows + 1);
@@ -92,7 +96,6 @@ async function loseWorkers(site: Site, api: Api): Promise<void> {
   await waitFor(
     'the session of the paused worker to end, although nobody wakes it',
     async () => (await sessionOf(site, paused, 1)) === null,
-    { timeoutMs: recoveryMs },
   );
   const quietMs = performance.now() - pausedAt;
   await expectComplete(site, paused);
@@ -305,23 +308,27 @@ async function addUsers({ sql, environmentId }: Site, count: number): Promise<vo
   );
 }
 
+async function hasEnded({ sql }: Site, { jobId }: WatchedExport): Promise<boolean> {
+  const open = await sql(
+    "select from sluice.exports where job_id = $1 and status in ('queued', 'processing')",
+    [jobId],
+  );
+  return open.length === 0;
+}
+
 /** An export that a worker is in the middle of. */
 async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedExport> {
   const work = await askForExport(api, { event_type: 'users', ...body });
   const isMet = await waitFor(
     'the export to be under way',
     async () => {
-      const [ended] = await site.sql(
-        "select from sluice.exports where job_id = $1 and status not in ('queued', 'processing')",
-        [work.jobId],
-      );
-      if (ended !== undefined) return 'missed';
+      if (await hasEnded(site, work)) return 'missed';
       const [part] = (await storedFor(site, work.jobId)).filter((name) => name.endsWith('.part'));
       if (part === undefined) return false;
       const { size } = await stat(join(site.dataDir, 'files', 'exports', work.jobId, part));
       return size > 256 * 1024 && 'met';
     },
-    { everyMs: 5, timeoutMs: recoveryMs },
+    { everyMs: 5 },
   );
   if (isMet === 'missed') {
     await work.stop();
@@ -332,7 +339,7 @@ async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedEx
 }
 
 async function expectComplete(site: Site, work: WatchedExport): Promise<void> {
-  const done = await work.ended('completed', recoveryMs);
+  const done = await work.ended('completed');
   expect(done.rows).toBe(rows);
   await expectNoOrphans(site, work.jobId, done);
 }
