@@ -104,7 +104,7 @@ test('a search goes on where the server has run out of time, until it has found 
   });
   await page.getByLabel('Search').fill('hopper');
   await page.locator('mark', { hasText: 'Hopper' }).waitFor();
-  expect(empty).toBe(1);
+  expect(empty).toBeGreaterThan(0);
 });
 
 test('a person is shown with types, company, segments and events by day, and what callers have named stays text', async () => {
