@@ -28,7 +28,7 @@ if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR
 /** A PostgreSQL for the files of a project, each with databases of its own. */
 const server = { globalSetup: 'test/support/postgres-server.ts' };
 
-/** Tells whether this machine takes long to start a process: mostly 40 ms. */
+/** Tells whether this machine takes long to start a process. Usual: 40 ms. */
 function isSlow(): boolean {
   const began = performance.now();
   spawnSync(process.execPath, ['--eval', '0']);

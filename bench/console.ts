@@ -1,8 +1,9 @@
 /**
  * npm run bench:console [-- --mobile] [-- --paths /jobs,/load]
  *
- * Prints Lighthouse's figures for the pages of the console, of the real service with some data. Lighthouse is run by npx, with the Chromium
- * that Debian installs, unless CHROME_PATH names another. Nothing else may run meanwhile: Lighthouse reckons with the time that the processor took.
+ * Prints Lighthouse's figures for the pages of the console, of the real service with some data. Lighthouse is run by npx, with
+ * the Chromium that Debian installs unless CHROME_PATH names another. Nothing else may run meanwhile: Lighthouse reckons with
+ * the time that the processor took.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

@@ -130,8 +130,8 @@ export const prune = defineCommand({
 does not know are removed, and files that are gone or damaged are written anew
 from the database; all of them are read for it. Events that only such a file
 had are lost: after a restore, for example, those of a file that a deletion has
-rewritten since the backup. The command tells them by month, and sluice doctor
-before, but for damage that leaves a file its length.
+rewritten since the backup. The command reports them by month. sluice doctor
+counts them beforehand, except for damage that keeps the length of a file.
 Folders of other databases in the same storage are left alone. But a restored
 database has the tables of the one it was backed up from: if that is still in
 use, give this one a copy of the files first, or the other loses its newer
@@ -142,9 +142,9 @@ Exit code: 1 if events past their retention could not be moved or removed.`,
   inSession: async (call) => {
     const { system, json, terminal, flags } = call;
     const mended = flags.mendLake ? await mendLake(system) : null;
-    // Nothing tells them any more once the rest has failed.
+    // If the rest fails, nothing else reports them.
     for (const { month, events } of mended?.lost ?? [])
-      terminal.inform(`Lost with files of the lake: ${plural(events, 'event')} of ${month}.`);
+      terminal.inform(`Lost with missing or damaged files of the lake: ${plural(events, 'event')} of ${month}.`);
     const counts = await pruneAll(system);
     if (!json) terminal.print('Removed:');
     printRecord(call, {

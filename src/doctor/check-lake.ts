@@ -36,7 +36,7 @@ export function judgeLake({ named, missing, unknown, foreign, lost }: LakeDiffer
       'If another database uses this storage, give each a prefix of its own. If none does, remove the folder: no deletion reaches these files.';
     return [warning('lake', show(foreign, 'of tables that the database does not have').join(''), advice)];
   }
-  return named === 0 ? [] : [ok('lake', `${plural(named, 'file')}, all there and as long as written`)];
+  return named === 0 ? [] : [ok('lake', `${plural(named, 'file')}, all present with their full length`)];
 }
 
 function show([first, ...others]: readonly string[], what: string): string[] {

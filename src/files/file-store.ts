@@ -18,11 +18,8 @@ export interface FileStore {
   createAs(ref: FileRef): Promise<FileWriter>;
   /** Its length in bytes; null if it is not there. */
   size(ref: FileRef): Promise<number | null>;
-  /**
-   * Exactly the bytes [start, end); throws `Fault` if the file is shorter, `MissingFileError` if it is gone. `into`: memory of
-   * that length, which may be used for them.
-   */
-  readRange(ref: FileRef, start: number, end: number, into?: Buffer): Promise<Buffer>;
+  /** Exactly the bytes [start, end); throws `Fault` if the file is shorter, `MissingFileError` if it is gone. */
+  readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
   /** The file as a stream: the whole, or exactly the bytes [start, end), after which it fails if the file is shorter. */
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Yields the complete files whose names begin with `kind/`, with their lengths. */

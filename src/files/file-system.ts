@@ -39,7 +39,7 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
     createAs: (ref) =>
       FileSystemWriter.create({ directory, ref: checkRef(ref), draft: temporaryPath(uuidv7()), touchMs }),
     size: (ref) => sizeOf(pathOf(ref)),
-    readRange: (ref, start, end, into) => readRange(pathOf(ref), start, end, into),
+    readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
     open: (ref, range) => streamOf(readPieces(pathOf(ref), range)),
     list: (kind) => listFiles(directory, kind),
     remove: (ref) => removeFile(pathOf(ref)),
@@ -66,31 +66,25 @@ async function syncUpTo(directory: string, folder: string): Promise<void> {
   }
 }
 
-async function readRange(
-  file: string,
-  start: number,
-  end: number,
-  into: Buffer = Buffer.allocUnsafeSlow(end - start),
-): Promise<Buffer> {
-  let filled = 0;
-  const rest = () => into.subarray(filled);
-  for await (const { length } of readPieces(file, { start, end }, rest)) filled += length;
-  return into;
+async function readRange(file: string, start: number, end: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of readPieces(file, { start, end }, end - start)) pieces.push(piece);
+  return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }
 
-/** Yields the file, or exactly its bytes [start, end), in pieces in the memory that `take` gives for so many bytes or fewer. */
+/** Yields the file, or exactly its bytes [start, end), in pieces of at most `most` bytes. */
 async function* readPieces(
   file: string,
   range?: { readonly start: number; readonly end: number },
-  take = (left: number): Buffer => Buffer.allocUnsafeSlow(Math.min(READ_BYTES, left)),
+  most = READ_BYTES,
 ): AsyncGenerator<Buffer> {
   let handle: FileHandle | undefined;
   try {
     handle = await open(file, 'r');
     const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
     for (let at = start; at < end; ) {
-      const memory = take(end - at);
-      const { bytesRead, buffer } = await handle.read(memory, 0, memory.length, at);
+      const length = Math.min(most, end - at);
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(length), 0, length, at);
       if (bytesRead === 0 && range === undefined) return;
       if (bytesRead === 0) throw new Fault(`the stored file ends at byte ${at}, not at ${end}`);
       at += bytesRead;

@@ -54,8 +54,7 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
     create: (folder, kind) => createAs(createRef(folder, kind)),
     createAs,
     size: async (ref) => (await open()).size(keyOf(ref)),
-    readRange: async (ref, start, end, into = Buffer.allocUnsafeSlow(end - start)) =>
-      readExactly(await open(), keyOf(ref), start, into),
+    readRange: async (ref, start, end) => readExactly(await open(), keyOf(ref), start, end),
     open: (ref, range) => openStream(open, keyOf(ref), range),
     async *list(kind) {
       for await (const { key, bytes } of (await open()).objects(`${top}${kind}/`)) {
@@ -147,11 +146,11 @@ async function* readObject(
   }
 }
 
-async function readExactly(bucket: S3Bucket, key: string, start: number, into: Buffer): Promise<Buffer> {
+async function readExactly(bucket: S3Bucket, key: string, start: number, end: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(end - start);
   let filled = 0;
-  for await (const chunk of readObject(bucket, key, start, start + into.length))
-    filled += chunk.copy(into, filled);
-  return into;
+  for await (const chunk of readObject(bucket, key, start, end)) filled += chunk.copy(bytes, filled);
+  return bytes;
 }
 
 /** Its connection is of no use if there is something left on it. */

@@ -41,10 +41,10 @@ export function sealingStore(store: FileStore, keys: FileKeys): SealingStore {
     ...store,
     create: (folder) => store.create(folder),
     createSealed: async (folder) => sealing(await store.create(folder, 'sealed'), keys),
-    async readRange(ref, start, end, into) {
-      if (!isSealed(ref)) return store.readRange(ref, start, end, into);
+    async readRange(ref, start, end) {
+      if (!isSealed(ref)) return store.readRange(ref, start, end);
       const cipher = cipherAt(await requireKey(keys, ref), start);
-      return cipher.update(await store.readRange(ref, start, end, into));
+      return cipher.update(await store.readRange(ref, start, end));
     },
     open(ref, range) {
       if (!isSealed(ref)) return store.open(ref, range);

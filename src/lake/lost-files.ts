@@ -75,7 +75,7 @@ function hasHash(files: FileStore, ref: FileRef, sha256: string): Promise<boolea
 export async function mendLake(context: LakeContext): Promise<LakeDifference> {
   const found = await compareFiles(context.pool, context.files, true);
   for (const ref of found.unknown) await context.files.remove(ref);
-  // At the end: who is killed before finds the losses again.
+  // At the end: whoever is killed before this finds the losses again.
   await inTransaction(context.pool, async ({ db }) => {
     for (const table of await giveUpFiles(db, found.missing))
       await commitLake(context, db, table, await listMonths(db, table));

@@ -84,8 +84,7 @@ export async function* readGroups(
       continue;
     const start = Math.min(...chunks.map(startOf));
     const end = Math.max(...chunks.map((about) => startOf(about) + Number(about.total_compressed_size)));
-    const read = async () => files.readRange(file.ref, start, end, memory.take(end - start));
-    const bytes = await read().catch(lose);
+    const bytes = await files.readRange(file.ref, start, end).catch(lose);
     const sum = sumIn(file.sums ?? null, place);
     yield new LakeGroup(group, { ref: file.ref, bytes, start, memory, fieldIds, sum });
   }

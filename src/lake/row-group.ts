@@ -49,7 +49,7 @@ const leastBytes = 1024;
 
 interface StoredGroup {
   readonly ref: FileRef;
-  /** The bytes of the file from `start` on, in memory that goes back. */
+  /** The bytes of the file from `start` on. */
   readonly bytes: Buffer;
   readonly start: number;
   readonly memory: PageMemory;
@@ -78,7 +78,6 @@ export class LakeGroup {
     this.rows = Number(num_rows);
     this.#columns = columns.flatMap(({ meta_data }) => meta_data ?? []);
     this.#stored = stored;
-    this.#taken.push(stored.bytes);
   }
 
   get sum(): Buffer | null {
