@@ -144,7 +144,9 @@ Exit code: 1 if events past their retention could not be moved or removed.`,
     const mended = flags.mendLake ? await mendLake(system) : null;
     // If the rest fails, nothing else reports them.
     for (const { month, events } of mended?.lost ?? [])
-      terminal.inform(`Lost with missing or damaged files of the lake: ${plural(events, 'event')} of ${month}.`);
+      terminal.inform(
+        `Lost with missing or damaged files of the lake: ${plural(events, 'event')} of ${month}.`,
+      );
     const counts = await pruneAll(system);
     if (!json) terminal.print('Removed:');
     printRecord(call, {
