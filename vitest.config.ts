@@ -32,7 +32,7 @@ const server = { globalSetup: 'test/support/postgres-server.ts' };
 function isSlow(): boolean {
   const began = performance.now();
   spawnSync(process.execPath, ['--eval', '0']);
-  return performance.now() - began > 100;
+  return performance.now() - began > 70;
 }
 
 /**
@@ -77,7 +77,7 @@ export default defineConfig(({ mode }) => {
       isolate: false,
       environment: 'node',
       pool: 'forks' as const,
-      maxWorkers: 4,
+      maxWorkers: 3,
       sequence: { groupOrder: 0 },
       env: short ? { SLUICE_TEST_SHORT: '1' } : {},
       // A machine may be slow, and large runs repeat a test's work for each step at which a process can die.

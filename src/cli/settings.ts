@@ -126,7 +126,13 @@ const leastLettersInDotEnv = 4;
 function findMeant(name: string, isInDotEnv: boolean): string | undefined {
   if (known.has(name) || name.length < (isInDotEnv ? leastLettersInDotEnv : leastLetters)) return undefined;
   const mostEdits = name.length > leastLetters ? 2 : 1;
-  const edits = (setting: string): number => distance(name.toUpperCase(), setting);
-  const [nearest] = [...known].sort((a, b) => edits(a) - edits(b));
-  return nearest !== undefined && edits(nearest) <= mostEdits ? nearest : undefined;
+  const meant = name.toUpperCase();
+  let [nearest, fewest]: [string | undefined, number] = [undefined, mostEdits + 1];
+  for (const setting of known) {
+    // It takes an edit for each letter more or less.
+    if (Math.abs(setting.length - meant.length) >= fewest) continue;
+    const edits = distance(meant, setting);
+    if (edits < fewest) [nearest, fewest] = [setting, edits];
+  }
+  return nearest;
 }

@@ -24,16 +24,22 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       const file = createProfileFile({ rows: 120_000 });
       const jobId = await api.upload(file.bytes);
       const seen: Kill[] = [];
+      // Not waited for before they are to be killed: a load may end while processes start.
+      const replacements: Promise<typeof workers>[] = [];
       for (const [index, share] of kills.entries()) {
         await progressed(sql, jobId, share);
         const isUnderWay = async (): Promise<boolean> => (await runningChunks(sql, jobId)).size > 0;
         await waitFor('a chunk to be under way', isUnderWay, { everyMs: 1 });
         const at = Date.now();
-        const victims = workers.splice(0, index === kills.length - 1 ? workers.length : 1);
+        const isLast = index === kills.length - 1;
+        if (isLast || workers.length === 0)
+          workers.push(...(await Promise.all(replacements.splice(0))).flat());
+        const victims = workers.splice(0, isLast ? workers.length : 1);
         await Promise.all(victims.map((worker) => worker.kill('SIGKILL')));
         seen.push({ at, running: await runningChunks(sql, jobId) });
-        workers.push(...(await site.workers(victims.length)));
+        replacements.push(site.workers(victims.length));
       }
+      await Promise.all(replacements);
       const load = await expectExact(sql, jobId, file, oracleOf(file));
       const recoveries = await measureRecoveries(sql, jobId, seen);
       expect(recoveries.length, 'chunks that lost their worker').toBeGreaterThan(0);
