@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => s3.stop());
 
 /** Time enough for the balancer, which looks every 50 ms, on a machine with other things to do. */
-const drainMs = 1_000;
+const drainMs = 3_000;
 
 describe.skipIf(!redisAvailable)('on machines that share a database, a queue and a bucket', () => {
   // proves: machines

@@ -16,7 +16,7 @@ import {
 } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
@@ -681,10 +681,11 @@ describe('two processes, or one that died, do no harm', () => {
         .executeTakeFirstOrThrow();
       const again = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
       await drop(join(folder, 'a.csv'), users('another'));
-      await expect(again()).rejects.toThrow('another file of that name lies in the inbox');
+      const own = basename(folder);
+      await expect(again()).rejects.toThrow(`another file of that name lies in the inbox (${own})`);
       await rename(join(folder, 'failed'), join(opened.path, '.elsewhere'));
       await symlink(join(opened.path, '.elsewhere'), join(folder, 'failed'));
-      await expect(again()).rejects.toThrow('a folder is missing or is a link');
+      await expect(again()).rejects.toThrow(`a folder is missing or is a link (${own}/failed)`);
       await rm(join(folder, 'failed'));
       await rename(join(opened.path, '.elsewhere'), join(folder, 'failed'));
       await rm(join(folder, 'a.csv'));

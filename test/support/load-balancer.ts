@@ -26,6 +26,8 @@ interface Backend {
 }
 
 const probeEveryMs = 50;
+/** So many looks in a row find a server that is not ready before it gets no more: one that is slow for a moment is no reason. */
+const fall = 3;
 
 export async function startLoadBalancer(): Promise<LoadBalancer> {
   const backends = new Map<string, Backend>();
@@ -34,11 +36,11 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
   let closing = false;
 
   const probe = async (backend: Backend): Promise<void> => {
-    while (!closing) {
+    for (let failures = 0; !closing; await delay(probeEveryMs)) {
       const status = await ask(backend.url);
-      if (backend.ready && status === 503) backend.saidGoodbye = true;
-      backend.ready = status === 200;
-      await delay(probeEveryMs);
+      failures = status === 200 ? 0 : failures + 1;
+      if (failures === fall && backend.ready && status === 503) backend.saidGoodbye = true;
+      if (status === 200 || failures >= fall) backend.ready = status === 200;
     }
   };
   const forward = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { InputError, inputError } from '../../domain/errors.ts';
@@ -146,17 +146,19 @@ export async function takeInAgain(
   const own = join(inbox.path, file.environment);
   const folder = join(own, file.folder);
   const placed = join(own, 'failed', file.placedAs);
+  // A caller is not told where the server keeps its folders.
+  const refuse = (message: string, path: string) =>
+    inputError('not_found', message, relative(inbox.path, path));
   // A link in the place of a folder could have any file moved that this process may move.
   for (const path of [folder, join(own, 'failed'), dirname(placed)]) {
-    if (!(await isFolder(path))) throw inputError('not_found', 'a folder is missing or is a link', path);
+    if (!(await isFolder(path))) throw refuse('a folder is missing or is a link', path);
   }
   try {
     await moveWithoutOverwriting(placed, join(folder, file.name));
   } catch (error) {
     const code = codeOf(error);
-    if (code === 'EEXIST')
-      throw inputError('not_found', 'another file of that name lies in the inbox', folder);
-    if (code === 'ENOENT') throw inputError('not_found', 'the file is not in its place any more', placed);
+    if (code === 'EEXIST') throw refuse('another file of that name lies in the inbox', folder);
+    if (code === 'ENOENT') throw refuse('the file is not in its place any more', placed);
     throw error;
   }
   await syncFolder(folder);
