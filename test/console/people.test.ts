@@ -132,7 +132,9 @@ test('the page of a person names all ids of the person, whichever opened it', as
   await page.getByText('named-1', { exact: true }).waitFor();
   await page.goto(stage.address('/people?search=device-'));
   await page.locator('mark', { hasText: 'device-' }).waitFor();
-  await page.getByRole('link', { name: 'named-1' }).press('Enter');
+  await page.getByRole('link', { name: 'named-1' }).focus();
+  await page.waitForURL(/row=named-1/);
+  await page.keyboard.press('Enter');
   await page.waitForURL(/\/people\/named-1$/);
   await page.getByText('device-1', { exact: true }).waitFor();
 });
