@@ -129,12 +129,12 @@ async function countAll(environmentId: number): Promise<void> {
     insert into users (environment_id, user_id) select ${environmentId}, 'user-' || n from generate_series(0, 49999) n`.execute(
     system.db,
   );
-  const counts = new URL('lake-counts.js', import.meta.url);
-  const server = fork(counts, [database.url, dataDir, String(environmentId), String(events)]);
+  const program = new URL('lake-counts.js', import.meta.url);
+  const server = fork(program, [database.url, dataDir, String(environmentId), String(events)]);
   server.on('message', (peak) => {
     serverMemory = Number(peak);
   });
-  const [status] = await once(server, 'exit');
+  const [status] = await once(server, 'close');
   if (status !== 0) throw new Error('the counts failed');
 }
 

@@ -126,12 +126,12 @@ const leastLettersInDotEnv = 4;
 function findMeant(name: string, isInDotEnv: boolean): string | undefined {
   if (known.has(name) || name.length < (isInDotEnv ? leastLettersInDotEnv : leastLetters)) return undefined;
   const mostEdits = name.length > leastLetters ? 2 : 1;
-  const meant = name.toUpperCase();
+  const given = name.toUpperCase();
   let [nearest, fewest]: [string | undefined, number] = [undefined, mostEdits + 1];
   for (const setting of known) {
-    // It takes an edit for each letter more or less.
-    if (Math.abs(setting.length - meant.length) >= fewest) continue;
-    const edits = distance(meant, setting);
+    // Each letter more or less takes an edit.
+    if (Math.abs(setting.length - given.length) >= fewest) continue;
+    const edits = distance(given, setting);
     if (edits < fewest) [nearest, fewest] = [setting, edits];
   }
   return nearest;

@@ -26,7 +26,7 @@ interface Backend {
 }
 
 const probeEveryMs = 50;
-/** So many looks in a row find a server that is not ready before it gets no more: one that is slow for a moment is no reason. */
+/** A server gets no more requests once so many looks in a row have found it not ready; it may be slow for a moment. */
 const fall = 3;
 
 export async function startLoadBalancer(): Promise<LoadBalancer> {
@@ -39,8 +39,10 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     for (let failures = 0; !closing; await delay(probeEveryMs)) {
       const status = await ask(backend.url);
       failures = status === 200 ? 0 : failures + 1;
-      if (failures === fall && backend.ready && status === 503) backend.saidGoodbye = true;
-      if (status === 200 || failures >= fall) backend.ready = status === 200;
+      if (failures === 0) backend.ready = true;
+      if (failures !== fall) continue;
+      if (backend.ready && status === 503) backend.saidGoodbye = true;
+      backend.ready = false;
     }
   };
   const forward = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {

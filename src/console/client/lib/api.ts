@@ -60,11 +60,8 @@ export function useQuery(): Query {
   const { path, query, route } = useLocation();
   const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
   // A field that loses the focus and a row that gets it both change the address before the page is drawn again.
-  const change = (values: Values, replace: boolean): void => {
-    // A screen that is left stays until the next has loaded, and must not lead back.
-    if (location.pathname.replace(/\/+$/, '') !== path) return;
+  const change = (values: Values, replace: boolean): void =>
     route(withQuery(path, values, new URLSearchParams(location.search)), replace);
-  };
   const get = (name: string): string => query[name] ?? '';
   return {
     get,
