@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox';
 import { Default } from 'typebox/value';
-import { follow } from '../validation.ts';
+import { follow, throwProblems } from '../validation.ts';
 import { findProblems, type Keys, published, quoted } from './schema.ts';
 import { type FileProblem, FileProblems, type Position, parseSource, type Source } from './source.ts';
 
@@ -21,6 +21,20 @@ export interface OperatorFile<S extends TSchema> {
   readonly emptyCure: string;
   /** Finds what a schema cannot say, whether or not the file fits it otherwise. */
   readonly check: (root: Place) => void;
+}
+
+/**
+ * Refuses a request for the problems of a file that its body has in this field. Editors mark the lines in `details`.
+ * Does nothing without problems.
+ */
+export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
+  throwProblems(
+    problems.map(({ line, column, message }) => ({
+      code: 'invalid_field',
+      message,
+      details: `${field}: line ${line}, column ${column}`,
+    })),
+  );
 }
 
 /** Reads a file, fills in what it leaves out, and finds everything that is wrong with it at once. */

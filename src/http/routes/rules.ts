@@ -2,10 +2,11 @@ import { Type } from 'typebox';
 import { rulesRecord } from '../../api/rules.ts';
 import { object } from '../../api/schema.ts';
 import { MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { throwFileProblems } from '../../operator-file/read.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
 import { applyRules } from '../../rules/apply-rules.ts';
 import { readRulesFile, renderRules } from '../../rules/rules-file.ts';
-import { throwProblems, worded } from '../../validation.ts';
+import { worded } from '../../validation.ts';
 import { callerKeyId } from '../plugins/auth.ts';
 import { type Route, route } from '../route.ts';
 
@@ -48,13 +49,7 @@ const apply = route({
   answer: { description: 'The rules as they are now.', schema: rulesRecord.ref },
   handle: async ({ system: { db, ingest, personal }, environment, request, body: { file } }) => {
     const { value, problems } = readRulesFile(Buffer.from(file));
-    throwProblems(
-      problems.map(({ line, column, message }) => ({
-        code: 'invalid_field',
-        message,
-        details: `file: line ${line}, column ${column}`,
-      })),
-    );
+    throwFileProblems('file', problems);
     personal.requireKeysFor(value ?? {});
     const rules = await applyRules(db, environment, value ?? {}, callerKeyId(request));
     ingest.rules.forget(environment);

@@ -3,8 +3,9 @@ import { useState } from 'preact/hooks';
 import type { RulesRecord } from '../../../api/rules.ts';
 import { api, useApi, useSubmit } from '../lib/api.ts';
 import { formatTime, visibleText } from '../lib/format.ts';
-import { Button, CopyButton, Field } from '../ui/controls.tsx';
-import { Facts, Loaded, Page, Problems, Section } from '../ui/page.tsx';
+import { Button, CopyButton } from '../ui/controls.tsx';
+import { Facts, Loaded, Page, Section } from '../ui/page.tsx';
+import { TextEditor } from '../ui/text-editor.tsx';
 
 /** Shows the rules of the environment, and applies others. */
 export function Rules(): VNode {
@@ -38,19 +39,13 @@ function Edited({ file, onApplied }: { readonly file: string; readonly onApplied
   return (
     <Section title="The file" aside={<CopyButton text={text} />}>
       <form class="stack" onSubmit={applying.onSubmit}>
-        <Field
+        <TextEditor
           label="As YAML"
           hint="The rules apply to loads accepted from then on, and to single records within a second."
-        >
-          <textarea
-            class="mono"
-            rows={Math.min(30, Math.max(8, text.split('\n').length + 1))}
-            spellcheck={false}
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </Field>
-        <Problems error={applying.error} />
+          text={text}
+          onInput={setText}
+          error={applying.error}
+        />
         <div class="row">
           <Button type="submit" look="main" disabled={applying.isRunning || text === file}>
             {applying.isRunning ? 'Applying …' : 'Apply'}
