@@ -8,8 +8,6 @@ import { writeExport } from './export/write/write-export.ts';
 import { sealingStore } from './files/sealed-files.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
-import { Live } from './live/live.ts';
-import { RecordTap } from './live/views.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
 import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
 import { openMailTransport } from './notifications/mail.ts';
@@ -46,10 +44,6 @@ export interface System extends LoadContext, ExportContext {
    * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.
    */
   readonly reader: Reader;
-  /** Tells browsers what changes. */
-  readonly live: Live;
-  /** Shows single records to them. */
-  readonly records: RecordTap;
   /** The tracing; null unless traces are wanted. */
   readonly tracing: Tracing | null;
   readonly health: Health;
@@ -93,9 +87,7 @@ export function openSystem(options: SystemOptions): System {
   const storage = openFileStore(config.storage, config.maxInflatedBytes);
   const files = sealingStore(storage, fileKeys({ db, personal }));
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
-  const records = new RecordTap((environmentId) => ingest.rules.hasPersonal(environmentId));
   const rates = new Rates({ db, log });
-  const live = new Live({ pool: reader.pool, log, records });
   const ingest = openIngest({ pool, db, personal, knownProperties, metrics, tracing });
   return {
     config,
@@ -110,8 +102,6 @@ export function openSystem(options: SystemOptions): System {
     knownProperties,
     ingest,
     reader,
-    live,
-    records,
     tracing,
     queue,
     writeExport,
@@ -125,7 +115,6 @@ export function openSystem(options: SystemOptions): System {
     ownTasks: null,
     queueCounts: () => queue.counts(),
     async close() {
-      live.stop();
       sandboxes?.close();
       await ingest.drained();
       await rates.close();

@@ -405,14 +405,6 @@ export const WORKER_ALIVE_SECONDS = 15;
 
 export const MAX_WORKER_NAME_CHARS = 100;
 
-/** A stream with more unread bytes misses what comes next. Messages are shared by their streams. */
-export const MAX_LIVE_UNREAD_BYTES = 256 * KiB;
-/** A live list of jobs shows the newest jobs of each kind, and the unfinished ones. */
-export const LIVE_RECENT_JOBS = 100;
-export const MAX_LIVE_UNFINISHED_JOBS = 500;
-/** Chunks of a job that are shown live; of the others it is said how many they are. */
-export const MAX_LIVE_CHUNKS = 5_000;
-
 /** Due times of the days to come that are shown of a schedule, and the days. */
 export const MAX_SHOWN_DUE_TIMES = 400;
 export const SHOWN_DUE_DAYS = 7;

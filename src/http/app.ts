@@ -48,7 +48,7 @@ import { lookupRoutes } from './routes/lookups.ts';
 import { mappingRoutes } from './routes/mappings.ts';
 import { mendRoutes } from './routes/mends.ts';
 import { notificationRoutes } from './routes/notifications.ts';
-import { overviewRoutes, streamRoutes } from './routes/overview.ts';
+import { overviewRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
 import { productRoutes } from './routes/products.ts';
 import { profileRoutes } from './routes/profiles.ts';
@@ -70,10 +70,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   rules: rulesRoutes,
   deletions: deletionRoutes,
   exports: exportRoutes,
-  jobs: [
-    ...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
-    ...[...overviewRoutes, ...streamRoutes],
-  ],
+  jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes], ...overviewRoutes],
   schedules: [...scheduleRoutes, ...inboxRoutes],
   notifications: notificationRoutes,
   reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes, ...reportRoutes],

@@ -165,7 +165,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
 }
 
 async function stopApp(
-  { config, log, live }: System,
+  { config, log }: System,
   app: FastifyInstance,
   connections: Connections,
 ): Promise<void> {
@@ -174,8 +174,6 @@ async function stopApp(
     app.server.closeAllConnections();
   }, config.shutdownMs);
   try {
-    // Streams never end by themselves. Their clients come back, to another server.
-    live.stop();
     const closed = app.close();
     connections.closeIdle();
     await closed;

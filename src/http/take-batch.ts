@@ -1,14 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
-import { errorCodes, InputError, messageOf, type Problem } from '../domain/errors.ts';
+import { errorCodes, InputError, type Problem } from '../domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from '../domain/limits.ts';
 import { type BatchFormat, type ReadItem, readBatch } from '../ingest/read-batch.ts';
 import type { ForeignContext } from '../ingest/read-foreign.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
-import type { RecordRouteName, TakenRecord } from '../live/views.ts';
-import { callerKeyId, environmentId, hasScope } from './plugins/auth.ts';
-import { bodyBytes } from './plugins/json-body.ts';
+import { environmentId, hasScope } from './plugins/auth.ts';
 
 interface SentBatch {
   readonly reply: FastifyReply;
@@ -18,8 +16,6 @@ interface SentBatch {
   readonly idempotency?: Idempotency | null;
   /** Stores all items or none. */
   readonly isWhole?: boolean;
-  /** A secret of the body, which nobody who watches the records is shown. */
-  readonly key?: string;
 }
 
 /** Refuses a request of which nothing is accepted, though there was something. */
@@ -59,15 +55,14 @@ export function foreignContext(request: FastifyRequest, sentAt: unknown): Foreig
 
 /** Commits the items of a body that can be stored, and returns which were refused. */
 export async function takeItems(
-  { ingest, metrics, records, rates }: System,
+  { ingest, metrics, rates }: System,
   request: FastifyRequest,
-  { reply, body, format, readItem, idempotency = null, isWhole = false, key = '' }: SentBatch,
+  { reply, body, format, readItem, idempotency = null, isWhole = false }: SentBatch,
 ): Promise<BatchAnswer> {
   const environment = environmentId(request);
   try {
-    const texts: Buffer[] | null = records.isWatched ? [] : null;
     const read = async () => {
-      const found = await readBatch(body, format, readItem, texts);
+      const found = await readBatch(body, format, readItem);
       sayDropped(
         reply,
         found.items.reduce((sum, { record }) => sum + (record.dropped ?? 0), 0),
@@ -78,56 +73,10 @@ export async function takeItems(
     metrics.recordsEnded('batches', 'accepted', answer.accepted);
     metrics.recordsEnded('batches', 'refused', answer.rejected.length);
     rates.add(environment, { accepted: answer.accepted, rejected: answer.rejected.length });
-    if (texts !== null)
-      showItems(
-        records,
-        request,
-        texts.map((text) => withoutKey(text, key)),
-        answer,
-      );
     return answer;
   } catch (error) {
-    if (records.isWatched) showRecord(records, 'batch', request, error, withoutKey(body, key));
     metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
     rates.add(environment, { rejected: 1 });
     throw error;
-  }
-}
-
-function withoutKey(text: Buffer, key: string): Buffer {
-  return key === '' ? text : Buffer.from(text.toString('utf8').replaceAll(key, '…'));
-}
-
-export function showRecord(
-  records: System['records'],
-  route: RecordRouteName,
-  request: FastifyRequest,
-  error: unknown,
-  body = bodyBytes(request),
-): void {
-  const ms = performance.now() - request.startedAt;
-  const from = { route, requestId: request.id, keyId: callerKeyId(request) };
-  records.take(environmentId(request), { ...from, ms, body, refusal: refusalOf(error) });
-}
-
-function refusalOf(error: unknown): TakenRecord['refusal'] {
-  if (error === null) return null;
-  if (error instanceof InputError) return { code: error.problems[0].code, message: error.message };
-  return { code: 'unavailable', message: messageOf(error) };
-}
-
-function showItems(
-  records: System['records'],
-  request: FastifyRequest,
-  texts: readonly Buffer[],
-  { rejected }: BatchAnswer,
-): void {
-  const ms = performance.now() - request.startedAt;
-  const from = { route: 'batch', requestId: request.id, keyId: callerKeyId(request), ms } as const;
-  const refusals = new Map(
-    rejected.map(({ index, error_code: code, message }) => [index, { code, message }]),
-  );
-  for (const [index, body] of texts.entries()) {
-    records.take(environmentId(request), { ...from, body, refusal: refusals.get(index) ?? null });
   }
 }

@@ -81,10 +81,6 @@ export class RecordRules {
     return (await this.#stageOf(environmentId))?.unique ?? [];
   }
 
-  async hasPersonal(environmentId: number): Promise<boolean> {
-    return (await this.#stageOf(environmentId))?.isPersonal ?? false;
-  }
-
   #stageOf(environmentId: number): Stage | null | Promise<Stage | null> {
     const now = performance.now();
     let known = this.#known.get(environmentId);

@@ -182,3 +182,8 @@ export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * 
 export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
   return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
+
+/** Returns the column, or expression, as the API writes times. */
+export function timeText(column: string): RawBuilder<string> {
+  return sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
+}

@@ -20,8 +20,6 @@ import { CompanyReferences, RuledProperty } from './ruled-property.ts';
 
 /** The rules that records of an environment pass before they are stored; null: nothing of the entity is ruled. */
 export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
-  /** Some values are personal. */
-  readonly isPersonal: boolean;
   /** Null: records are stored whatever companies they refer to. */
   readonly references: CompanyReferences | null;
   readonly unique: readonly UniqueProperty[];
@@ -36,7 +34,6 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
   });
   return {
     ...(Object.fromEntries(stages) as Pick<Stage, PropertyEntity>),
-    isPersonal: hasPersonalRules(document),
     references,
     unique: uniqueProperties(document),
   };

@@ -13,7 +13,6 @@ import {
   personalKeys,
   personalRules,
 } from '../support/clear-values.ts';
-import { EventStream } from '../support/event-stream.ts';
 import { ended, progressed } from '../support/exactness.ts';
 import { drop } from '../support/inbox.ts';
 import { startSluice } from '../support/processes.ts';
@@ -66,7 +65,6 @@ describe.each(isLarge ? queues : (['postgres'] as const))('with the queue on %s'
       const rules = { method: 'PUT', headers: json, body: JSON.stringify({ file: personalRules }) };
       await ask(house, api, '/v1/rules', rules);
       await command(house, 'notifications', 'add', '--url', house.hooks.url);
-      const watched = await EventStream.open(api.url, 'jobs,pulse,records', { key: site.key });
 
       await sendRecords(house, api);
       await sendFiles(house, api);
@@ -75,8 +73,6 @@ describe.each(isLarge ? queues : (['postgres'] as const))('with the queue on %s'
       await lookAround(house, api);
       await runCommands(house);
 
-      watched.close();
-      house.answers.set('live view', JSON.stringify(watched.events));
       await expectNothingClear(house);
 
       // The files were kept sealed, and with the person go the keys of all that may hold them.

@@ -252,27 +252,6 @@ describe.each([
   );
 
   // proves: proxies
-  test.skipIf(!installed)('events come when they happen, as they are', async () => {
-    const watching = begin('GET', '/v1/stream?topics=jobs', { 'accept-encoding': 'gzip' });
-    watching.end();
-    const stream = await answerOf(watching);
-    let seen = '';
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      seen += text;
-    });
-    stream.on('error', () => undefined);
-    expect([stream.statusCode, stream.headers['content-encoding']]).toEqual([200, undefined]);
-    await waitFor('the snapshot', () => seen.includes('event: ready'));
-    const { body } = await server.json<{ readonly job_id: string }>('/v1/imports', {
-      method: 'POST',
-      headers: { 'content-type': 'text/csv' },
-      body: 'user_id\ns1\n',
-    });
-    await waitFor('the job to be shown', () => seen.includes(body.job_id));
-    stream.destroy();
-  });
-
-  // proves: proxies
   test.skipIf(!installed)(
     'the cookie of the console is for TLS only, and the figures are not there',
     async () => {

@@ -14,7 +14,6 @@ import {
   useAction,
   useData,
 } from './lib/api.ts';
-import { live } from './lib/live.ts';
 import './lib/outage.ts';
 import { isLinkSpent, resumeSession, signIn } from './lib/sign-in.ts';
 import { Button, InputField } from './ui/controls.tsx';
@@ -145,19 +144,14 @@ const outages = {
   database: 'The service has been without its database',
 } as const;
 
-/** Says on every page since when the service has been away, or what is shown has been old. */
+/** Says on every page since when the service has been away. */
 function Away(): VNode | null {
   const { cause = null, since = null } = outage.value ?? {};
-  const { staleSince, lostSince } = live.value;
-  const at = cause === null ? (staleSince ?? lostSince) : since;
-  if (at === null) return null;
-  const stale =
-    staleSince === null ? 'Nothing has come from the service' : 'The service has not read the ledger';
+  if (cause === null) return null;
   return (
     <div class="away">
       <Notice role="alert">
-        {cause === null ? stale : outages[cause]} since <Time at={at} />. This page keeps what it shows, and
-        tries again by itself.
+        {outages[cause]} since <Time at={since} />. This page keeps what it shows, and tries again by itself.
       </Notice>
     </div>
   );

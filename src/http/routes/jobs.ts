@@ -15,7 +15,6 @@ import {
 } from '../../background-jobs/jobs.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
-import { renderLiveChunk } from '../../live/views.ts';
 import { releaseLoad, retryLoad } from '../../load/retry-load.ts';
 import {
   countJobs,
@@ -216,7 +215,7 @@ const listChunks = route({
     const after = Math.min(position ?? 0, MAX_INTEGER);
     const page = await readChunks(reader.db, call.environment, call.params.job_id, { limit, after });
     const next = page.more ? rowCursor.write(after + page.chunks.length) : null;
-    return sendEnvelope(call, page.chunks.map(renderLiveChunk), next, { total_count: page.total });
+    return sendEnvelope(call, page.chunks, next, { total_count: page.total });
   },
 });
 

@@ -9,13 +9,12 @@ import { readBatchItem } from '../../ingest/read-batch.ts';
 import { isSegmentCall } from '../../ingest/read-foreign.ts';
 import { type Fields, openRecord, readCompany, readEvent, readUser } from '../../ingest/read-record.ts';
 import type { Idempotency, IngestEntity } from '../../ingest/records.ts';
-import type { RecordRouteName } from '../../live/views.ts';
 import { bodyHeaders, readIdempotency } from '../parameters.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody, readEnvelope } from '../plugins/json-body.ts';
 import { takeProduct } from '../products.ts';
 import { directRoute, type Route, route } from '../route.ts';
-import { foreignContext, refuseIfNothing, sayDropped, showRecord, takeItems } from '../take-batch.ts';
+import { foreignContext, refuseIfNothing, sayDropped, takeItems } from '../take-batch.ts';
 
 /*
  * The bodies of single records are read by hand (`src/ingest/read-record.ts`), and their schemas only document them. Measured with the
@@ -29,7 +28,7 @@ interface RecordRoute<T> {
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  readonly name: RecordRouteName;
+  readonly name: 'identify' | 'company' | 'track';
   readonly entity: IngestEntity;
   readonly body: TSchema;
   readonly examples: Readonly<Record<string, Example>>;
@@ -69,9 +68,8 @@ function commitRecord<T>(
   request: FastifyRequest,
   reply: FastifyReply,
 ): unknown {
-  const { ingest, metrics, records, rates } = system;
+  const { ingest, metrics, rates } = system;
   const fail = (error: unknown): void => {
-    if (records.isWatched) showRecord(records, name, request, error);
     metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
     rates.add(environmentId(request), { rejected: 1 });
     reply.send(error);
@@ -91,7 +89,6 @@ function commitRecord<T>(
   committed.then(() => {
     metrics.recordsEnded(entity, 'accepted', 1);
     rates.add(environmentId(request), { accepted: 1 });
-    if (records.isWatched) showRecord(records, name, request, null);
     reply.code(202).send();
   }, fail);
 }

@@ -150,9 +150,7 @@ function randomCharacters(count: number): string {
 }
 
 /** The condition on `api_keys k`. */
-export const isLiveText =
-  'k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())';
-const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
+const isLive = sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`;
 
 export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
   return isTrue(db)`select ${isLive} from api_keys k where key_id = ${keyId}`;
@@ -228,17 +226,6 @@ export function findSession(db: Database, cookie: string) {
     .where('s.digest', '=', digestKey(cookie))
     .executeTakeFirst();
 }
-
-export const sessionPrefix = 'session:';
-
-export const openSessionsText = (ids: string): string => `
-  select '${sessionPrefix}' || s.session_id as key_id
-  from console_sessions s
-  where '${sessionPrefix}' || s.session_id = any (${ids})
-    and s.session_id = any (select substr(id, ${sessionPrefix.length + 1}) from unnest(${ids}) id)
-    and s.ended_at is null
-    and s.expires_at > clock_timestamp()
-    and (s.key_id is null or exists (select 1 from api_keys k where k.key_id = s.key_id and ${isLiveText}))`;
 
 export type SessionOwner = Pick<NewSession, 'holder' | 'keyId'>;
 

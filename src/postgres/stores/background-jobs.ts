@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { JobCounts } from '../../api/job.ts';
+import type { LoadChunk } from '../../api/load.ts';
 import type { ListedJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
@@ -9,9 +10,8 @@ import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
 import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
-import { camel, daysAgo } from '../columns.ts';
+import { camel, daysAgo, timeText } from '../columns.ts';
 import { countOf, type Database, literally, selectWhere } from '../database.ts';
-import { chunkColumns, type LiveChunk } from './live.ts';
 import { loadOf } from './loads.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
@@ -253,6 +253,9 @@ function shorten(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
 }
 
+const chunkStart =
+  'case when c.done_at is not null then c.started_at when t.lease_until is not null then t.claimed_at end';
+
 /** Reads a page of a load's chunks, and their number on all pages. Throws `InputError` `not_found`, also for a job that is no load. */
 export async function readChunks(
   db: Database,
@@ -262,8 +265,18 @@ export async function readChunks(
 ) {
   const load = await loadOf(db, environmentId, jobId).select(['load_id', 'chunk_count']).executeTakeFirst();
   if (load === undefined) throw inputError('not_found', 'there is no such load', `job_id: ${jobId}`);
-  const { rows } = await sql<LiveChunk>`
-    select ${sql.raw(chunkColumns)}
+  const { rows } = await sql<LoadChunk>`
+    select
+      c.chunk_no as chunk,
+      case when c.done_at is not null then 'done' when t.lease_until is not null then 'running' else 'waiting' end as state,
+      coalesce(nullif(c.attempts, 0), t.attempt, 0) as attempt, greatest(c.losses, coalesce(t.losses, 0)) as losses,
+      case when c.done_at is not null then c.worker when t.lease_until is not null then t.worker end as worker,
+      ${timeText(chunkStart)} as start_time, ${timeText('c.done_at')} as end_time,
+      case when c.done_at is not null and c.started_at is not null then
+        greatest(0, extract(epoch from date_trunc('milliseconds', c.done_at) - date_trunc('milliseconds', ${sql.raw(chunkStart)})) * 1000)::bigint
+      end as ms,
+      c.row_count as rows, c.byte_end - c.byte_start as bytes, c.rows_rejected as rejected,
+      case when c.done_at is null then t.last_error end as last_error
     from loads l
     join load_chunks c on c.load_id = l.load_id
     left join tasks t on t.kind = 'chunk' and t.subject_id = c.load_id and t.part = c.chunk_no

@@ -10,6 +10,7 @@ import {
   SHOWN_LANE_JOBS,
 } from '../../domain/limits.ts';
 import { outcomes } from '../../domain/load.ts';
+import { timeText } from '../columns.ts';
 import { type Database, rowsOf } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
@@ -113,9 +114,6 @@ const unaccounted = (environmentId: number) => sql<number>`(
     where load_id = l.load_id and done_at is not null
   ) c
 )`;
-
-const timeText = (column: string) =>
-  sql.raw<string>(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
 type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
 

@@ -76,7 +76,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'POST /api/v1/analytics/exports/jobs/{job_id}/cancel',
   ],
   read: [
-    'GET /v1/stream',
     'GET /v1/overview',
     'GET /v1/background_jobs',
     'GET /v1/background_jobs/counts',

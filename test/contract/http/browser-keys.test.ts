@@ -128,7 +128,6 @@ describe('a key for pages', () => {
     for (const [method, path] of [
       ['GET', '/v1/users/ada'],
       ['GET', '/v1/validate'],
-      ['GET', '/v1/stream'],
       ['GET', '/v1/console/session'],
       ['POST', '/v1/imports'],
       ['POST', '/v1/users/bulk_identify'],

@@ -263,7 +263,6 @@ describe('a connection that is reset', () => {
         until: / 401 /,
       },
       { head: ['GET /openapi.json HTTP/1.1', 'host: x'], until: / 200 / },
-      { head: ['GET /v1/stream?topics=jobs HTTP/1.1', 'host: x', key], until: / 200 / },
       { head: ['POST /v1/track HTTP/1.1', 'host: x', key, json, 'content-length: 90'], body: '{"user_id":' },
       {
         head: ['POST /v1/imports HTTP/1.1', 'host: x', 'content-type: text/csv', 'content-length: 99999999'],

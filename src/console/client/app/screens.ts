@@ -36,7 +36,6 @@ const segments = () => import('../screens/segments/segments.tsx');
 
 export const screens: readonly Screen[] = [
   screen('/', async () => (await import('../screens/overview.tsx')).Overview, 'Overview', 'pulse', ''),
-  screen('/live', async () => (await import('../screens/live.tsx')).Live, 'Live', 'live', ''),
   screen('/jobs', async () => (await import('../screens/jobs.tsx')).Jobs, 'Jobs', 'jobs', ''),
   screen('/jobs/:job', async () => (await import('../screens/job/job.tsx')).Job),
   screen('/jobs/:job/refused', async () => (await import('../screens/refused/refused.tsx')).Refused),

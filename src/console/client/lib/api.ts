@@ -158,6 +158,14 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** When the service last answered, by the clock of the page. */
+let answeredAt = 0;
+
+/** Returns how long the service has said nothing, because nothing was asked or nothing came. */
+export function silentMs(): number {
+  return performance.now() - answeredAt;
+}
+
 interface Answer {
   readonly headers: Headers;
   readonly text: string;
@@ -176,6 +184,7 @@ async function call(path: string, options: CallOptions): Promise<Answer> {
   try {
     const response = await fetch(apiHref(path), request);
     const answer = { headers: response.headers, text: await response.text() };
+    answeredAt = performance.now();
     if (response.ok) return answer;
     throw refusal(response.status, answer.text, answer.headers.get('x-request-id'));
   } catch (error) {
@@ -258,13 +267,20 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** Loads what is at the path; `null` loads nothing. It is loaded again when `state` changes, and every so often. */
-export function useApi<T>(path: string | null, everyMs?: number, state = ''): Loaded<T> {
-  return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), everyMs);
+/** The pause before the next question, in milliseconds, or how to find it from the last answer. */
+type Pause<T> = number | ((data: T | undefined) => number);
+
+/** The pause while something changes, and once nothing is under way. */
+export const pollMs = 2_000;
+export const restMs = 15_000;
+
+/** Loads what is at the path; `null` loads nothing. It is loaded again when `state` changes, and after each pause. */
+export function useApi<T>(path: string | null, pause?: Pause<T>, state = ''): Loaded<T> {
+  return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), pause);
 }
 
-export function useApiPage<T>(path: string | null, everyMs?: number): Loaded<Page<T>> {
-  return useData(path, (signal) => apiPage<T>(path ?? '', signal), everyMs);
+export function useApiPage<T>(path: string | null, pause?: Pause<Page<T>>, state = ''): Loaded<Page<T>> {
+  return useData(path && `${path} ${state}`, (signal) => apiPage<T>(path ?? '', signal), pause);
 }
 
 interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
@@ -283,14 +299,14 @@ function subjectOf(key: string | null): string | null | undefined {
 const longestPauseMs = 10_000;
 
 /**
- * Loads again whenever `key` changes, and after an outage; `null` loads nothing. With `everyMs` it is repeated after this pause,
- * while the page is visible. A late answer for a key that is no longer wanted is dropped. An outage is no error of what is loaded:
+ * Loads again whenever `key` changes, and after an outage; `null` loads nothing. With `pause` it is repeated, while the page is
+ * visible. A late answer for a key that is no longer wanted is dropped. An outage is no error of what is loaded:
  * the frame shows it.
  */
 export function useData<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
-  everyMs?: number,
+  pause?: Pause<T>,
 ): Loaded<T> {
   const over = outagesOver.value;
   const [turn, setTurn] = useState(0);
@@ -298,6 +314,8 @@ export function useData<T>(
   const [state, setState] = useState<State<T>>({ data: undefined, error: null, key: null, asked: '' });
   const latest = useRef(load);
   latest.current = load;
+  const latestPause = useRef(pause);
+  latestPause.current = pause;
   useEffect(() => {
     if (key === null) return;
     const controller = new AbortController();
@@ -305,10 +323,13 @@ export function useData<T>(
     /** Undefined while an answer is awaited. */
     let timer: ReturnType<typeof setTimeout> | undefined;
     let failures = 0;
+    let answer: T | undefined;
     const again = (): void => {
-      if (everyMs === undefined) return;
-      const pause = Math.min(longestPauseMs, everyMs * 2 ** failures);
-      timer = setTimeout(() => (document.hidden ? again() : void run()), pause);
+      const { current } = latestPause;
+      if (current === undefined) return;
+      const ms = typeof current === 'number' ? current : current(answer);
+      const backoff = failures === 0 ? ms : Math.min(longestPauseMs, ms * 2 ** failures);
+      timer = setTimeout(() => (document.hidden ? again() : void run()), backoff);
     };
     const run = async (): Promise<void> => {
       timer = undefined;
@@ -316,6 +337,7 @@ export function useData<T>(
         const data = await latest.current(signal);
         if (signal.aborted) return;
         failures = 0;
+        answer = data;
         setState({ data, error: null, key, asked });
       } catch (thrown) {
         if (signal.aborted) return;
@@ -339,13 +361,18 @@ export function useData<T>(
       clearTimeout(timer);
       controller.abort();
     };
-  }, [key, everyMs, turn, over]);
+  }, [key, turn, over]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   const isLoading = key !== null && state.asked !== asked;
   if (subjectOf(state.key) !== subjectOf(key)) return { data: undefined, error: null, isLoading, reload };
   const { data, error } = state;
   const isAway = error?.isOfOutage === true && (outage.value !== null || isLoading);
-  return { data, error: isAway ? null : error, isLoading: isLoading || isAway, reload };
+  return {
+    data,
+    error: isAway ? null : error,
+    isLoading: isLoading || (isAway && data === undefined),
+    reload,
+  };
 }
 
 /**

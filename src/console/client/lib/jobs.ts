@@ -1,13 +1,12 @@
-/* Jobs as the screens show them: records, names, states, and the poll of one load. */
+/* Jobs as the screens show them: records, names, states, and how often they are asked for. */
 import type { DeletionJobDetail } from '../../../api/deletion.ts';
 import type { ExportJob } from '../../../api/export.ts';
 import type { JobListItem } from '../../../api/job.ts';
 import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import type { UserProfile } from '../../../api/profile.ts';
 import type { Inspection } from '../../../api/upload.ts';
-import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
+import { ApiError, type Loaded, pollMs, post, restMs, screenHref, useApi } from './api.ts';
 import { visibleText } from './format.ts';
-import type { LiveEvent } from './live.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
@@ -22,22 +21,6 @@ export type InspectedColumn = Inspection['columns'][number];
 
 /** A user, or a company, which has no `user_id`. */
 export type Profile = Omit<UserProfile, 'user_id'> & Partial<Pick<UserProfile, 'user_id'>>;
-
-/** A job in the live views (`GET /v1/stream`), which the API document does not describe. */
-export interface LiveJob extends Omit<JobListItem, 'elapsed_time' | 'origin' | 'mends'> {
-  readonly completed_rows: number;
-  /** The part of `completed_rows` from before `processing_since`. */
-  readonly rows_before: number;
-  readonly failure: LoadDetail['failure'];
-  readonly last_error: string | null;
-  readonly attempts: number;
-  readonly dry_run: boolean;
-}
-
-/** What the topic `jobs` says. */
-export interface JobsEvent extends LiveEvent {
-  readonly jobs: readonly LiveJob[];
-}
 
 export const jobTypeNames: Readonly<Record<string, string>> = {
   import: 'File',
@@ -103,11 +86,13 @@ export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>):
   return Math.max(0, end - Date.parse(job.processing_since));
 }
 
-const pollMs = 700;
+/** A job that has ended may still be mended or undone. */
+export function pauseOf(job: { readonly status: string } | undefined): number {
+  return job !== undefined && isUnfinished(job) ? pollMs : restMs;
+}
 
-/** Loads a load again and again: also after it has ended, since records may be mended then. */
 export function useLoad(jobId: string): Loaded<LoadDetail> {
-  return useApi<LoadDetail>(jobId === '' ? null : jobPath(jobId), pollMs);
+  return useApi<LoadDetail>(jobId === '' ? null : jobPath(jobId), pauseOf);
 }
 
 /** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */

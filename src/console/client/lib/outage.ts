@@ -1,9 +1,8 @@
 /*
  * The watch over an outage. A request that fails raises a suspicion (`api.ts`); then the service is asked until it answers again.
- * A page that asks nothing and watches no stream is asked for now and then, so that it knows too.
+ * For a page that asks nothing the service is asked now and then, so that the page knows too.
  */
-import { apiHref, isAwayStatus, outage, outagesOver, session, suspectOutage } from './api.ts';
-import { live } from './live.ts';
+import { apiHref, isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 8_000;
@@ -66,5 +65,5 @@ outage.subscribe((found) => {
   if (found !== null && !isWatched) void watch();
 });
 setInterval(() => {
-  if (!document.hidden && session.peek() != null && !live.peek().isOpen) suspectOutage();
+  if (!document.hidden && session.peek() != null && silentMs() > quietMs) suspectOutage();
 }, quietMs);

@@ -1,42 +1,41 @@
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { BulkResult, JobCounts, JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
-import { post, type Query, screenHref, useApi, useApiPage, useQuery, withQuery } from '../lib/api.ts';
+import {
+  pollMs,
+  post,
+  type Query,
+  restMs,
+  screenHref,
+  useApi,
+  useApiPage,
+  useQuery,
+  withQuery,
+} from '../lib/api.ts';
 import { formatCount, formatMs, plural } from '../lib/format.ts';
 import {
   isLoad,
   isRepeatable,
   isUnfinished,
   type JobDetail,
-  type JobsEvent,
   jobHref,
   jobPath,
   jobTypeNames,
-  type LiveJob,
   newScheduleHref,
   originText,
   workMs,
 } from '../lib/jobs.ts';
-import { live, useLive } from '../lib/live.ts';
 import { BalanceBar } from '../ui/balance.tsx';
 import { ActionButton, Button, FilterChoices, FilterText } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
 import { sumOf } from '../ui/drawings.tsx';
-import { Badge, Empty, FileName, Page, StatusBadge, Time, TwoLines } from '../ui/page.tsx';
+import { Empty, FileName, Page, StatusBadge, Time, TwoLines } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 import { addressOf } from './load/inspection.ts';
 
-/** The time between two loads of the list without a stream. */
-const pollMs = 3_000;
-/** A list that changes is loaded again no more often than this. */
-const reloadMs = 1_500;
-
-/** A job of the list, with what the stream has said of it since. */
-type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'dry_run'>>;
-
-const columns: readonly Column<Row>[] = [
+const columns: readonly Column<JobListItem>[] = [
   [
     'Job',
     ({ filename, type, mends }) => {
@@ -48,15 +47,7 @@ const columns: readonly Column<Row>[] = [
       );
     },
   ],
-  [
-    'State',
-    ({ status, dry_run }) => (
-      <span class="row">
-        <StatusBadge status={status} />
-        {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
-      </span>
-    ),
-  ],
+  ['State', ({ status }) => <StatusBadge status={status} />],
   ['Records', recordsOf, 'num'],
   ['Started by', ({ origin }) => <span class="muted break">{originText(origin)}</span>, 'minor'],
   ['Accepted', ({ start_time }) => <Time at={start_time} />, 'num minor'],
@@ -64,18 +55,16 @@ const columns: readonly Column<Row>[] = [
 ];
 
 /** Shows how many records the job has, what became of them, and how many are to be mended. */
-function recordsOf({ status, completed_rows: done, total_rows: total, filename, counts }: Row): VNode {
+function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
     <span class="row job-records">
       {rejected > 0 ? <span class="bad">{formatCount(rejected)} rejected</span> : null}
       <span>{formatCount(total)}</span>
-      {counts?.['read'] !== undefined ? (
-        <BalanceBar counts={counts} total={total} />
-      ) : status === 'processing' && done !== undefined && total > 0 ? (
-        <progress value={done / total} max={1} aria-label={`Progress of ${filename}`} />
-      ) : (
+      {counts?.['read'] === undefined ? (
         <span class="balance-bar" />
+      ) : (
+        <BalanceBar counts={counts} total={total} />
       )}
     </span>
   );
@@ -92,14 +81,14 @@ export function Jobs(): VNode {
   const isFiltered = Object.keys(filter).length > 0;
   const cursor = query.get('cursor');
   const { status, ...others } = filter;
-  const everyMs = live.value.isOpen ? undefined : pollMs;
   // A mend that is searched for, such as one that failed, is a row of its own.
   const asked = { ...filter, cursor, fold_mends: isFiltered ? undefined : 'true' };
-  const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', asked), everyMs);
+  const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', asked), pollMs);
   const isFirst = cursor === '' && status === undefined;
   const runningPath = withQuery('/v1/background_jobs', { ...others, status: 'processing', limit: 100 });
-  const running = useApiPage<JobListItem>(isFirst ? runningPath : null, everyMs);
-  const counts = useApi<JobCounts>(withQuery('/v1/background_jobs/counts', others), everyMs);
+  const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
+  const states = jobs.data?.items.map(({ job_id, status }) => job_id + status).join(' ');
+  const counts = useApi<JobCounts>(withQuery('/v1/background_jobs/counts', others), restMs, states);
   const reload = (): void => {
     jobs.reload();
     running.reload();
@@ -117,7 +106,7 @@ export function Jobs(): VNode {
         one="job"
         caption="Jobs: those that run, then the others, newest first"
         columns={columns}
-        rows={useLiveRows(items ?? [], reload)}
+        rows={items ?? []}
         keyOf={({ job_id }) => job_id}
         hrefOf={({ job_id }) => jobHref(job_id)}
         empty={
@@ -160,31 +149,6 @@ function States({ query, counts }: StatesProps): VNode {
       {link('to be mended', '', undefined, 'true')}
     </nav>
   );
-}
-
-/** Returns the rows of the page with what the stream says of them. A job that is new, or ends, may change which rows there are. */
-function useLiveRows(items: readonly JobListItem[], reload: () => void): readonly Row[] {
-  const [known, setKnown] = useState<ReadonlyMap<string, LiveJob>>(new Map());
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  useLive<JobsEvent>('jobs', ({ snapshot, jobs }) => {
-    setKnown(
-      (before) => new Map([...(snapshot ? [] : before), ...jobs.map((job) => [job.job_id, job] as const)]),
-    );
-    const isShown = (job: LiveJob): boolean => items.some(({ job_id }) => job_id === job.job_id);
-    const isOther = jobs.some((job) => !isShown(job) || known.get(job.job_id)?.status !== job.status);
-    if (snapshot || !isOther || timer.current !== undefined) return;
-    timer.current = setTimeout(() => {
-      timer.current = undefined;
-      reload();
-    }, reloadMs);
-  });
-  return items.map((item): Row => {
-    const now = known.get(item.job_id);
-    // The list may be newer than what the stream said of a job that has ended.
-    if (now === undefined || (!isUnfinished(item) && isUnfinished(now))) return item;
-    return { ...item, ...now };
-  });
 }
 
 function Filters({ query }: { readonly query: Query }): VNode {

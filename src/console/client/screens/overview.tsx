@@ -1,51 +1,36 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import type { Overview as OverviewRecord } from '../../../api/overview.ts';
 import type { NeedKind } from '../../../domain/need.ts';
-import { type Query, screenHref, useApi, useQuery, withQuery } from '../lib/api.ts';
+import { pollMs, type Query, restMs, screenHref, useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
-import { type LiveEvent, useLive } from '../lib/live.ts';
 import { Choices } from '../ui/controls.tsx';
 import { Bars, sumOf } from '../ui/drawings.tsx';
 import { Badge, FileName, Loaded, Notice, Page, Section, StatusBadge, Time, type Tone } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 
-const everyMs = 10_000;
 const dayMs = 86_400_000;
 
-interface RunningJob {
-  readonly job_id: string;
-  readonly completed_rows: number;
-}
-
-interface PulseEvent extends LiveEvent {
-  readonly queued: number;
-  readonly running: readonly RunningJob[];
-}
+/** Without jobs under way the page changes slowly. */
+const pauseOf = (of: OverviewRecord | undefined): number =>
+  of === undefined || of.queued + of.processing > 0 ? pollMs : restMs;
 
 /** Shows what needs a person, what came in, and the environment's current work. */
 export function Overview(): VNode {
   const query = useQuery();
   const period = query.get('period') || '1h';
-  const overview = useApi<OverviewRecord>(withQuery('/v1/overview', { period }), everyMs);
-  const [now, setNow] = useState<PulseEvent | null>(null);
-  useLive<PulseEvent>('pulse', (event) => {
-    // A job that began or ended has changed more than its own row.
-    if (now !== null && idsOf(now) !== idsOf(event)) overview.reload();
-    setNow(event);
-  });
+  const overview = useApi<OverviewRecord>(withQuery('/v1/overview', { period }), pauseOf);
   return (
     <Page title="Overview">
       <Loaded of={overview} rows={10}>
         {(of) => (
           <>
-            <Needs of={of} now={now} />
+            <Needs of={of} />
             <div class="columns">
               <Rates of={of} query={query} period={period} />
               <JobDays days={of.job_days} />
             </div>
-            <Lane items={of.lane} running={now?.running ?? []} />
+            <Lane items={of.lane} />
             <Work of={of} />
             <Findings of={of.findings} server={of.server} />
           </>
@@ -53,10 +38,6 @@ export function Overview(): VNode {
       </Loaded>
     </Page>
   );
-}
-
-function idsOf({ running, queued }: PulseEvent): string {
-  return `${queued} ${running.map(({ job_id }) => job_id).join(' ')}`;
 }
 
 /** Returns the day on which the last 24 hours began. */
@@ -78,19 +59,15 @@ const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
   runs_skipped: () => screenHref('/schedules'),
 };
 
-interface NeedsProps {
-  readonly of: OverviewRecord;
-  readonly now: PulseEvent | null;
-}
-
 /** Shows one sentence: what needs attention and what is under way, with a link for each, and the state of everything else. */
-function Needs({ of: { needs, health, findings, ...jobs }, now }: NeedsProps): VNode {
+function Needs(props: { readonly of: OverviewRecord }): VNode {
+  const { needs, health, findings, queued, processing } = props.of;
   const isDown = health.status !== 'ready';
   const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;
   const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
   const look = isBroken ? 'bad' : needs.length > 0 ? 'warn' : 'good';
-  const underWay = (now?.running.length ?? jobs.processing) + (now?.queued ?? jobs.queued);
+  const underWay = processing + queued;
   return (
     <Notice look={look} role="status">
       {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
@@ -232,25 +209,16 @@ const laneColumns: readonly Column<LaneItem>[] = [
 /** The API answers with no more jobs of the lane, and no more failing tasks. */
 const mostItems = 20;
 
-interface LaneProps {
-  readonly items: readonly LaneItem[];
-  readonly running: readonly RunningJob[];
-}
-
 /** Loads and deletions, which take effect one after another, if there are any: what runs, and what is next. */
-function Lane({ items, running }: LaneProps): VNode | null {
+function Lane({ items }: { readonly items: readonly LaneItem[] }): VNode | null {
   if (items.length === 0) return null;
-  const rows = items.map((item): LaneItem => {
-    const now = running.find(({ job_id }) => job_id === item.job_id);
-    return now === undefined ? item : { ...item, status: 'processing', done: now.completed_rows };
-  });
   return (
     <TableSection
       title="Running and next"
       aside={
         items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs lists all</span> : null
       }
-      of={rows}
+      of={items}
       caption="Loads and deletions in the order in which they take effect"
       columns={laneColumns}
       keyOf={({ job_id }) => job_id}

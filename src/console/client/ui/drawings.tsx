@@ -5,7 +5,6 @@ import { formatCount, formatShort } from '../lib/format.ts';
 
 const paths = {
   pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',
-  live: 'M8 8h.01M5.2 10.8a4 4 0 0 1 0-5.6M10.8 5.2a4 4 0 0 1 0 5.6M3 13A7 7 0 0 1 3 3M13 3a7 7 0 0 1 0 10',
   jobs: 'M2.5 4h11M2.5 8h11M2.5 12h7',
   load: 'M8 10V2.5M5 5.5l3-3 3 3M2.5 10.5v3h11v-3',
   export: 'M8 2.5V10M5 7l3 3 3-3M2.5 10.5v3h11v-3',
@@ -33,8 +32,6 @@ const paths = {
   keyboard: 'M1.5 4h13v8h-13zM4 6.7h.01M6.7 6.7h.01M9.3 6.7h.01M12 6.7h.01M4.5 9.5h7',
   leave: 'M6.5 2.5h-4v11h4M6 8h7.5M10.5 5l3 3-3 3',
   file: 'M4 1.5h5l3.5 3.5v9.5H4zM9 1.5V5h3.5',
-  play: 'M4.5 2.8 13 8l-8.5 5.2z',
-  pause: 'M5 3v10M11 3v10',
 } as const;
 
 export type IconName = keyof typeof paths;

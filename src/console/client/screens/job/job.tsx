@@ -1,5 +1,4 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
@@ -19,11 +18,10 @@ import {
   type JobDetail,
   jobPath,
   jobTypeNames,
-  type LiveJob,
   originText,
+  pauseOf,
   workMs,
 } from '../../lib/jobs.ts';
-import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { sameAgain } from '../../lib/repeat.ts';
 import { Balance } from '../../ui/balance.tsx';
 import { CopyAs, CopyButton } from '../../ui/controls.tsx';
@@ -35,56 +33,32 @@ import { Answer, Causes } from './answer.tsx';
 import { Changes } from './changes.tsx';
 import { Chunks, Phases, Rate, waitedMs } from './parts.tsx';
 
-/** The time between two loads of the job without a stream. */
-const pollMs = 2_000;
+/** More chunks of a load are not asked for. */
+const mostChunks = 500;
 
-interface JobEvent extends LiveEvent {
-  readonly job: LiveJob | null;
-  readonly chunks: readonly LoadChunk[];
-}
-
-/** Returns the job as the ledger has it at this moment: what the stream says replaces what was loaded. */
+/** Returns the job as the ledger has it, with its history and its chunks. */
 function useJob(id: string) {
   const path = jobPath(id);
-  const [now, setNow] = useState<LiveJob | null>(null);
-  const [chunks, setChunks] = useState<ReadonlyMap<number, LoadChunk>>(new Map());
-  // It is loaded again when its state changes, because some of it comes only with the end.
-  const state = now === null ? '' : `${now.status} ${now.attempts}`;
-  const mayPoll = now === null || isUnfinished(now);
-  const detail = useApi<JobDetail>(path, live.value.isOpen || !mayPoll ? undefined : pollMs, state);
+  const detail = useApi<JobDetail>(path, pauseOf);
+  const { data } = detail;
+  // What else is shown comes with another state, or is of the chunks.
+  const state = data === undefined ? '' : `${data.status} ${data.attempts}`;
   const history = useApi<JobHistory>(`${path}/history`, undefined, state);
-  useLive<JobEvent>(detail.error?.status === 404 ? null : `job:${id}`, (event) => {
-    setNow(event.job);
-    const changed = event.chunks.map((chunk) => [chunk.chunk, chunk] as const);
-    setChunks((before) => new Map(event.snapshot ? changed : [...before, ...changed]));
-  });
+  const hasChunks = data !== undefined && isLoad(data);
+  const chunks = useApiPage<LoadChunk>(
+    hasChunks ? withQuery(`${path}/chunks`, { limit: mostChunks }) : null,
+    () => pauseOf(data),
+    state,
+  );
   const job: LoadedData<JobDetail> = {
-    data: detail.data && withLive(detail.data, now),
+    ...detail,
     error: detail.error ?? history.error,
-    isLoading: detail.isLoading,
     reload: () => {
       detail.reload();
       history.reload();
     },
   };
-  const inOrder = [...chunks.values()].sort((a, b) => a.chunk - b.chunk);
-  return { job, history: history.data, chunks: inOrder };
-}
-
-function withLive(detail: JobDetail, now: LiveJob | null): JobDetail {
-  if (now === null) return detail;
-  const { counts, rows_before: before, ...fields } = now;
-  const runMs = workMs(now) ?? 0;
-  const rows = now.completed_rows - before;
-  const progress = now.total_rows === 0 ? detail.progress : now.completed_rows / now.total_rows;
-  return {
-    ...detail,
-    ...fields,
-    ...(counts === null ? {} : { counts }),
-    ...(now.status === 'processing'
-      ? { progress, rows_per_second: runMs > 500 && rows > 0 ? Math.round((rows / runMs) * 1_000) : null }
-      : {}),
-  };
+  return { job, history: history.data, chunks: chunks.data?.items ?? [] };
 }
 
 /** Shows a load, export or deletion, running or ended. */

@@ -209,11 +209,7 @@ export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): V
           rows={chunks.slice(0, mostRows)}
           keyOf={({ chunk }) => String(chunk)}
         />
-        {chunks.length > mostRows ? (
-          <p class="hint">
-            The first {mostRows} of {formatCount(chunks.length)}; GET …/chunks has all.
-          </p>
-        ) : null}
+        {chunks.length > mostRows ? <p class="hint">The first {mostRows}; GET …/chunks has all.</p> : null}
       </details>
     </div>
   );
