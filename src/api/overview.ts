@@ -112,7 +112,7 @@ export const overview = defineRecord('Overview', 'The state of an environment.',
       storage: part('The file storage.'),
     }),
   }),
-  findings: object('Results of `sluice doctor` on this server, at most five minutes old.', {
+  findings: object('Findings of `sluice status` on this server, at most five minutes old.', {
     warnings: count('Number of checks with a warning.'),
     failed: count('Number of checks that failed.'),
     items: listOf(

@@ -280,7 +280,7 @@ was; 2 wrong options.`,
       terminal.inform(`Stored files are not in the backup: set STORAGE_URL to ${restored.filesAt}`);
     if (restored.lake === null || restored.lake.missing + restored.lake.unknown > 0)
       terminal.inform(
-        'The lake has other files than at that moment, or they could not be listed: `sluice doctor` says what to do.',
+        'The lake has other files than at that moment, or they could not be listed: see docs/how-to/lake.md.',
       );
     if (config.redisUrl !== null)
       terminal.inform(

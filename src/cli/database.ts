@@ -130,8 +130,7 @@ export const prune = defineCommand({
 does not know are removed, and files that are gone or damaged are written anew
 from the database; all of them are read for it. Events that only such a file
 had are lost: after a restore, for example, those of a file that a deletion has
-rewritten since the backup. The command reports them by month. sluice doctor
-counts them beforehand, except for damage that keeps the length of a file.
+rewritten since the backup. The command reports them by month.
 Folders of other databases in the same storage are left alone. But a restored
 database has the tables of the one it was backed up from: if that is still in
 use, give this one a copy of the files first, or the other loses its newer

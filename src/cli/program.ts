@@ -92,7 +92,6 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./service/service.ts')).serve,
   work: async () => (await import('./work.ts')).work,
   migrate: async () => (await import('./database.ts')).migrate,
-  doctor: async () => (await import('./status.ts')).doctor,
   status: async () => (await import('./status.ts')).status,
   prune: async () => (await import('./database.ts')).prune,
   backup: async () => (await import('./backup.ts')).backup,

@@ -112,10 +112,16 @@ export function logConsole(log: Logger): void {
 /** Names each variable that looks like a misspelt setting, and the setting that is probably meant; a worker leaves this to its parent. */
 export function warnOfMisspelt({ processEnv, fromDotEnv, terminal }: Omit<Cli, 'entry'>): void {
   if (process.connected !== undefined) return;
-  for (const name of Object.keys(processEnv)) {
+  for (const { name, meant } of listMisspelt({ processEnv, fromDotEnv }))
+    terminal.inform(`${name} is no setting of sluice. Did you mean ${meant}?`);
+}
+
+/** Lists the variables that look like a misspelt setting, each with the setting that is probably meant. */
+export function listMisspelt({ processEnv, fromDotEnv }: Pick<Cli, 'processEnv' | 'fromDotEnv'>) {
+  return Object.keys(processEnv).flatMap((name) => {
     const meant = findMeant(name, fromDotEnv.has(name));
-    if (meant !== undefined) terminal.inform(`${name} is no setting of sluice. Did you mean ${meant}?`);
-  }
+    return meant === undefined ? [] : [{ name, meant }];
+  });
 }
 
 const known = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));

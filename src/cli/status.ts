@@ -1,4 +1,4 @@
-/** `sluice status`, `sluice doctor` and `sluice config`: how a service fares, what it stands on, and how it is set. */
+/** `sluice status` and `sluice config`: what is wrong, the state of the service, and its settings. */
 
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
@@ -7,55 +7,92 @@ import type pg from 'pg';
 import { render } from '../api/render.ts';
 import { readStatus } from '../background-jobs/jobs.ts';
 import { type Config, showSettings } from '../config.ts';
-import type { Finding, FindingStatus } from '../doctor/check.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
-import { formatBytes, plural } from '../domain/wording.ts';
+import { plural } from '../domain/wording.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
+import { type Finding, warning } from '../health/findings.ts';
 import { createWatchPool } from '../postgres/pool.ts';
-import { isMissingTable } from '../postgres/sqlstate.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
+import { findDatabaseUrl } from '../provide-database.ts';
 import { settings } from '../settings.ts';
 import { defineCommand, flag, listenOptions } from './define-command.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
 import { listenForStop } from './service/processes.ts';
-import { findDatabase } from './session.ts';
-import { flagName, readFlags, readSettings } from './settings.ts';
+import { findDatabase, requireData } from './session.ts';
+import { flagName, listMisspelt, readFlags, readSettings } from './settings.ts';
 import { printable, printRecord, printRecords, type Terminal } from './terminal.ts';
 
 const everyMs = 2_000;
 
+/** Checks without which no state can be read. */
+const awayChecks: ReadonlySet<string> = new Set(['postgres', 'postgres sessions', 'migrations']);
+
 export const status = defineCommand({
   name: 'status',
-  summary: 'workers, queue, lanes, rates, latest failures',
+  summary: 'what is wrong, workers, queue, lanes, rates, latest failures',
   description:
-    'Shows the state of all environments: live workers, what needs attention, what runs in each lane and how fast, what waits and for how long,\n' +
-    'exports, deletions, latest failures. Starts and changes nothing.',
+    'Checks what sluice needs (versions, rights, clock, disk, queue, sessions of a pooler, misspelt settings, storage) and\n' +
+    'says what to do about each problem. Then shows the state of all environments: live workers, what needs attention,\n' +
+    'what runs in each lane, what waits, exports, deletions, latest failures. Starts and changes nothing, but writes one\n' +
+    'small file to the storage and removes it.',
   options: {
-    watch: flag('--watch', 'again every two seconds, until Ctrl-C'),
+    watch: flag('--watch', 'again every two seconds, until Ctrl-C; the checks run once'),
     worker: flag('--worker', 'only whether a worker of this host lives, as the exit code: for health checks'),
   },
   json: 'print JSON, with --watch one object a line',
-  examples: ['sluice status --watch', 'sluice status --json | jq .needs'],
+  details: 'Exit code: 0; 1 if a check failed; 2 if a setting is wrong.',
+  examples: [
+    'sluice status --watch',
+    `sluice status --json | jq '.findings[] | select(.status != "ok")'`,
+    'sluice status --json | jq .needs',
+  ],
   run: async ({ cli, command, flags, terminal, json }) => {
     const { config } = readSettings(cli, command);
+    await requireData(config);
+    if (flags.worker) return withPool(await findDatabase(config), expectWorker);
+    // Loaded when it is needed: `status --worker` is run every few seconds.
+    const { examine } = await import('../health/checks.ts');
+    const misspelt = listMisspelt(cli).map(({ name, meant }) =>
+      warning('settings', `${name} is not a setting of sluice`, `Did you mean ${meant}?`),
+    );
+    const findings = [...(await examine(config)), ...misspelt];
+    const isBad = findings.some(({ status }) => status === 'failed');
+    process.exitCode = isBad ? exitCodes.failed : exitCodes.ok;
+    if (!json) printFindings(terminal, findings);
+    const url = await findDatabaseUrl(config);
+    const isAway = findings.some(({ check, status }) => awayChecks.has(check) && status !== 'ok');
+    if (isAway || url === undefined) {
+      if (json) terminal.json({ findings });
+      return;
+    }
     const stop = listenForStop();
-    const pool = createWatchPool(await findWithDisks(config), 'status');
-    pool.on('error', () => undefined);
-    try {
-      if (flags.worker) return await expectWorker(pool);
-      await show(terminal, pool, config, json);
-      while (flags.watch && !terminal.closed) {
+    await withPool(url, async (pool) => {
+      for (;;) {
+        if (json)
+          terminal.json({
+            ...recordOf(await readStatus(pool, config.schedulesFile), await readDisks(config)),
+            findings,
+          });
+        else await showStatus(terminal, pool, config);
+        if (!flags.watch || terminal.closed) return;
         await delay(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
         if (stop.signal.aborted) return;
         if (!json) terminal.print('');
-        await show(terminal, pool, config, json);
       }
-    } finally {
-      await pool.end();
-    }
+    });
   },
 });
+
+async function withPool(url: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
+  const pool = createWatchPool(url, 'status');
+  pool.on('error', () => undefined);
+  try {
+    await work(pool);
+  } finally {
+    await pool.end();
+  }
+}
 
 /** A worker listens nowhere; the database knows when it was last seen. */
 async function expectWorker(pool: pg.Pool): Promise<void> {
@@ -64,52 +101,25 @@ async function expectWorker(pool: pg.Pool): Promise<void> {
   throw new CommandFailed(`No worker of ${host} was seen in the last ${WORKER_ALIVE_SECONDS} seconds.`);
 }
 
-async function show(terminal: Terminal, pool: pg.Pool, config: Config, json: boolean): Promise<void> {
-  const disks = await readDisks(config);
-  const found = await readStatus(pool, config.schedulesFile).catch((error: unknown) => {
-    if (!isMissingTable(error)) throw asFullDisk(disks, error);
-    throw new CommandFailed(
-      'The database lacks tables that this version needs: `sluice migrate`, or a start, makes them.',
-    );
-  });
-  const record = recordOf(found, disks);
-  if (json) return terminal.json(record);
-  for (const disk of disks.filter(isFull)) terminal.print(`${describeFull(disk)} Make room.`);
-  if (found.workers.length === 0) terminal.print('No worker is alive.');
-  const needs = found.needs.flatMap(({ environment, needs: some }) =>
+async function showStatus(terminal: Terminal, pool: pg.Pool, config: Config): Promise<void> {
+  const status = await readStatus(pool, config.schedulesFile);
+  if (status.workers.length === 0) terminal.print('No worker is alive.');
+  const needs = status.needs.flatMap(({ environment, needs: some }) =>
     some.map(({ says, subject }) => ({ environment, subject, says })),
   );
-  const lanes = found.lanes.map(({ running, ...lane }: { readonly running?: object | null }) => ({
+  const lanes = status.lanes.map(({ running, ...lane }: { readonly running?: object | null }) => ({
     ...lane,
     ...running,
   }));
-  printRecord({ terminal, json }, { ...record, needs, lanes: renderAll(lanes) });
+  const record = recordOf(status, await readDisks(config));
+  printRecord({ terminal, json: false }, { ...record, needs, lanes: renderAll(lanes) });
 }
 
-async function findWithDisks(config: Config): Promise<string> {
-  return findDatabase(config).catch(async (error: unknown) => {
-    throw error instanceof CommandFailed ? asFullDisk(await readDisks(config), error) : error;
-  });
-}
-
-/** Reads the disks that this machine writes to, each once. One that cannot be read is left out; doctor reports it. */
+/** Reads the disks that this machine writes to, each once. Leaves out a disk that cannot be read: a finding says so. */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
-  const found = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
-  return [...new Map(found.reverse().map((disk) => [disk.device, disk])).values()].reverse();
-}
-
-/** A database without disk space is down and gives no reason. */
-function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
-  const full = disks.find(isFull);
-  if (full === undefined) return error;
-  return new CommandFailed(
-    `The database is away. ${describeFull(full)} Make room: the service continues by itself.`,
-  );
-}
-
-function describeFull({ folder, freeBytes }: Disk): string {
-  return `The disk of ${folder} is full: ${formatBytes(freeBytes)} left.`;
+  const disks = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
+  return [...new Map(disks.reverse().map((disk) => [disk.device, disk])).values()].reverse();
 }
 
 /** Returns what is shown, with the names of the API: times as text, spans in seconds. */
@@ -132,47 +142,21 @@ function renderAll(value: unknown): unknown {
   return Object.fromEntries(Object.entries(render(value)).map(([name, inner]) => [name, renderAll(inner)]));
 }
 
-export const doctor = defineCommand({
-  name: 'doctor',
-  summary: 'check PostgreSQL, Redis, storage and settings, and say what to do',
-  description:
-    'Checks PostgreSQL (version, rights, settings, clock, migrations), Redis, storage, disks, mail server, inbox, schedules\n' +
-    'and settings, and says of each what it found and what to do. Starts no database, applies no migration, sends no\n' +
-    'message; writes one small file to the storage, and removes it.',
-  json: 'print the findings as JSON',
-  details: `Exit code: 0 nothing failed, though there may be warnings; 1 something failed;
-2 a setting is wrong.`,
-  examples: [
-    'sluice doctor',
-    'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice doctor',
-    `sluice doctor --json | jq '.[] | select(.status != "ok")'`,
-  ],
-  run: async ({ cli, command, terminal, json }) => {
-    // Loaded when it is needed: `status --worker` is run every few seconds.
-    const { examine } = await import('../doctor/examine.ts');
-    const findings = await examine(readSettings(cli, command).config, cli.processEnv);
-    if (json) terminal.json(findings);
-    else printFindings(terminal, findings);
-    const isBad = findings.some(({ status }) => status === 'failed');
-    process.exitCode = isBad ? exitCodes.failed : exitCodes.ok;
-  },
-});
-
 const longest = 400;
-const looks = { ok: 'green', warning: 'yellow', failed: 'red' } as const satisfies Record<
-  FindingStatus,
-  string
->;
+const colors = { warning: 'yellow', failed: 'red' } as const;
 
-export function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
+/** Prints the findings that need attention, and how many do not. */
+function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   for (const { check, status, found, advice } of findings) {
-    const head = terminal.style(looks[status], status.padEnd(8));
-    terminal.print(`${head} ${printable(check, longest)}: ${printable(found, longest)}`);
-    if (advice !== null) terminal.print(`${' '.repeat(9)}→ ${printable(advice, longest)}`);
+    if (status === 'ok') continue;
+    const head = terminal.style(colors[status], status.padEnd(7));
+    terminal.print(`${head} ${printable(check, longest)}: ${printable(`${found}. ${advice}`, longest)}`);
   }
-  const count = (status: FindingStatus): number => findings.filter((each) => each.status === status).length;
-  terminal.print('');
-  terminal.print(`${count('ok')} ok, ${plural(count('warning'), 'warning')}, ${count('failed')} failed`);
+  const count = (status: Finding['status']): number =>
+    findings.filter((each) => each.status === status).length;
+  terminal.print(
+    `${plural(count('ok'), 'check')} ok, ${plural(count('warning'), 'warning')}, ${count('failed')} failed`,
+  );
 }
 
 export const config = defineCommand({

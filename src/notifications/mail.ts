@@ -84,18 +84,6 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
   };
 }
 
-/** Connects, greets and logs in, and sends nothing. Throws what the server has against it. */
-export async function checkSmtpServer(smtpUrl: string): Promise<void> {
-  const transport = await connectTo(smtpUrl);
-  try {
-    await transport.verify();
-  } catch (error) {
-    throw translate(error);
-  } finally {
-    transport.close();
-  }
-}
-
 /** A server that does not answer must not hold up the worker that asks it. */
 const timeouts = {
   connectionTimeout: 5_000,

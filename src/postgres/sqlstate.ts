@@ -121,7 +121,7 @@ export function isMissingTable(error: unknown): boolean {
   return ['42P01', '42703', '3F000'].includes(codeOf(error) ?? '');
 }
 
-/** Names what keeps a connection to PostgreSQL from coming about, and what to do about it: for `doctor` and for every command. */
+/** Names what keeps a connection to PostgreSQL from coming about, and what to do about it: for `sluice status` and for every command. */
 
 export interface ConnectionFault {
   readonly advice: string;

@@ -41,7 +41,7 @@ export interface PrunedEvents {
 
 /**
  * Removes the events that have outlived their retention: a month that holds no others is dropped, from any other they are
- * deleted in batches. It may be killed anywhere: the next pruning goes on. What fails is written down, for `sluice doctor`,
+ * deleted in batches. It may be killed anywhere: the next pruning goes on. What fails is written down, for `sluice status`,
  * and does not keep the months after it.
  */
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {

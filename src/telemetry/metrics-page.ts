@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-client';
+import { createProbe, type Health } from '../health/ready.ts';
 import { readChangeLog } from '../postgres/stores/change-log.ts';
 import { readBacklog, readLoadRows, readSchedules } from '../postgres/stores/health.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
@@ -18,7 +19,6 @@ import {
   register,
   type Sample,
 } from './gauges.ts';
-import { createProbe, type Health } from './health.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 
 export interface MetricsSources {

@@ -123,7 +123,7 @@ describe('settings', () => {
       ['STORAGE_ULR', 'STORAGE_URL'],
       ['WORKER', 'WORKERS'],
     ].map(([given, meant]) => `${given} is no setting of sluice. Did you mean ${meant}?`);
-    for (const command of ['config', 'doctor', 'status', 'work']) {
+    for (const command of ['config', 'status', 'work']) {
       const running = startCli([command], { cwd, env: { ...env, LOG_LEVEL: 'silent' } });
       await waitFor('what it says', () => running.stderr.includes('WORKERS?'));
       running.signal('SIGTERM');

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
-import { checkEventRetention } from '../../src/doctor/check-servers.ts';
 import { openRecord, readEvent } from '../../src/ingest/read-record.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
@@ -204,14 +203,13 @@ describe('retention of events', () => {
     }
     const told = () =>
       connectTo(t.databaseUrl, async (client) => {
-        const [finding] = await checkEventRetention(client);
         const { error } = await readEventRetention(client);
-        return `${finding?.status}: ${finding?.found} (${error})`;
+        return error;
       });
-    expect(await told()).toMatch(/^warning: pruning fails since .*lock timeout.*\(.*lock timeout/);
+    expect(await told()).toContain('lock timeout');
     expect((await t.system.metrics.render()).text).toContain('sluice_event_pruning_failing 1');
     expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
-    expect(await told()).toBe('ok: 1 events removed so far, 0 files in the lake (null)');
+    expect(await told()).toBe(null);
   });
 
   test('a pruning that dies between any two steps is gone on with by the next', async () => {

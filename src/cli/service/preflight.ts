@@ -1,12 +1,14 @@
 /** Checks before the start of a service: its address, the database, Redis, the storage. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import { findAddressFault } from '../../doctor/check-machine.ts';
-import { checkRedis } from '../../doctor/check-servers.ts';
 import { Interrupted, messageOf } from '../../domain/errors.ts';
+import { codeOf } from '../../files/disk.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { checkRedis } from '../../health/checks.ts';
 import { missingKeys } from '../../personal/personal-data.ts';
 import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
 import { listKeyedEnvironments } from '../../postgres/stores/rules.ts';
@@ -26,8 +28,34 @@ export async function checkAddress(
   ownsData: boolean,
 ): Promise<void> {
   if (ownsData && address.databaseUrl === null && (await findDatabaseUrl(address)) !== undefined) return;
-  const fault = await findAddressFault(address);
-  if (fault !== null) throw new CommandFailed(fault.advice);
+  const probe = createServer();
+  try {
+    probe.listen({ host: address.host, port: address.port });
+    await once(probe, 'listening');
+  } catch (error) {
+    throw new CommandFailed(explainAddress(address, error));
+  }
+  probe.close();
+  await once(probe, 'close');
+}
+
+function explainAddress({ host, port }: Address, error: unknown): string {
+  const hosts =
+    'Choose one with --host (HOST): 127.0.0.1 for this machine only, 0.0.0.0 for every interface.';
+  switch (codeOf(error)) {
+    case 'EADDRINUSE':
+      return `Port ${port} is taken by another program. Choose another with --port (PORT); 0 takes any free one.`;
+    case 'EACCES':
+    case 'EPERM':
+      return `This user may not listen on port ${port}: those below 1024 take special rights. Choose another with --port (PORT), such as 8080, and let a proxy pass port ${port} on.`;
+    case 'EADDRNOTAVAIL':
+      return `${host} is no address of this machine. ${hosts}`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${host} is no address, and no name that is known here. ${hosts}`;
+    default:
+      return `Nobody can listen on ${host}, port ${port}: ${messageOf(error)}`;
+  }
 }
 
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;

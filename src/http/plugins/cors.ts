@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
+import { createProbe } from '../../health/ready.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
-import { createProbe } from '../../telemetry/health.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -17,8 +17,8 @@ import {
 } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { LostLakeFile, MissingFileError } from '../../files/file-store.ts';
+import { createProbe } from '../../health/ready.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
-import { createProbe } from '../../telemetry/health.ts';
 import { wentAway } from '../gone-client.ts';
 
 declare module 'fastify' {

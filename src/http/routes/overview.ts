@@ -1,13 +1,13 @@
 import { hostname } from 'node:os';
 import { overview } from '../../api/overview.ts';
 import { findNeeds } from '../../background-jobs/jobs.ts';
-import type { System } from '../../context.ts';
-import type { Finding } from '../../doctor/check.ts';
 import { RATE_PERIODS } from '../../domain/limits.ts';
 import { renderNeed } from '../../domain/need.ts';
+import { examine } from '../../health/checks.ts';
+import type { Finding } from '../../health/findings.ts';
+import { createProbe } from '../../health/ready.ts';
 import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
 import { readJobsOverview, readRates, readWork } from '../../postgres/stores/overview.ts';
-import { createProbe } from '../../telemetry/health.ts';
 import { optionalChoice } from '../parameters.ts';
 import { callerOf } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
@@ -35,7 +35,7 @@ const show = route({
   }),
   answer: { description: 'The overview.', schema: overview.ref },
   prepare: (system) => ({
-    findings: createProbe(() => findAll(system), findingsProbe),
+    findings: createProbe(() => examine(system.config), findingsProbe),
     queue: createProbe(system.queueCounts, queueProbe),
   }),
   handle: async ({ system, own: { findings, queue }, request, query: { period = '1h' }, environment }) => {
@@ -74,12 +74,6 @@ const show = route({
 function summarize(items: readonly Finding[], mayRead: boolean) {
   const count = (status: Finding['status']): number => items.filter((each) => each.status === status).length;
   return { warnings: count('warning'), failed: count('failed'), items: mayRead ? items : [] };
-}
-
-/** Schedules are left out: the doctor asks for them with the variables of the process, which a route does not know. */
-async function findAll({ config }: System): Promise<readonly Finding[]> {
-  const { examine } = await import('../../doctor/examine.ts');
-  return (await examine(config)).filter(({ check }) => check !== 'schedules');
 }
 
 export const overviewRoutes: readonly Route[] = [show];

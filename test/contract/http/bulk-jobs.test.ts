@@ -330,7 +330,7 @@ describe('the overview', () => {
     expect((await show(tenant.key)).unaccounted).toBe(4);
   });
 
-  test('has what the doctor finds, for the environment that the service is run from only', async () => {
+  test('has the findings of the checks, for the environment that the service is run from only', async () => {
     const found = await waitFor('the checks', async () => {
       const seen = await show(t.key);
       return seen.findings.is_known && seen.findings;

@@ -6,7 +6,7 @@ import { packageRoot } from '../../../src/package-root.ts';
 /** Statements elsewhere ask a server about itself, copy a whole database, or are compiled from what a caller defines. */
 const others = [
   /^src\/(embedded-postgres|move)\//,
-  /^src\/doctor\/check-[a-z-]+\.ts$/,
+  /^src\/health\/postgres\.ts$/,
   /^src\/cli\/(session|service\/preflight)\.ts$/,
   /^src\/sources\/schedules\/postgres\.ts$/,
   /^src\/segments\/compile-[a-z]+\.ts$/,

@@ -73,7 +73,7 @@ function Needs(props: { readonly of: OverviewRecord }): VNode {
       {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
       {findings.failed === 0 ? null : (
         <>
-          <a href="#doctor">{plural(findings.failed, 'health check')} failed</a> ·{' '}
+          <a href="#health">{plural(findings.failed, 'health check')} failed</a> ·{' '}
         </>
       )}
       {needs.map(({ kind, status, subject, says }) => (
@@ -278,13 +278,13 @@ type FindingsRecord = OverviewRecord['findings'];
 const findingTones = { failed: 'bad', warning: 'warn', ok: 'good' } as const satisfies Record<string, Tone>;
 const order = Object.keys(findingTones);
 
-/** Shows the doctor's findings, first what is wrong. Checks without a finding are folded away. */
+/** Shows the findings of the checks, first what is wrong. Checks without a finding are folded away. */
 function Findings({ of, server }: { readonly of: FindingsRecord; readonly server: string }): VNode {
   const items = of.items.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
   const well = items.filter(({ status }) => status === 'ok');
   const found = `${plural(of.failed, 'failure')} and ${plural(of.warnings, 'warning')}`;
   return (
-    <Section id="doctor" title="Health checks" aside={<span class="faint">on {server}</span>}>
+    <Section id="health" title="Health checks" aside={<span class="faint">on {server}</span>}>
       {of.is_known ? null : <p class="muted">The checks are still running.</p>}
       {of.is_known && items.length === 0 ? (
         <p class="muted">{found}: the operator of the service sees what they are.</p>
