@@ -33,7 +33,6 @@ const unnamed = [
   'suppression_keys',
   'suppressions',
   'titled_items',
-  'unique_values',
 ];
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schema-'));

@@ -6,7 +6,6 @@ create table sluice.rules (
   document jsonb not null,
   applied_at timestamptz not null default now(),
   applied_by text,
-  claimed boolean not null default true,
   constraint rules_pkey primary key (environment_id, version),
   constraint rules_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint rules_version_check check (version > 0),
@@ -15,7 +14,6 @@ create table sluice.rules (
 comment on table sluice.rules is 'The versions of the rules of environments; the last one counts.';
 comment on column sluice.rules.document is 'What the file says: docs/schemas/rules.schema.json.';
 comment on column sluice.rules.applied_by is 'The id of the API key; null: the command line.';
-comment on column sluice.rules.claimed is 'False until what was stored before is in sluice.unique_values.';
 
 alter table sluice.loads add constraint loads_rules_fkey
   foreign key (environment_id, rules_version) references sluice.rules;

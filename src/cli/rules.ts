@@ -4,8 +4,7 @@ import type { RulesDocument } from '../domain/rules.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { renderInspection } from '../load/inspect/inspect-file.ts';
 import type { Database } from '../postgres/database.ts';
-import { readRules } from '../postgres/stores/rules.ts';
-import { applyRules } from '../rules/apply-rules.ts';
+import { applyRules, readRules } from '../postgres/stores/rules.ts';
 import { checkRules } from '../rules/check-rules.ts';
 import { readRulesFile, renderRules, writeRulesFile } from '../rules/rules-file.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from './define-command.ts';
@@ -89,7 +88,7 @@ const check = defineCommand({
   summary: 'count what is stored and breaks the rules',
   description:
     'Counts the stored users, companies and events that break rules, and changes nothing. Only this command finds\n' +
-    'values that profiles already shared when a rule made them unique, and references to companies that are gone.',
+    'values that profiles share although a rule calls them unique.',
   options: {
     rules: text('--rules <file>', 'a rules file that is not applied yet'),
     limit: parsed('--limit <n>', 'records of each kind to look at', parseUpTo(1e12), MAX_CHECKED_RECORDS),

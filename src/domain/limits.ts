@@ -26,18 +26,12 @@ export const MAX_CHECKED_RECORDS = 1_000_000;
 /** Until rules that change count for the records of requests. */
 export const RULES_KNOWN_MS = 1_000;
 export const WRITERS_POLL_MS = 20;
-/** So often records are written again without values that others have turned out to have; then without all that others have now. */
-export const UNIQUE_ROUNDS = 4;
-/** The longest wait for writers that may not know that a property is to be unique. */
-export const UNIQUE_WRITERS_MS = 120_000;
 /** Properties that the rules of one entity list. */
 export const MAX_RULED_PROPERTIES = 500;
 /** Characters of a pattern in a rule. */
 export const MAX_PATTERN_CHARS = 500;
 /** States of the automaton that a pattern becomes; counted repetitions are written out. */
 export const MAX_PATTERN_STATES = 2_000;
-/** Companies that a process remembers of a file whose records refer to others that are missing. */
-export const MAX_NAMED_COMPANIES = 100_000;
 /** Patterns that a process keeps with the steps that they remember. */
 export const KEPT_PATTERNS = 32;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */

@@ -63,7 +63,7 @@ const profileBatches = 1;
 export function openIngest(context: IngestContext): Ingest {
   const persons = new Persons(context);
   const rules = new RecordRules(context);
-  const profileRows = profileWriter(context, rules);
+  const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
   const users = Array.from({ length: userLanes }, () =>
     openWindow(context, 'users', 1, profileRows, persons),

@@ -1,14 +1,11 @@
 import { type InputError, suppressedError } from '../domain/errors.ts';
 import type { ShownLink } from '../domain/identities.ts';
-import { MAX_WINDOW_RETRIES, UNIQUE_ROUNDS } from '../domain/limits.ts';
-import { type TakenValue, takenProperties } from '../domain/rules.ts';
+import { MAX_WINDOW_RETRIES } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isAliasMet, isSuppressionMet } from '../postgres/sqlstate.ts';
 import { findPersons, writeShownLinks } from '../postgres/stores/aliases.ts';
 import { findSuppressed } from '../postgres/stores/suppressions.ts';
-import { findTaken, ValuesTaken } from '../postgres/stores/unique-values.ts';
 import { type IngestContext, RecordsRefused } from './records.ts';
-import { claimsOf, isProfile, withoutTaken } from './unique-records.ts';
 
 interface OfEnvironment {
   readonly environmentId: number;
@@ -23,32 +20,22 @@ export class Persons {
   readonly #pool: IngestContext['pool'];
   readonly #db: IngestContext['db'];
   readonly #aliased = new Set<number>();
-  /** The number of times that values of records turned out to be taken. */
-  readonly #rounds = new WeakMap<OfEnvironment, number>();
 
   constructor({ pool, db }: Pick<IngestContext, 'pool' | 'db'>) {
     this.#pool = pool;
     this.#db = db;
   }
 
-  /** Writes records, all or none, as records of their persons, and without values that others have. @throws RecordsRefused */
+  /** Writes records, all or none, as records of their persons. @throws RecordsRefused */
   async writing<T extends OfEnvironment>(
     records: readonly T[],
     write: (records: readonly T[]) => Promise<void>,
   ): Promise<void> {
-    let given = records;
     for (let retries = 0; ; retries++) {
-      const own = await this.resolve(given);
+      const own = await this.resolve(records);
       try {
         return await write(own);
       } catch (error) {
-        if (error instanceof ValuesTaken) {
-          const without = withoutTaken(own, await this.#valuesTaken(records, own, error));
-          if (without.refused.size > 0) throw refusal(records, without.refused, error);
-          if (without.records.every((record, at) => record === own[at])) throw error;
-          given = without.records;
-          continue;
-        }
         if (!isAliasMet(error) && !isSuppressionMet(error)) throw error;
         const keptOut = isAliasMet(error) ? [] : await this.#findKeptOut(own);
         if (keptOut.length > 0)
@@ -57,21 +44,6 @@ export class Persons {
         if (isAliasMet(error)) for (const { environmentId } of records) this.#aliased.add(environmentId);
       }
     }
-  }
-
-  /** Returns the values to leave out, which may be more than those that turned out to be taken. */
-  async #valuesTaken(
-    records: readonly OfEnvironment[],
-    own: readonly OfEnvironment[],
-    { values }: ValuesTaken,
-  ): Promise<readonly TakenValue[]> {
-    const round = 1 + records.reduce((most, record) => Math.max(most, this.#rounds.get(record) ?? 0), 0);
-    for (const record of records) this.#rounds.set(record, round);
-    if (round % UNIQUE_ROUNDS !== 0) return values;
-    const claims = await claimsOf(own.filter(isProfile), (of) =>
-      takenProperties(values.filter(({ environmentId }) => environmentId === of)),
-    );
-    return [...values, ...(await findTaken(this.#pool, claims))];
   }
 
   async resolve<T extends OfEnvironment>(records: readonly T[]): Promise<readonly T[]> {

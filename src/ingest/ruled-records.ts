@@ -1,9 +1,7 @@
 import { InputError, type Problem } from '../domain/errors.ts';
 import { RULES_KNOWN_MS } from '../domain/limits.ts';
-import type { UniqueProperty } from '../domain/rules.ts';
-import { findCompanies, readRules } from '../postgres/stores/rules.ts';
+import { readRules } from '../postgres/stores/rules.ts';
 import { compileRules, type EntityStage, type Stage } from '../rules/compile-rules.ts';
-import type { CompanyReferences } from '../rules/ruled-property.ts';
 import { type ReadBatch, rejection } from './read-batch.ts';
 import type { BatchItem, IngestContext, ItemRecord, Properties } from './records.ts';
 
@@ -33,52 +31,13 @@ export class RecordRules {
     const stage = this.#stageOf(item.record.environmentId);
     if (stage === null) return item;
     return stage instanceof Promise
-      ? stage.then((known) => (known ? this.#applyTo(known, item) : item))
-      : this.#applyTo(stage, item);
-  }
-
-  #applyTo<Item extends ItemRecord>(stage: Stage, item: Item): Item | Promise<Item> {
-    return stage.references === null
-      ? applyTo(stage, item)
-      : this.#withCompanies(stage.references, item.record.environmentId, [item], () => applyTo(stage, item));
+      ? stage.then((known) => (known ? applyTo(known, item) : item))
+      : applyTo(stage, item);
   }
 
   async applyToBatch(environmentId: number, batch: ReadBatch): Promise<ReadBatch> {
     const stage = await this.#stageOf(environmentId);
-    if (stage === null) return batch;
-    const apply = () => applyToItems(stage, batch);
-    return stage.references === null
-      ? apply()
-      : this.#withCompanies(stage.references, environmentId, batch.items, apply);
-  }
-
-  /** Applies rules when it is known which of the companies are missing that the records refer to. They may name them themselves. */
-  async #withCompanies<T>(
-    references: CompanyReferences,
-    environmentId: number,
-    items: readonly ItemRecord[],
-    apply: () => T,
-  ): Promise<T> {
-    references.begin();
-    try {
-      apply();
-    } catch (error) {
-      if (!(error instanceof InputError)) throw error;
-    }
-    const asked = new Set(references.asked);
-    for (const { entity, record } of items) if (entity !== 'events') asked.delete(record.companyId ?? '');
-    const there = asked.size === 0 ? asked : await findCompanies(this.#context.db, environmentId, [...asked]);
-    references.begin(new Set([...asked].filter((id) => !there.has(id))));
-    try {
-      return apply();
-    } finally {
-      references.begin();
-    }
-  }
-
-  /** Returns the properties of an environment whose values are to be unique. */
-  async uniqueOf(environmentId: number): Promise<readonly UniqueProperty[]> {
-    return (await this.#stageOf(environmentId))?.unique ?? [];
+    return stage === null ? batch : applyToItems(stage, batch);
   }
 
   #stageOf(environmentId: number): Stage | null | Promise<Stage | null> {

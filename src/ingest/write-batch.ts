@@ -5,7 +5,6 @@ import { checkConstraints, type Database, inSavepoint, inTransaction } from '../
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
-import { ValuesTaken } from '../postgres/stores/unique-values.ts';
 import type { Persons } from './persons.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
@@ -188,9 +187,7 @@ export class BatchWriter {
       const own = await this.#persons.resolve(some.map(({ record }) => record));
       const rows = await this.#prepare(some.map((item, at) => ({ ...item, record: own[at] }) as BatchItem));
       const write = async (): Promise<void> => {
-        await this.#writeRows(client, rows).catch((error) => {
-          if (!(error instanceof ValuesTaken)) throw error;
-        });
+        await this.#writeRows(client, rows);
         await checkConstraints(client);
       };
       const tried = await inSavepoint(client, write, isDataError, { undo: true });

@@ -4,63 +4,51 @@ import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
 import type { Entity, PropertyEntity } from '../domain/entity.ts';
 import { TransientError } from '../domain/errors.ts';
 import { markedNumber, writeJson } from '../formats/json-text.ts';
-import { type Database, databaseOn } from '../postgres/database.ts';
+import type { Database } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';
 import {
   type DatedProfileRow,
   type DatedUserRow,
   type ProfileRow,
-  together,
   type UserRow,
   writeCompanies,
   writeDatedProfiles,
   writeUsers,
 } from '../postgres/stores/profiles.ts';
-import { type Claims, requireClaims } from '../postgres/stores/unique-values.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type {
   CompanyRecord,
-  Connection,
   EventRecord,
   IngestContext,
   Properties,
   RecordWriter,
   UserRecord,
 } from './records.ts';
-import type { RecordRules } from './ruled-records.ts';
-import { claimsOf } from './unique-records.ts';
 
 /** Users and companies in the order in which they came. */
-export function profileWriter(
-  { knownProperties, db }: IngestContext,
-  rules: RecordRules,
-): RecordWriter<UserRecord | CompanyRecord, ProfileRows> {
-  const write = async (connection: Connection, rows: ProfileRows): Promise<void> => {
-    if ('dated' in rows) return writeDatedProfiles(connection, rows.dated, rows.companies);
-    const { users, named, companies } = rows;
-    if (users.length > 0) await writeUsers(connection, users, named);
-    if (companies.length > 0) await writeCompanies(connection, companies);
-  };
+export function profileWriter({
+  knownProperties,
+  db,
+}: IngestContext): RecordWriter<UserRecord | CompanyRecord, ProfileRows> {
   return {
     async prepare(records) {
       const found = new NewProperties(knownProperties);
       const isDated = records.some(({ at }) => at !== undefined);
       const rows = isDated ? datedRows(records, found) : profileRows(records, found);
       await found.note(db);
-      return { ...rows, claims: await claimsOf(records, (of) => rules.uniqueOf(of)) };
+      return rows;
     },
     async write(connection, rows) {
-      if (rows.claims.length === 0) return write(connection, rows);
-      await together(connection, async (client) => {
-        await write(client, rows);
-        await requireClaims(databaseOn(client), rows.claims);
-      });
+      if ('dated' in rows) return writeDatedProfiles(connection, rows.dated, rows.companies);
+      const { users, named, companies } = rows;
+      if (users.length > 0) await writeUsers(connection, users, named);
+      if (companies.length > 0) await writeCompanies(connection, companies);
     },
   };
 }
 
-export type ProfileRows = (FoldedRows | DatedRows) & { readonly claims: readonly Claims[] };
+export type ProfileRows = FoldedRows | DatedRows;
 
 /** Each key once. */
 interface FoldedRows {

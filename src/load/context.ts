@@ -40,8 +40,6 @@ export interface LoadMemory {
   /** Chunks that are still to be read without asking which records are unchanged, and how many it will be next time. */
   chunksNotAsked: number;
   nextNotAsked: number;
-  /** The first `MAX_NAMED_COMPANIES` companies that the file names; null: it was not read for them. */
-  named: ReadonlySet<string> | null;
 }
 
 /** A process's knowledge of its loads, and buffers to use again. Losing it costs time only. */
@@ -56,7 +54,6 @@ export class ChunkMemory {
       events: 'unknown',
       chunksNotAsked: 0,
       nextNotAsked: 0,
-      named: null,
     };
     // Last in, last out: a Map keeps the order of insertion.
     this.#loads.delete(loadId);

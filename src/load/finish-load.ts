@@ -6,7 +6,6 @@ import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../d
 import { plural } from '../domain/wording.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { incomingWith } from '../postgres/merge/dated.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
@@ -36,7 +35,6 @@ import {
 } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { turnAmendments } from '../postgres/stores/undo.ts';
-import { requireOwn } from '../postgres/stores/unique-values.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
@@ -216,7 +214,7 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
     const replay = async (scope: ReadScope): Promise<void> => {
       const rows = await reader.read(range, scope);
       await replayChunk(context, claim, source, chunkNo, rows, isAccepted).catch(async (error) =>
-        replay(await readOtherwise(context, source, error, rows, scope)),
+        replay(readOtherwise(error, scope)),
       );
     };
     await replay({});
@@ -244,9 +242,6 @@ async function replayChunk(
       const scope = { ...batch.scope, counted: 'none', keepKeys: false } as const;
       await (keepsPlan(source.pass) ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
-    // The records were taken before: what they have lost since is left out of them.
-    if (!source.dryRun)
-      await requireOwn(db, source.environmentId, incomingWith(rows.dated.rows > 0), 'strip');
     await noteWritten(db, claim.subjectId, chunkNo);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });

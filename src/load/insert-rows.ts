@@ -1,13 +1,10 @@
 import { noOutcomes } from '../domain/load.ts';
-import { unescapeCopy } from '../formats/json-text.ts';
-import { textArray } from '../mapping/binary-array.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
-import { requireOwn, storedProfiles } from '../postgres/stores/unique-values.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';
@@ -68,10 +65,6 @@ export async function insertRows(
     companies: companiesOf(users),
   };
   await insertNewUsers(transaction, scope, newUsers, keepsKeys && source.entity === 'auto');
-  const { environmentId } = source;
-  const ids = textArray(Array.from(users.keys(), unescapeCopy));
-  const stored = storedProfiles(environmentId, (of) => (of === 'users' ? ids : null));
-  await requireOwn(transaction.db, environmentId, stored);
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

@@ -6,14 +6,12 @@ import type { RecordFilter } from '../mapping/event-buffer.ts';
 import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';
-import { incomingWith } from '../postgres/merge/dated.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { type Batch, type Merged, mergeBatch, noteUnchanged } from '../postgres/merge/merge-batch.ts';
 import { noteNewCompanies, planBatch } from '../postgres/merge/plan-batch.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
-import { requireOwn } from '../postgres/stores/unique-values.ts';
 import { addEvents, addMissingEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 
@@ -139,8 +137,6 @@ async function mergeProfiles(
     kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, outcomes);
   }
   await createTheirCompanies(transaction, source, chunkNo, rows);
-  if (!source.dryRun)
-    await requireOwn(transaction.db, source.environmentId, incomingWith(rows.dated.rows > 0));
   return kinds;
 }
 

@@ -62,8 +62,7 @@ async function mayBeTrue(
   name: string,
 ): Promise<boolean> {
   const rules = await readRules(db, environmentId);
-  const { unique, [entity]: stage } = compileRules(rules?.document ?? {});
-  if (unique.some((each) => each.entity === entity && each.property === name)) return false;
+  const stage = compileRules(rules?.document ?? {})[entity];
   return stage === null || (stage.judgeAll({ [name]: true })[name] === true && stage.problems.length === 0);
 }
 

@@ -114,8 +114,7 @@ async function readAndMerge(
     await prepareChunk(context, source, rows);
     return await mergeRead(context, source, claimed, rows);
   } catch (error) {
-    const otherwise = await readOtherwise(context, source, error, rows, scope);
-    return readAndMerge(context, source, claimed, reader, otherwise);
+    return readAndMerge(context, source, claimed, reader, readOtherwise(error, scope));
   }
 }
 

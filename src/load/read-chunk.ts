@@ -4,9 +4,8 @@
  */
 import { entities } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
-import { MAX_NAMED_COMPANIES, MAX_REJECT_RAW_BYTES, UNIQUE_ROUNDS } from '../domain/limits.ts';
+import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
-import { asksForCompanies, takenProperties } from '../domain/rules.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planFile } from '../mapping/column-plan.ts';
 import { CsvPresetRows } from '../mapping/csv-preset-rows.ts';
@@ -14,16 +13,12 @@ import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
-import { profilesIn, TakenValues } from '../mapping/taken-values.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
-import { hiddenValues, type PersonalValues } from '../personal/values.ts';
+import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
 import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { findRefuted } from '../postgres/merge/merge-batch.ts';
-import { readChunkRange } from '../postgres/stores/chunks.ts';
-import { findCompanies } from '../postgres/stores/rules.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
-import { findTaken, ValuesTaken } from '../postgres/stores/unique-values.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
 import { SavedMends } from './causes/saved-mends.ts';
@@ -41,10 +36,7 @@ export interface ReadScope extends Omit<ChunkScope, 'origin' | 'suppressed'> {
   readonly hasDigests?: boolean;
 }
 
-interface MapScope extends ReadScope, ChunkScope {
-  /** Companies that are not there, to which records refer. */
-  readonly missing?: ReadonlySet<string>;
-}
+type MapScope = ReadScope & ChunkScope;
 
 /** What decides how the chunks of a load are read. */
 export type ReadSource = Pick<
@@ -53,18 +45,8 @@ export type ReadSource = Pick<
   | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt' | 'mends')
 >;
 
-const noIds: ReadonlySet<string> = new Set();
-
 /** Returns those of the ids, a text[] in binary, whose users are kept out. */
 export type FindSuppressed = (ids: Buffer) => Promise<ReadonlySet<string>>;
-
-interface LookUps {
-  readonly findSuppressed?: FindSuppressed | null;
-  readonly findMissing?: FindMissing;
-}
-
-/** Returns those of the companies that are not there, to which complete rows refer. */
-type FindMissing = (rows: Rows, asked: ReadonlySet<string>) => Promise<ReadonlySet<string>>;
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 export interface ChunkReader {
@@ -77,44 +59,13 @@ export interface ChunkReader {
  * @throws TransientError if the rules need keys that are not there.
  */
 export async function createStoringReader(
-  context: Pick<LoadContext, 'db' | 'files' | 'memory' | 'personal'>,
+  context: Pick<LoadContext, 'files' | 'personal'>,
   source: LoadSource,
   rows = new Rows(),
   findSuppressed: FindSuppressed | null = null,
 ): Promise<ChunkReader> {
   const values = await context.personal.valuesFor(source.environmentId, source.rules);
-  const findMissing: FindMissing = (some, asked) => findMissingCompanies(context, source, some, asked);
-  return createChunkReader(source, context.files, values, rows, { findSuppressed, findMissing });
-}
-
-/** Any record of the file may name a company. Most are found without it: then it is read as a whole, once by each process. */
-async function findMissingCompanies(
-  { db, files, memory }: Pick<LoadContext, 'db' | 'files' | 'memory'>,
-  source: LoadSource,
-  rows: Rows,
-  asked: ReadonlySet<string>,
-): Promise<ReadonlySet<string>> {
-  const left = new Set(asked);
-  for (const id of rows.companyIds()) left.delete(id);
-  if (left.size === 0) return left;
-  for (const id of await findCompanies(db, source.environmentId, [...left])) left.delete(id);
-  if (left.size === 0 || source.chunkCount === 1) return left;
-  const known = memory.of(source.loadId);
-  if (known.named !== null && known.named.size < MAX_NAMED_COMPANIES) {
-    for (const id of known.named) left.delete(id);
-    return left;
-  }
-  const named = new Set<string>();
-  const reader = createChunkReader({ ...source, rules: null }, files, hiddenValues);
-  for (let chunkNo = 0; chunkNo < source.chunkCount; chunkNo++) {
-    const chunk = await readChunkRange(db, source.loadId, chunkNo);
-    for (const id of (await reader.read(chunk, { hasDigests: false })).companyIds()) {
-      left.delete(id);
-      if (named.size < MAX_NAMED_COMPANIES) named.add(id);
-    }
-  }
-  known.named = named;
-  return left;
+  return createChunkReader(source, context.files, values, rows, findSuppressed);
 }
 
 /**
@@ -126,7 +77,7 @@ export function createChunkReader(
   files: Pick<FileStore, 'readRange'>,
   personal: PersonalValues,
   rows = new Rows(),
-  { findSuppressed, findMissing }: LookUps = {},
+  findSuppressed: FindSuppressed | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
@@ -138,7 +89,6 @@ export function createChunkReader(
   const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
     rows.reset({ ...scope, origin: source });
     rows.bytes = bytes;
-    rows.stage?.references?.begin(scope.missing);
     rows.digests.open(bytes, scope.hasDigests === false ? null : key);
     if (scope.findUnchanged !== undefined && key !== null) {
       parser.offerUnchanged(bytes);
@@ -155,13 +105,13 @@ export function createChunkReader(
         : chunk.byteEnd;
       const read = await files.readRange(fileRef, chunk.byteStart, end);
       // What counts the records must see them once.
-      const isCounted = scope.counter != null && (mends !== null || rows.stage?.references != null);
+      const isCounted = scope.counter != null && mends !== null;
       const first = isCounted ? { ...scope, counter: null } : scope;
       rows.records.written = null;
       await map(chunk, read, first);
       const bytes = (await mends?.apply(rows, chunk, read, (mended) => map(chunk, mended, first))) ?? read;
       let own: MapScope = scope;
-      if (findSuppressed != null) {
+      if (findSuppressed !== null) {
         const refused = chunk.oversized ? noRefused : usersOfRefused(rows, chunk, parser);
         const keptOut = await findSuppressed(rows.userIds(refused.values()));
         if (keptOut.size > 0) own = { ...scope, suppressed: rows.recordsOf(keptOut, refused) };
@@ -173,10 +123,8 @@ export function createChunkReader(
         );
       }
       rows.complete();
-      const asked = rows.stage?.references?.asked ?? noIds;
-      const missing = asked.size === 0 ? noIds : ((await findMissing?.(rows, new Set(asked))) ?? noIds);
-      if (missing.size > 0 || isCounted) {
-        await map(chunk, bytes, { ...own, missing });
+      if (isCounted) {
+        await map(chunk, bytes, own);
         rows.complete();
       }
       return rows;
@@ -184,12 +132,9 @@ export function createChunkReader(
   };
 }
 
-/**
- * A preset makes several rows of a record, `removed` may mean another thing in another load, and companies come and go: such records have
- * no digest.
- */
-function isDigested({ preset, removals, rules }: ReadSource): boolean {
-  return preset === null && removals === 'unasked' && !(rules !== null && asksForCompanies(rules));
+/** A preset makes several rows of a record, and `removed` may mean another thing in another load: such records have no digest. */
+function isDigested({ preset, removals }: ReadSource): boolean {
+  return preset === null && removals === 'unasked';
 }
 
 /** All that decides what becomes of a record, beside its bytes. */
@@ -243,7 +188,7 @@ export async function readChanged(
   reader: ChunkReader,
   scope: ReadScope,
 ): Promise<Rows> {
-  if (scope.isDated || scope.taken) return reader.read(chunk, scope);
+  if (scope.isDated) return reader.read(chunk, scope);
   const memory = context.memory.of(source.loadId);
   if (chunk.oversized || memory.chunksNotAsked > 0) {
     memory.chunksNotAsked = Math.max(0, memory.chunksNotAsked - 1);
@@ -266,23 +211,9 @@ async function findUnchanged(db: Database, source: LoadSource, offered: Unchange
 }
 
 /** Returns how to read the chunk again whose merge ended with `error`. @throws `error`, if that does not help. */
-export async function readOtherwise(
-  { pool }: Pick<LoadContext, 'pool'>,
-  { environmentId }: LoadSource,
-  error: unknown,
-  rows: Rows,
-  scope: ReadScope,
-): Promise<ReadScope> {
+export function readOtherwise(error: unknown, scope: ReadScope): ReadScope {
   if (error instanceof AliasesMet) return { ...scope, isDated: true, hasDigests: false };
-  if (!(error instanceof ValuesTaken)) throw error;
-  const taken = scope.taken ?? new TakenValues();
-  taken.add(rows, error.values);
-  if (++taken.rounds % UNIQUE_ROUNDS === 0) {
-    const unique = takenProperties(error.values);
-    const profiles = [...profilesIn(rows, unique)];
-    taken.add(rows, await findTaken(pool, [{ environmentId, unique, profiles }]));
-  }
-  return { ...scope, taken };
+  throw error;
 }
 
 /** A record that was passed over shares its profile with one that was mapped, or rows go the dated way: they belong together. */

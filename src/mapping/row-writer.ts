@@ -13,7 +13,6 @@ import type { Instant } from '../domain/instant.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Removals } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
-import { explainTaken } from '../domain/rules.ts';
 import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from '../formats/json-text.ts';
 import {
   type CellList,
@@ -35,7 +34,7 @@ import {
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVED, REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
-import { applyRules, leaveOutTaken } from './ruled-cells.ts';
+import { applyRules } from './ruled-cells.ts';
 
 const TAB = 9;
 const SPACE = 0x20;
@@ -143,10 +142,7 @@ export class RowWriter {
   #writeProfile(cells: RecordCells, entity: Entity, shape: Uint8Array, record: number): Reason | null {
     const out = this.#rows[entity];
     const removal = cells.has(role.removed) ? this.#readRemoval(cells, entity, shape) : false;
-    const broken =
-      removal === false
-        ? (this.#rule(cells, entity, shape) ?? this.#leaveTaken(cells, entity, shape, record))
-        : null;
+    const broken = removal === false ? this.#rule(cells, entity, shape) : null;
     if (broken !== null) return broken;
     out.reserve(cells.size + rowOverhead);
     this.#target = out.bytes;
@@ -206,17 +202,6 @@ export class RowWriter {
     if (kind === null) return applyRules(stage, cells, shape);
     const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
     return applyRules(stage, cells, shape, name);
-  }
-
-  /** Leaves out values that other profiles have; returns why the record is refused, or null. */
-  #leaveTaken(cells: RecordCells, entity: Entity, shape: Uint8Array, record: number): Reason | null {
-    for (const rule of this.#rows.taken?.of(entity, record) ?? []) {
-      if (rule.otherwise === 'refuse')
-        return { code: 'breaks_rule', message: explainTaken(rule), column: rule.property };
-      leaveOutTaken(rule, cells, shape);
-      this.#rows.digests.refuse(record);
-    }
-    return null;
   }
 
   /** Tells whether the record removes its profile; or why it is refused. */

@@ -15,7 +15,6 @@ import { EventUsers } from './event-users.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { type ProfileRow, RowBuffer, UNCOUNTED } from './row-buffer.ts';
-import type { TakenValues } from './taken-values.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
@@ -70,8 +69,6 @@ export class Rows {
   links: ShownLink[] = [];
   /** Properties without a name, which were left out. */
   dropped = 0;
-  /** Values that others have; null: none are known. */
-  taken: TakenValues | null = null;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
@@ -82,10 +79,8 @@ export class Rows {
     counter = null,
     isDated = false,
     suppressed = noRecords,
-    taken = null,
   }: ChunkScope = {}): void {
     this.#isDated = isDated;
-    this.taken = taken;
     this.#suppressed = suppressed;
     this.records.reset();
     this.digests.close();
@@ -201,17 +196,6 @@ export class Rows {
     return textArray(Array.from(ids, unescapeCopy));
   }
 
-  /** The ids of companies that rows name, some of them several times. Call it when they are complete. */
-  *companyIds(): Generator<string> {
-    const { users, companies, dated } = this;
-    const idOf = (key: string) => fromByteString(unescapeCopy(key));
-    for (const key of companies.keys()) yield idOf(key);
-    for (const key of dated.companies.keys()) yield idOf(key);
-    for (let row = 0; row < users.rows; row++) yield idOf(users.companyOf(row) ?? '');
-    for (let row = 0; row < dated.users.rows; row++)
-      yield idOf(dated.users.line(row).toString('latin1').split('\t')[4] ?? '');
-  }
-
   /** A record that the database refused after it had passed all checks. */
   rejectRecord(record: number, message: string, chunk: ChunkRange): Reject {
     return this.records.reject(
@@ -257,8 +241,6 @@ export interface ChunkScope {
   readonly isDated?: boolean;
   /** Records that are refused because their users are kept out; see `recordsOf`. */
   readonly suppressed?: ReadonlyMap<number, RecordKind | null>;
-  /** Values that records may not bring. */
-  readonly taken?: TakenValues | null;
 }
 
 const noBytes = new Uint8Array(0);

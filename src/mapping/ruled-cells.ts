@@ -1,6 +1,5 @@
 import type { Reason } from '../domain/reject.ts';
-import type { UniqueProperty } from '../domain/rules.ts';
-import { fromByteString, markNumber, parseJsonText, toByteString } from '../formats/json-text.ts';
+import { fromByteString, markNumber, parseJsonText } from '../formats/json-text.ts';
 import type { EntityStage } from '../rules/compile-rules.ts';
 import type { RuledProperty } from '../rules/ruled-property.ts';
 import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
@@ -30,20 +29,6 @@ export function applyRules(
   stage.end(eventName === null && (cells.flags & UNCOUNTED) !== 0);
   cells.findings = stage.findings;
   return stage.problems[0] ?? null;
-}
-
-/** Leaves out the value of a property that another profile has. */
-export function leaveOutTaken(rule: UniqueProperty, cells: RecordCells, shape: Uint8Array): void {
-  const { entity, property, otherwise } = rule;
-  const text = toByteString(property);
-  for (const list of [cells.own, cells.metadata]) {
-    for (let cell = 0; cell < list.count; cell++) {
-      const name = list.names[cell] as KnownName;
-      if (name.text !== text || shape[name.role] !== 1 || list.isNothing(cell)) continue;
-      leaveOut(list, cell);
-      cells.findings = [...(cells.findings ?? []), { entity, property, rule: 'unique', otherwise }];
-    }
-  }
 }
 
 /** Leaves out the cells of a record that its `metadata` says otherwise. */

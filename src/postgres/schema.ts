@@ -545,7 +545,6 @@ export interface DB {
   rules: {
     applied_at: Generated<Date>;
     applied_by: string | null;
-    claimed: Generated<boolean>;
     document: Json;
     environment_id: number;
     version: number;

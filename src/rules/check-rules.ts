@@ -3,12 +3,7 @@ import { CHECKED_AT_A_TIME } from '../domain/limits.ts';
 import type { CountedFinding, PropertyRule, RulesDocument } from '../domain/rules.ts';
 import { isObject, parseJsonText } from '../formats/json-text.ts';
 import type { Database } from '../postgres/database.ts';
-import {
-  countRepeated,
-  countWithoutCompany,
-  readStored,
-  type StoredProperties,
-} from '../postgres/stores/rules.ts';
+import { countRepeated, readStored, type StoredProperties } from '../postgres/stores/rules.ts';
 import { compileRules, type EntityStage, FindingCounts } from './compile-rules.ts';
 
 export interface CheckedRules {
@@ -34,13 +29,12 @@ export async function checkRules(
     for (let after: StoredProperties | null = null; checked[entity] < most; ) {
       const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
       const page: StoredProperties[] = await readStored(db, environmentId, entity, after, limit);
-      stages.references?.begin();
       for (const record of page) checkRecord(stage, record, counts);
       checked[entity] += page.length;
       after = page.at(-1) ?? null;
       if (page.length < limit) break;
     }
-    counts.addCounted(await askDatabase(db, environmentId, entity, document[entity]?.properties ?? {}));
+    counts.addCounted(await findRepeated(db, environmentId, entity, document[entity]?.properties ?? {}));
   }
   return { checked, findings: counts.all };
 }
@@ -58,24 +52,18 @@ function checkRecord(
   counts.add(stage.findings);
 }
 
-/** Counts what only the database can tell: values that several profiles have, and companies that are not there. */
-async function askDatabase(
+/** Counts the profiles that share a value of a property that the rules call unique. Loads do not look at it. */
+async function findRepeated(
   db: Database,
   environmentId: number,
   entity: PropertyEntity,
   properties: Readonly<Record<string, PropertyRule>>,
 ): Promise<CountedFinding[]> {
-  const found: CountedFinding[] = [];
-  for (const [property, { unique, references, otherwise = 'report' }] of Object.entries(properties)) {
-    const finding = { entity, property, otherwise };
-    if (unique === true && entity !== 'events') {
-      const records = await countRepeated(db, environmentId, entity, property);
-      if (records > 0) found.push({ ...finding, rule: 'unique', records });
-    }
-    if (references !== undefined) {
-      const records = await countWithoutCompany(db, environmentId, entity, property);
-      if (records > 0) found.push({ ...finding, rule: 'references', records });
-    }
+  const findings: CountedFinding[] = [];
+  for (const [property, { unique }] of Object.entries(properties)) {
+    if (unique !== true || entity === 'events') continue;
+    const records = await countRepeated(db, environmentId, entity, property);
+    if (records > 0) findings.push({ entity, property, rule: 'unique', otherwise: 'report', records });
   }
-  return found;
+  return findings;
 }

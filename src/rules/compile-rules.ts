@@ -1,42 +1,29 @@
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import {
-  asksForCompanies,
   type CountedFinding,
   type EntityRules,
   type Finding,
   hasPersonalRules,
-  isAskedAtOnce,
   type PropertyRule,
   type Remedy,
   type RulesDocument,
-  type UniqueProperty,
-  uniqueProperties,
 } from '../domain/rules.ts';
 import { fromByteString, toByteString } from '../formats/json-text.ts';
 import { PersonalProperties } from '../personal/properties.ts';
 import { hiddenValues, type PersonalValues } from '../personal/values.ts';
-import { CompanyReferences, RuledProperty } from './ruled-property.ts';
+import { RuledProperty } from './ruled-property.ts';
 
 /** The rules that records of an environment pass before they are stored; null: nothing of the entity is ruled. */
-export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null } & {
-  /** Null: records are stored whatever companies they refer to. */
-  readonly references: CompanyReferences | null;
-  readonly unique: readonly UniqueProperty[];
-};
+export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null };
 
 export function compileRules(document: RulesDocument, personal: PersonalValues = hiddenValues): Stage {
-  const references = asksForCompanies(document) ? new CompanyReferences() : null;
   const stages = propertyEntities.map((entity) => {
     const rules = entity === 'events' ? withTraits(document) : document[entity];
-    const stage = rules === undefined ? null : new EntityStage(entity, rules, personal, references);
+    const stage = rules === undefined ? null : new EntityStage(entity, rules, personal);
     return [entity, stage] as const;
   });
-  return {
-    ...(Object.fromEntries(stages) as Pick<Stage, PropertyEntity>),
-    references,
-    unique: uniqueProperties(document),
-  };
+  return Object.fromEntries(stages) as Stage;
 }
 
 /** Tells whether a property of records, or a column named so, holds values that are personal, or objects with such values. */
@@ -78,17 +65,12 @@ export class EntityStage {
   problems: Reason[] = [];
   findings: Finding[] = [];
 
-  constructor(
-    entity: PropertyEntity,
-    rules: EntityRules,
-    personal: PersonalValues,
-    references: CompanyReferences | null,
-  ) {
+  constructor(entity: PropertyEntity, rules: EntityRules, personal: PersonalValues) {
     const { properties = {}, unknown = 'allow', names, other_names = 'refuse' } = rules;
     this.#entity = entity;
     this.#personal = new PersonalProperties(properties, personal);
     const ruledOf = (name: string, rule: PropertyRule) =>
-      new RuledProperty(name, rule, this.#personal.concerns(name), isAskedAtOnce(rule) ? references : null);
+      new RuledProperty(name, rule, this.#personal.concerns(name));
     const ruled = Object.entries(properties).map(([name, rule]) => ruledOf(name, rule));
     for (const each of ruled) this.#properties.set(toByteString(each.name), each);
     this.#required = ruled.filter(({ rule }) => rule.required === true);

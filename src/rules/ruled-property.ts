@@ -1,6 +1,5 @@
 import { resemblesIsoDateBytes } from '../domain/data-type.ts';
 import { readEpoch, readInstant } from '../domain/instant.ts';
-import { MAX_ID_BYTES } from '../domain/limits.ts';
 import type { PropertyRule, Remedy } from '../domain/rules.ts';
 import {
   isObject,
@@ -11,29 +10,6 @@ import {
   parseJsonText,
 } from '../formats/json-text.ts';
 import { Pattern } from './pattern.ts';
-
-/**
- * The companies that records refer to. Records are judged once to find them, and again if some are not there: so one query tells it of all
- * records of a chunk or a request.
- */
-export class CompanyReferences {
-  readonly asked = new Set<string>();
-  #missing: ReadonlySet<string> = new Set();
-
-  /** To be called before records are judged; `missing`: companies that are known not to be there. */
-  begin(missing: ReadonlySet<string> = new Set()): void {
-    this.asked.clear();
-    this.#missing = missing;
-  }
-
-  /** Tells whether the text may be the id of a company that is there. */
-  has(text: unknown): boolean {
-    if (typeof text !== 'string' || text === '' || Buffer.byteLength(text) > MAX_ID_BYTES) return false;
-    if (text.includes('\0') || !text.isWellFormed()) return false;
-    this.asked.add(text);
-    return !this.#missing.has(text);
-  }
-}
 
 type Keyword = Exclude<keyof PropertyRule, 'unique' | 'otherwise' | 'personal'>;
 
@@ -60,21 +36,17 @@ export class RuledProperty {
   /** Whole numbers need no other look than at their digits. */
   readonly #isPlainNumber: boolean;
   readonly #allowed: ReadonlySet<unknown> | null;
-  /** Null: no company is asked for. */
-  readonly #references: CompanyReferences | null;
 
   /** `isPersonal`: what is stored may be another value, though it breaks no rule. */
-  constructor(name: string, rule: PropertyRule, isPersonal: boolean, references: CompanyReferences | null) {
+  constructor(name: string, rule: PropertyRule, isPersonal: boolean) {
     this.name = name;
     this.rule = rule;
     this.otherwise = rule.otherwise ?? 'report';
     this.#pattern = rule.pattern === undefined ? null : Pattern.of(rule.pattern);
     this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
     this.#allowedTexts = rule.enum?.map((each) => Buffer.from(String(each))) ?? null;
-    this.#references = references;
     this.#maySkip =
       !isPersonal &&
-      references === null &&
       (rule.type === undefined || rule.type === 'text' || rule.type === 'date') &&
       (rule.enum?.every((each) => typeof each === 'string') ?? true) &&
       rule.minimum === undefined &&
@@ -85,7 +57,7 @@ export class RuledProperty {
     this.#maximum = rule.maximum ?? Infinity;
     this.#minLength = minLength ?? 0;
     this.#maxLength = maxLength ?? Infinity;
-    const others = [pattern, rule.enum, minLength, maxLength, rule.references];
+    const others = [pattern, rule.enum, minLength, maxLength];
     const isMore = others.some((each) => each !== undefined);
     this.#isPlainNumber = (rule.type === 'integer' || rule.type === 'number') && !isMore && !isPersonal;
   }
@@ -139,9 +111,8 @@ export class RuledProperty {
     if (minimum !== undefined && !(Number(plain) >= minimum)) return 'minimum';
     if (maximum !== undefined && !(Number(plain) <= maximum)) return 'maximum';
     const isText = this.#pattern !== null || minLength !== undefined || maxLength !== undefined;
-    if (!isText && this.#references === null) return null;
+    if (!isText) return null;
     const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
-    if (this.#references?.has(text) === false) return 'references';
     if (typeof text !== 'string') return 'pattern';
     if (this.#pattern?.test(text) === false) return 'pattern';
     // No text has more characters than UTF-16 units.
@@ -156,7 +127,6 @@ export class RuledProperty {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
     if (keyword === 'type') return `is not of the type ${rule.type}, as the rules require`;
-    if (keyword === 'references') return 'is not the id of a company that exists';
     if (keyword === 'enum') return 'is not one of the values that the rules allow';
     return `breaks the rule ${keyword}: ${rule[keyword]}`;
   }

@@ -60,8 +60,9 @@ const propertyRule = objectOf('a property', 'What the values of a property must 
   maximum: Type.Optional(number('The largest number allowed.')),
   minLength: Type.Optional(wholeNumber('The fewest characters that a text may have.', 0, MAX_VALUE_BYTES)),
   maxLength: Type.Optional(wholeNumber('The most characters that a text may have.', 0, MAX_VALUE_BYTES)),
-  unique: Type.Optional(flag('No other profile has the value.')),
-  references: Type.Optional(choice(['companies'], 'The value is the id of a company that exists.')),
+  unique: Type.Optional(
+    flag('No other profile has the value. `sluice rules check` counts the profiles that share one.'),
+  ),
   otherwise: Type.Optional(
     choice(
       remedies,
@@ -127,16 +128,11 @@ const rulesFile: OperatorFile<typeof rulesSchema> = {
 function checkProperty(place: Place, entity: string): void {
   const { value } = place;
   if (typeof value !== 'object' || value === null) return;
-  const { required, otherwise = 'report', unique, personal, ...rule } = value as Record<string, unknown>;
-  const isEnforced = otherwise !== 'report';
+  const { required, otherwise = 'report', unique, ...rule } = value as Record<string, unknown>;
   if (required === true && otherwise === 'strip')
     place.at(['otherwise']).report('cannot be strip for a required property; use report or refuse');
   if (unique === true && entity === 'events')
     place.at(['unique']).report('is a rule for users and companies only');
-  if (unique === true && isEnforced && personal === 'encrypt')
-    place
-      .at(['personal'])
-      .report('cannot be encrypt for unique, since a new key stores equal values otherwise; use hash');
   if (
     (rule['minimum'] ?? rule['maximum']) !== undefined &&
     !['number', 'integer'].includes(String(rule['type']))

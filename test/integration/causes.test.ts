@@ -4,7 +4,7 @@ import { createTerminal } from '../../src/cli/terminal.ts';
 import { listCauses, mendedRejects } from '../../src/load/causes/list-causes.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
-import { applyRules } from '../../src/rules/apply-rules.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { acceptFile, type FileOptions } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 

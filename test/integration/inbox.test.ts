@@ -29,7 +29,7 @@ import { cancelLoad } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
 import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox.ts';
-import { applyRules } from '../../src/rules/apply-rules.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { concludeFiles } from '../../src/sources/inbox/conclude.ts';
 import { lookInto } from '../../src/sources/inbox/folders.ts';
 import { Backoff, createInboxOpener, type Inbox } from '../../src/sources/inbox/inbox.ts';

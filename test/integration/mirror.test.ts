@@ -9,8 +9,7 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { storeRules } from '../../src/postgres/stores/rules.ts';
-import { applyRules } from '../../src/rules/apply-rules.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { amendManually } from '../support/amend-file.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
 import {
@@ -431,9 +430,9 @@ test('files of another environment that came later keep no mirror from removing'
   expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({ done: 1, kept_because: null });
 });
 
-test('a mirror whose flag only one user may have by the rules is refused', async () => {
-  const document = { users: { properties: { gone: { unique: true, otherwise: 'refuse' } } } } as const;
-  await storeRules(t.system.db, environmentId, document, null);
+test('a mirror whose flag the rules refuse is refused', async () => {
+  const document = { users: { properties: { gone: { type: 'text', otherwise: 'refuse' } } } } as const;
+  await applyRules(t.system.db, environmentId, document, null);
   const flagging = { entity: 'users', source: { mirror: 'flag:gone' } } as const;
   await expect(acceptFile(t.system, environmentId, csv(['u1']), flagging)).rejects.toMatchObject({
     problems: [{ code: 'invalid_field', message: expect.stringContaining('flag another property') }],

@@ -23,7 +23,7 @@ import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { applyRules } from '../../src/rules/apply-rules.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';

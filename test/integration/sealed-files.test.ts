@@ -15,7 +15,7 @@ import { readDatabase } from '../../src/postgres/database-copy/read-database.ts'
 import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
 import { fileKeys } from '../../src/postgres/stores/file-keys.ts';
 import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
-import { applyRules } from '../../src/rules/apply-rules.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { amendManually } from '../support/amend-file.ts';
 import { clearIn, clearUser, personalKeys } from '../support/clear-values.ts';
 import { acceptDeletion } from '../support/deletions.ts';

@@ -7,8 +7,8 @@ import { inTransaction } from '../../src/postgres/database.ts';
 import { knowsAliases } from '../../src/postgres/stores/aliases.ts';
 import type { Deletion } from '../../src/postgres/stores/deletions.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { findSuppressed, liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
-import { applyRules } from '../../src/rules/apply-rules.ts';
 import { acceptDeletion, readStored } from '../support/deletions.ts';
 import {
   type FileOptions,

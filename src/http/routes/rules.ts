@@ -3,8 +3,7 @@ import { rulesRecord } from '../../api/rules.ts';
 import { object } from '../../api/schema.ts';
 import { MAX_RECORD_BYTES } from '../../domain/limits.ts';
 import { throwFileProblems } from '../../operator-file/read.ts';
-import { readRules } from '../../postgres/stores/rules.ts';
-import { applyRules } from '../../rules/apply-rules.ts';
+import { applyRules, readRules } from '../../postgres/stores/rules.ts';
 import { readRulesFile, renderRules } from '../../rules/rules-file.ts';
 import { worded } from '../../validation.ts';
 import { callerKeyId } from '../plugins/auth.ts';
@@ -35,7 +34,7 @@ const apply = route({
   operationId: 'applyRules',
   summary: 'Apply rules',
   description:
-    'Replaces the rules of the environment. They apply to loads accepted from then on, and to single records within a second. If a property becomes unique, all stored profiles are read first.',
+    'Replaces the rules of the environment. They apply to loads accepted from then on, and to single records within a second.',
   access: 'import',
   json: {
     schema: body,

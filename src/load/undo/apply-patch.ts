@@ -10,13 +10,12 @@ import {
 import type { TaskClaim } from '../../domain/task.ts';
 import { MissingFileError } from '../../files/file-store.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { copyPatch, patched } from '../../postgres/merge/patch-lines.ts';
+import { copyPatch } from '../../postgres/merge/patch-lines.ts';
 import { planPutBack, putBackProfiles, type RefusedLine } from '../../postgres/merge/put-back.ts';
 import { planEvents, putBackEvents } from '../../postgres/merge/put-back-events.ts';
 import { type ChunkTally, finishChunk, type LoadProgress } from '../../postgres/stores/chunks.ts';
 import { type CountedReject, insertRejects } from '../../postgres/stores/rejects.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
-import { claimShared, storedProfiles } from '../../postgres/stores/unique-values.ts';
 import { nameTaskSession } from '../../postgres/stores/workers.ts';
 import { RejectCauses } from '../causes/reject-causes.ts';
 import type { LoadContext } from '../context.ts';
@@ -47,8 +46,6 @@ export async function applyPatch(
         kinds[kindOfEntity[entity]] = applied.outcomes;
         refused.push(...applied.refused);
       }
-      // What was stored comes back, whoever has the value now.
-      if (!source.dryRun) await claimShared(db, environmentId, storedProfiles(environmentId, patched));
       Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
       const causes = new RejectCauses(source);
       await insertRejects(

@@ -90,19 +90,6 @@ export async function copyDated(
     ) folded`;
 }
 
-/** Profiles of the batches of users and companies that bring any of the properties, in the order of their records. */
-export const incomingWith = (dated: boolean) => ({
-  dated,
-  profiles: (entity: Entity, names: readonly string[]): RawBuilder<unknown> => {
-    const places = sql`(select key, min(seq) as place from ${sql.table(datedTable[entity])} group by key)`;
-    return sql`
-      select i.key, i.properties, ${dated ? sql`d.place` : sql`i.ctid as place`}
-      from ${sql.table(incomingTable[entity])} i
-      ${dated ? sql`join ${places} d using (key)` : sql``}
-      where i.properties ?| ${names}::text[]`;
-  },
-});
-
 /** The flags of a key whose profile is removed: whatever its time, what comes before in the file is gone, and what comes behind makes it anew. */
 const removal = sql`
         | case when max(removed_at) is null then 0 when max(seq) > max(removed_at) then 24 else 8 end::smallint`;

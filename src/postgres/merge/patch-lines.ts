@@ -58,10 +58,6 @@ export const linesOf = (
   select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
 ) l`;
 
-/** The ids of the profiles that lines are about, an array. */
-export const patched = (entity: Entity): RawBuilder<unknown> =>
-  sql`array(select ${text('id')} from ${linesOf(entity, sql`true`)})`;
-
 /** Selects lines that remove events `e`; `to` is the text of a member that moves each. The ids come first: `removedEvent` reads them. */
 export const removedEvents = (
   events: RawBuilder<unknown>,

@@ -6,7 +6,6 @@ import { allIdsOf, removeAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
 import { findRetiredTables, inEventTables, isSameEvent, lockTables, removeDoomed } from './retirements.ts';
-import { deleteClaims } from './unique-values.ts';
 
 export interface DeletionBatch {
   readonly deletionId: number;
@@ -177,7 +176,6 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  await deleteClaims(db, environmentId, entity, ids);
   const aliases = entity === 'users' ? await removeAliases(db, environmentId, ids) : [];
   // Whoever changed a profile before has ended, and this statement sees its images.
   await eraseImages(db, entity, batch, null);

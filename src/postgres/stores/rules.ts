@@ -4,13 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type RawBuilder, sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
-import {
-  type CountedFinding,
-  type Rules,
-  type RulesDocument,
-  type UniqueProperty,
-  uniqueProperties,
-} from '../../domain/rules.ts';
+import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
 import { type Database, rowsOf, selectWhere } from '../database.ts';
 
@@ -18,11 +12,9 @@ export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
   /** The id of the API key; null: the command line. */
   readonly appliedBy: string | null;
-  /** The values of unique properties that were stored before are claimed. */
-  readonly claimed: boolean;
 }
 
-const columns = camel('version', 'document', 'applied_at', 'applied_by', 'claimed');
+const columns = camel('version', 'document', 'applied_at', 'applied_by');
 
 /** Reads the rules that count now; null: none were ever applied. */
 export async function readRules(db: Database, environmentId: number): Promise<AppliedRules | null> {
@@ -35,7 +27,7 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
 }
 
 /** Stores the next version of an environment's rules, unless the document is the last one. */
-export function storeRules(
+export function applyRules(
   db: Database,
   environmentId: number,
   document: RulesDocument,
@@ -47,9 +39,6 @@ export function storeRules(
     )`select 1 from environments where environment_id = ${environmentId} for no key update`;
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
-    const claimed = before?.claimed ? uniqueProperties(before.document) : [];
-    const isClaimed = ({ entity, property }: UniqueProperty): boolean =>
-      claimed.some((each) => each.entity === entity && each.property === property);
     return transaction
       .insertInto('rules')
       .values({
@@ -57,7 +46,6 @@ export function storeRules(
         version: (before?.version ?? 0) + 1,
         document: JSON.stringify(document),
         applied_by: appliedBy,
-        claimed: uniqueProperties(document).every(isClaimed),
       })
       .returning(columns)
       .executeTakeFirstOrThrow();
@@ -165,49 +153,6 @@ export function countRepeated(
         having count(*) > 1
       ) repeated`,
   );
-}
-
-/** Counts the records whose value of the property, or an item of it, is the id of no company. */
-export function countWithoutCompany(
-  db: Database,
-  environmentId: number,
-  entity: PropertyEntity,
-  property: string,
-): Promise<number> {
-  return count(
-    db,
-    sql`
-      select count(*) as count
-      from ${sql.table(entity)} r
-      where r.environment_id = ${environmentId} and r.metadata ->> ${property} is not null
-        and exists (
-          select 1
-          from jsonb_array_elements_text(
-            case jsonb_typeof(r.metadata -> ${property})
-              when 'array' then r.metadata -> ${property}
-              else jsonb_build_array(r.metadata -> ${property})
-            end
-          ) item (id)
-          where not exists (
-            select 1
-            from companies c
-            where c.environment_id = r.environment_id and c.company_id = item.id
-          )
-        )`,
-  );
-}
-
-/** Returns those of the ids that companies have. */
-export async function findCompanies(
-  db: Database,
-  environmentId: number,
-  ids: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ id: string }>`
-    select company_id as id
-    from companies
-    where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])`.execute(db);
-  return new Set(rows.map(({ id }) => id));
 }
 
 async function count(db: Database, query: RawBuilder<unknown>): Promise<number> {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { requirePersonalKeys } from '../../../src/cli/service/preflight.ts';
 import { writeReplacementId } from '../../../src/load/causes/mend-ids.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { applyRules } from '../../../src/rules/apply-rules.ts';
+import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { readRulesFile } from '../../../src/rules/rules-file.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RulesRecord } from '../../../src/api/rules.ts';
 import type { RulesDocument } from '../../../src/domain/rules.ts';
-import { applyRules } from '../../../src/rules/apply-rules.ts';
+import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { checkRules } from '../../../src/rules/check-rules.ts';
 import { readEvents } from '../../support/events.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
@@ -356,156 +356,19 @@ describe('rules', () => {
     expect(causes.body.data).toMatchObject([{ error_code: 'breaks_rule', column: 'plan', count: 1 }]);
   });
 
-  const ofReferences: RulesDocument = {
-    users: {
-      properties: {
-        partner: { references: 'companies', otherwise: 'refuse' },
-        seller: { references: 'companies', otherwise: 'strip' },
-      },
-    },
-  };
-  const storeCompany = ({ key }: Tenant, id: string) =>
-    server.json('/v1/identify', { json: { user_id: 'of-company', company_id: id }, key });
-
-  for (const [name, send] of Object.entries(ways)) {
-    // proves: rules-references
-    test(`refuse or strip what refers to a company that is not there, as ${name}`, async () => {
-      const tenant = await t.addEnvironment(`rules-references-${name}`);
-      await apply(JSON.stringify(ofReferences), tenant.key);
-      await storeCompany(tenant, 'a"é');
-      const users = [
-        { user_id: 'u1', partner: 'a"é', seller: 'a"é' },
-        { user_id: 'u2', partner: 'a"é', seller: 'none' },
-        { user_id: 'u3', partner: 'none' },
-      ];
-      expect(await send(tenant, users)).toEqual(['u3']);
-      const { users: stored } = await readProfiles(t.system, tenant.environment.environmentId);
-      expect([stored['u1']?.metadata, stored['u2']?.metadata, stored['u3']]).toEqual([
-        { partner: 'a"é', seller: 'a"é' },
-        { partner: 'a"é' },
-        undefined,
-      ]);
-      await storeCompany(tenant, 'none');
-      expect(await send(tenant, users)).toEqual([]);
-      const after = await readProfiles(t.system, tenant.environment.environmentId);
-      expect(after.users['u2']?.metadata).toEqual({ partner: 'a"é', seller: 'none' });
-    });
-  }
-
-  // proves: rules-references
-  test('find companies that the same batch names', async () => {
-    const tenant = await t.addEnvironment('rules-references-beside');
-    await apply(JSON.stringify(ofReferences), tenant.key);
-    const users = [
-      { user_id: 'u1', partner: 'later' },
-      { user_id: 'u2', partner: 'none' },
-      { user_id: 'u3', company_id: 'later' },
-    ];
-    expect(await ways['batch']?.(tenant, users)).toEqual(['u2']);
-  });
-
-  // proves: rules-references
-  test.each([null, { count: 5 }])(
-    'find companies that any chunk of the same file names, with max_errors %j',
-    async (maxErrors) => {
-      const own = await openTestSystem();
-      onTestFinished(() => own.close());
-      const { environmentId } = own.environment;
-      await applyRules(own.system.db, environmentId, ofReferences, null);
-      const csv =
-        'user_id,company_id,partner,seller\nu1,,later,none\nu2,,none,\nu1,,later,later\nu3,later,,later\nu1,,,none\n';
-      const load = await startManually(own.system, environmentId, csv, { chunkBytes: 1, maxErrors });
-      expect((await runManually(load, [2, 4, 0, 1, 3])).tally).toMatchObject({ read: 5, rejected: 1 });
-      const { users } = await readProfiles(own.system, environmentId);
-      expect(Object.entries(users).map(([id, { metadata }]) => [id, metadata])).toEqual([
-        ['u1', { partner: 'later', seller: 'later' }],
-        ['u3', { seller: 'later' }],
-      ]);
-    },
-  );
-
-  // proves: rules-references
-  test('of events ask for companies too', async () => {
-    const tenant = await t.addEnvironment('rules-references-events');
-    await apply(
-      'events:\n  properties: { account: { references: companies, otherwise: refuse } }\n',
-      tenant.key,
-    );
-    await storeCompany(tenant, 'c1');
-    const track = async (account: string) => {
-      const json = { user_id: 'u1', event_name: 'bought', metadata: { account } };
-      return (await server.json('/v1/track', { json, key: tenant.key })).status;
-    };
-    expect([await track('c1'), await track('none')]).toEqual([202, 400]);
-    const csv = 'event_type,user_id,event_name,account\ntrack,u2,bought,c1\ntrack,u3,bought,none\n';
-    expect(await load('/v1/imports?format=csv', tenant, csv, 'text/csv')).toEqual(['u3']);
-  });
-
-  // proves: rules-unique
-  test('refuse or strip what another user has, whatever way it comes, until that user gives it up', async () => {
-    const file = `users:
-  properties:
-    email: { unique: true, otherwise: refuse }
-    phone: { unique: true, otherwise: strip }
-`;
-    const ruled = await Promise.all(
-      Object.keys(ways).map(async (name) => {
-        const tenant = await t.addEnvironment(`rules-unique-${name}`);
-        const before = { user_id: 'u1', metadata: { email: 'a"é', phone: '1' } };
-        await server.json('/v1/identify', { json: before, key: tenant.key });
-        await apply(file, tenant.key);
-        return [name, tenant] as const;
-      }),
-    );
-    const users = [
-      { user_id: 'u2', email: 'a"é', plan: 'x' },
-      { user_id: 'u3', phone: '1', plan: 'y' },
-      { user_id: 'u4', email: 'b', phone: '2' },
-      { user_id: 'u5', email: 'b' },
-      { user_id: 'u4', email: 'b', plan: 'z' },
-      { user_id: 'u1', email: 'a"é', plan: 'w' },
-    ];
-    for (const [name, tenant] of ruled) {
-      const send = ways[name] as Way;
-      const stored = async () => {
-        const { users: found } = await readProfiles(t.system, tenant.environment.environmentId);
-        return Object.fromEntries(Object.entries(found).map(([id, { metadata }]) => [id, metadata]));
-      };
-      const kept = { u3: { plan: 'y' }, u4: { email: 'b', phone: '2', plan: 'z' } };
-      expect([name, await send(tenant, users)]).toEqual([name, ['u2', 'u5']]);
-      expect(await stored()).toEqual({ ...kept, u1: { email: 'a"é', phone: '1', plan: 'w' } });
-      await server.json('/v1/identify', {
-        json: { user_id: 'u1', email: 'c', phone: null },
-        key: tenant.key,
-      });
-      expect([name, await send(tenant, users.slice(0, 4))]).toEqual([name, ['u5']]);
-      expect(await stored()).toEqual({
-        ...kept,
-        u1: { email: 'c', plan: 'w' },
-        u2: { email: 'a"é', plan: 'x' },
-        u3: { phone: '1', plan: 'y' },
-      });
-    }
-  });
-
-  test('of which only a check can tell count the profiles that share a value, or refer to no company', async () => {
+  test('that call a property unique let repeated values pass, and a check counts the profiles that share one', async () => {
     const tenant = await t.addEnvironment('rules-checked');
-    await storeCompany(tenant, 'c1');
+    await apply('users:\n  properties: { email: { unique: true, otherwise: refuse } }\n', tenant.key);
     const users = [
-      { user_id: 'u1', email: 'a', partner: ['c1', 'none'] },
-      { user_id: 'u2', email: 'a', partner: ['c1'] },
-      { user_id: 'u3', email: 'b', partner: 'none' },
-      { user_id: 'u4', email: null, partner: 'c1' },
+      { user_id: 'u1', email: 'a' },
+      { user_id: 'u2', email: 'a' },
+      { user_id: 'u3', email: 'b' },
+      { user_id: 'u4', email: null },
     ];
     expect(await ways['batch']?.(tenant, users)).toEqual([]);
-    const document: RulesDocument = {
-      users: { properties: { email: { unique: true }, partner: { references: 'companies' } } },
-    };
+    const document: RulesDocument = { users: { properties: { email: { unique: true } } } };
     const { findings } = await checkRules(t.system.db, tenant.environment.environmentId, document, 100);
-    expect(findings.map(({ rule, records }) => [rule, records])).toEqual([
-      ['unique', 2],
-      ['references', 2],
-    ]);
+    expect(findings.map(({ rule, records }) => [rule, records])).toEqual([['unique', 2]]);
   });
 
   // proves: rules-changed
