@@ -144,7 +144,6 @@ function attacks(send: Send): NamedAttack[] {
     run: () =>
       tell(send('GET', `/v1/background_jobs/${refused}/rejects?group_by=cause`, {}, Buffer.alloc(0))),
   });
-  all.push({ name: `${uploadsAtOnce} tus uploads`, prepare: () => undefined, run: () => tusUploads(send) });
   return all;
 }
 
@@ -158,24 +157,6 @@ async function loadBlanks(send: Send): Promise<string> {
     if (/"status":\s*"(?:completed|failed)"/.test(body)) return job_id;
     await delay(100);
   }
-}
-
-async function tusUploads(send: Send): Promise<string> {
-  const bytes = Buffer.alloc(16 * 1024 * 1024, 'u,x\n');
-  const one = async (): Promise<number> => {
-    const tus = { 'tus-resumable': '1.0.0' };
-    const made = await send(
-      'POST',
-      '/v1/uploads',
-      { ...tus, 'upload-length': String(bytes.length) },
-      Buffer.alloc(0),
-    );
-    const { upload_id } = JSON.parse(made.body) as { upload_id: string };
-    const type = 'application/offset+octet-stream';
-    const headers = { ...tus, 'content-type': type, 'upload-offset': '0' };
-    return (await send('PATCH', `/v1/uploads/${upload_id}`, headers, bytes)).status;
-  };
-  return [...new Set(await Promise.all(Array.from({ length: uploadsAtOnce }, one)))].join(', ');
 }
 
 /** The most that the process has had since it was last asked. */

@@ -44,19 +44,14 @@ const uploadFields = {
   ),
   filename: orNull(text('Name of the file as given. Null if none was given.', 'users.csv')),
   content_type: orNull(text('Media type as given. Null if none was given.', 'text/csv')),
-  file_size: ordinal('Size of the complete file in bytes.', 1048576),
-  received_bytes: count('Bytes received so far: the offset of the next request.', 524288),
-  sha256: orNull(sha256('SHA-256 of the file. Null until it is complete.'), null),
+  file_size: ordinal('Size of the file in bytes.', 1048576),
+  sha256: sha256('SHA-256 of the bytes as sent.', '3b'.repeat(32)),
   file_of: orNull(uuid('The job whose stored file this is. Null if the file was sent.'), null),
-  created_at: time('When the upload was created.'),
-  expires_at: time('Until when the upload is kept: one day after the last bytes came.'),
+  created_at: time('When the file was received.'),
+  expires_at: time('Until when the upload is kept: one day.'),
 };
 
-export const uploadRecord = defineRecord(
-  'Upload',
-  'A file that is kept as sent, or the part of it that has come.',
-  uploadFields,
-);
+export const uploadRecord = defineRecord('Upload', 'A file that is kept as sent.', uploadFields);
 export type Upload = Static<typeof uploadRecord.schema>;
 
 export const uploadOfLoad = defineRecord('UploadOfLoad', 'The file of a load, as an upload.', {

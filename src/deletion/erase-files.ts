@@ -7,7 +7,7 @@ import { bitsOf } from '../lake/id-filter.ts';
 import { readGroups } from '../lake/read-events.ts';
 import type { Texts } from '../lake/row-group.ts';
 import type { LoadContext } from '../load/context.ts';
-import { removeParts } from '../load/uploads.ts';
+import { removeFiles } from '../load/uploads.ts';
 import { KeyAwayError } from '../personal-keys.ts';
 import type { Database } from '../postgres/database.ts';
 import {
@@ -74,7 +74,7 @@ export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<v
 export function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => condemnEarlierUploads(context.db, deletion.deletionId, filesAtATime);
   return whileFound(find, async (kept) => {
-    await removeParts(context, kept);
+    await removeFiles(context, kept);
     await step((db) => forgetUploads(db, kept).then(() => ({ files: kept.length })));
   });
 }

@@ -161,13 +161,7 @@ export const SANDBOX_IDLE_MS = 60_000;
 
 /** A file that was sent to be inspected is kept so long after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Incomplete uploads of an environment, and uploads that a list shows. */
-export const MAX_OPEN_UPLOADS = 100;
 export const MAX_LISTED_UPLOADS = 100;
-/** Parts of a resumable upload, which bound what a killed process loses, and parts of a file that comes in one request. */
-export const UPLOAD_PART_BYTES = 16 * MiB;
-export const MAX_UPLOAD_PARTS_OF_ONE = 1_000;
-export const MAX_UPLOAD_APPENDS = 10_000;
 
 export const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 export const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;

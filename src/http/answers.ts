@@ -50,13 +50,6 @@ export const answerHeaders = {
     false,
   ),
   Location: header('string', 'URL of the created resource.'),
-  'Tus-Resumable': header('string', 'Version of the tus protocol.', { const: '1.0.0' }),
-  'Tus-Version': header('string', 'Supported versions of the tus protocol.', { const: '1.0.0' }),
-  'Tus-Extension': header('string', 'Supported extensions of the tus protocol.'),
-  'Tus-Max-Size': header('integer', 'The most bytes that a file may have.'),
-  'Upload-Offset': header('integer', 'Bytes received so far: the offset of the next request.'),
-  'Upload-Length': header('integer', 'Size of the complete file in bytes.', { minimum: 1 }),
-  'Upload-Expires': header('string', 'Until when the upload is kept, as an HTTP date.', { pattern: ' GMT$' }),
 } as const;
 
 export type AnswerHeader = keyof typeof answerHeaders;
@@ -74,7 +67,6 @@ const meanings: Readonly<Record<number, string>> = {
   408: 'The body stalled or came too slowly.',
   409: 'The request conflicts with the current state.',
   410: 'The resource has expired.',
-  412: 'The version of the protocol is not supported.',
   413: 'The body is too large.',
   415: 'The media type or encoding of the body is not supported.',
   416: 'The file has no such part.',
@@ -86,7 +78,6 @@ const meanings: Readonly<Record<number, string>> = {
 
 const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
   401: ['WWW-Authenticate'],
-  412: ['Tus-Version'],
   416: ['Content-Range'],
   429: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
   503: ['Retry-After'],

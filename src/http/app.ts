@@ -61,7 +61,7 @@ import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { undoRoutes } from './routes/undo.ts';
-import { addTus, uploadRoutes } from './routes/uploads.ts';
+import { uploadRoutes } from './routes/uploads.ts';
 
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ingestion: [...recordRoutes, ...productRoutes],
@@ -136,7 +136,6 @@ const heldBatches = { bytes: MAX_HELD_BATCH_BYTES, perEnvironment: MAX_HELD_BATC
 const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: number) => void>> = {
   raw: () => {},
   form: addForms,
-  tus: addTus,
   json: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs }),
   deletion: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs, maxBytes: MAX_DELETION_BYTES }),
   batch: (scope, timeoutMs) =>

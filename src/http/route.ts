@@ -23,8 +23,8 @@ import { environmentId, requireAdmin } from './plugins/auth.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
 
-/** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. `product`: packed as another product's SDK does. */
-export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'product' | 'deletion' | 'tus';
+/** The bodies of a route are left on the wire, come in a form, or are read whole as JSON up to some size. `product`: packed as another product's SDK does. */
+export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'product' | 'deletion';
 
 export interface Route {
   readonly bodyKind: BodyKind;
@@ -106,22 +106,13 @@ const ofKey = [
 ] as const;
 
 /** Lists the codes that a route can give. The first of each status is its example in the document. */
-function refusalsOf({
-  params,
-  query,
-  headers = {},
-  json,
-  content,
-  bodyKind,
-  access,
-  refuses = [],
-}: AnyRoute) {
+function refusalsOf({ params, query, headers = {}, json, content, access, refuses = [] }: AnyRoute) {
   const takesBody = json !== undefined || content !== undefined;
   const { properties = {} } = (query ?? {}) as { readonly properties?: object };
   const hasCursor = Object.keys(properties).some((name) => name.endsWith('cursor'));
   const codes: [isPossible: boolean, ...codes: ErrorCode[]][] = [
     [params !== undefined || (query !== undefined && !takesBody), 'invalid_field'],
-    [takesBody && bodyKind !== 'tus', ...ofJson],
+    [takesBody, ...ofJson],
     [takesBody, ...ofBody],
     [true, ...refuses],
     [query !== undefined, 'invalid_field'],

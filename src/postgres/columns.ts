@@ -113,7 +113,7 @@ interface Known {
   schedules: { definition: object | null };
   segments: { definition: object; made_by: Maker };
   tasks: { kind: TaskKindName };
-  upload_parts: { file_ref: FileRef };
+  uploads: { file_ref: FileRef | null };
 }
 
 type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;

@@ -650,24 +650,17 @@ export interface DB {
     waiting_since: Generated<Date>;
     worker: string | null;
   };
-  upload_parts: {
-    byte_end: number;
-    byte_start: number;
-    file_ref: string;
-    upload_id: string;
-  };
   uploads: {
-    attempt: Generated<number>;
     content_type: string | null;
     created_at: Generated<Date>;
     environment_id: number;
     expires_at: Date;
     file_of: number | null;
+    file_ref: string | null;
     file_size: number;
     filename: string | null;
     is_gzip: boolean;
-    received_bytes: Generated<number>;
-    sha256: string | null;
+    sha256: string;
     upload_id: string;
   };
   users: {

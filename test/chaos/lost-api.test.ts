@@ -1,5 +1,4 @@
 import { readdir, utimes } from 'node:fs/promises';
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +9,7 @@ import { openSystem } from '../../src/context.ts';
 import { ABANDONED_FILE_MS } from '../../src/domain/limits.ts';
 import { consume } from '../../src/queue/notify.ts';
 import { runNextTask, Turns, withoutStop } from '../../src/tasks/run-task.ts';
-import { ended, expectExact, readLoad, report } from '../support/exactness.ts';
+import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import {
   type Api,
@@ -80,66 +79,6 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 });
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
-  // proves: upload-resumes
-  test('an upload whose server is killed in the middle of a request goes on from what is stored, and its load is exact', async () => {
-    await onSite({ queue, settings: { CHUNK_BYTES: '2m' } }, async (site) => {
-      const rows = 20_000;
-      const text = Array.from({ length: rows }, (_, n) => `u${n},${String(n).padStart(1_000, '.')}\n`);
-      const bytes = Buffer.from(`user_id,text\n${text.join('')}`);
-      const headers = { 'tus-resumable': '1.0.0', 'content-type': 'application/offset+octet-stream' };
-      let api = await site.serve();
-      const created = await api.fetch('/v1/uploads', {
-        method: 'POST',
-        headers: { 'tus-resumable': '1.0.0', 'upload-length': String(bytes.length) },
-      });
-      const path = new URL(created.headers.get('location') ?? '', api.url).pathname;
-      const stored = async () => {
-        const [row] = await site.sql<{ at: number }>('select received_bytes as at from sluice.uploads');
-        return row?.at ?? 0;
-      };
-      // All but the last of it, and then nothing.
-      const patch = request(new URL(path, api.url), {
-        method: 'PATCH',
-        headers: {
-          ...headers,
-          authorization: `Token ${site.key}`,
-          'upload-offset': '0',
-          'content-length': String(bytes.length),
-        },
-      });
-      patch.on('error', () => undefined);
-      patch.write(bytes.subarray(0, bytes.length - 1));
-      await waitFor('a part of it to be stored', async () => (await stored()) > 0);
-      await api.process.kill('SIGKILL');
-      const kept = await stored();
-      expect(kept).toBeGreaterThan(0);
-      expect(kept).toBeLessThan(bytes.length);
-
-      api = await site.serve();
-      const head = await api.fetch(path, { method: 'HEAD', headers: { 'tus-resumable': '1.0.0' } });
-      expect(head.headers.get('upload-offset')).toBe(String(kept));
-      const rest = await api.fetch(path, {
-        method: 'PATCH',
-        headers: { ...headers, 'upload-offset': String(kept) },
-        body: new Uint8Array(bytes.subarray(kept)),
-      });
-      expect([rest.status, rest.headers.get('upload-offset')]).toEqual([204, String(bytes.length)]);
-      const accepted = await api.fetch('/v1/imports', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ upload_id: path.split('/').at(-1) }),
-      });
-      const { job_id: jobId } = (await accepted.json()) as { job_id: string };
-      await site.workers(1);
-      const load = await ended(site.sql, jobId);
-      expect(load).toMatchObject({ status: 'completed', inserted: rows, rejected: 0 });
-      const wrong = await site.sql(
-        "select user_id from sluice.users where metadata <> jsonb_build_object('text', lpad(substr(user_id, 2), 1000, '.'))",
-      );
-      expect(wrong).toEqual([]);
-    });
-  });
-
   // proves: load-survives
   test('a load whose server is killed after the answer and before the load was started is done all the same', async () => {
     await onSite({ queue }, async (site) => {

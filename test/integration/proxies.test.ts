@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
@@ -154,16 +153,6 @@ describe.each([
     return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
   }
 
-  const post = async <T>(path: string, body: object): Promise<T> => {
-    const { body: answer } = await call(
-      'POST',
-      path,
-      { 'content-type': 'application/json' },
-      JSON.stringify(body),
-    );
-    return JSON.parse(answer.toString()) as T;
-  };
-
   async function storedBytes(): Promise<number> {
     const sizes = (await t.storedFiles()).map((file) =>
       stat(file).then(
@@ -213,43 +202,6 @@ describe.each([
     expect((await answerOf(upload)).statusCode).toBe(401);
     upload.destroy();
   });
-
-  // proves: proxies
-  test.skipIf(!installed)(
-    'an upload that broke off continues where it was, at the address that was given',
-    async () => {
-      const file = Buffer.from(`user_id,text\n${`t1,${'y'.repeat(1021)}\n`.repeat(1024)}`);
-      const tus = { 'tus-resumable': '1.0.0' };
-      const created = await call('POST', '/v1/uploads', { ...tus, 'upload-length': String(file.length) });
-      const location = created.headers.location ?? '';
-      expect([created.status, location.startsWith(`${proxy.url}/v1/uploads/`)]).toEqual([201, true]);
-      const path = new URL(location).pathname;
-      const patch = (offset: number, length: number): ClientRequest =>
-        begin('PATCH', path, {
-          ...tus,
-          'upload-offset': String(offset),
-          'content-type': 'application/offset+octet-stream',
-          'content-length': String(length),
-        });
-      const offset = async () => Number((await call('HEAD', path, tus)).headers['upload-offset']);
-      const first = patch(0, file.length);
-      first.write(file.subarray(0, file.length / 2));
-      await waitFor(
-        'bytes to be on their way',
-        () => first.writableLength === 0 && first.socket?.writableLength === 0,
-      );
-      first.destroy();
-      const from = await waitFor('what came to be kept', async () => (await offset()) || undefined);
-      const rest = patch(from, file.length - from);
-      rest.end(file.subarray(from));
-      expect((await answerOf(rest)).statusCode).toBe(204);
-      const { job_id: jobId } = await post<{ readonly job_id: string }>('/v1/imports', {
-        upload_id: path.split('/').at(-1),
-      });
-      const sha256 = createHash('sha256').update(file).digest('hex');
-      expect(await t.ended(jobId)).toMatchObject({ status: 'completed', sha256 });
-    },
-  );
 
   // proves: proxies
   test.skipIf(!installed)(

@@ -17,10 +17,11 @@ import {
 } from '../../load/inspect/inspect-file.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { inspectAndOffer } from '../../load/saved-mappings.ts';
-import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
+import { hintsOf, openUpload } from '../../load/uploads.ts';
 import { findMappingsOf } from '../../postgres/stores/mappings.ts';
 import { listPropertyNames } from '../../postgres/stores/properties.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
+import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import { bodyHeaders } from '../parameters.ts';
 import { optionFields } from '../plugins/validation.ts';
@@ -118,7 +119,7 @@ const createImport = route({
   description:
     'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is accepted, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Refused records do not fail the job; the job reports them.',
   answer: { description: isAccepted, schema: importRecord.ref },
-  refuses: [...uploadRefusals, 'not_found', 'upload_incomplete'],
+  refuses: [...uploadRefusals, 'not_found'],
   handle: async ({ system, request, base }) => {
     const job = renderJob(await receiveUpload(system, request, 'import', importKind), base());
     // The interface shows these two numbers as strings here, and nowhere else.
@@ -134,7 +135,7 @@ const inspectImport = route({
   description:
     'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
   answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
-  refuses: ['empty_file', 'not_found', 'upload_incomplete'],
+  refuses: ['empty_file', 'not_found'],
   handle: async ({ system, request, reply, environment }) => {
     const { kept, options: given } = await keepFile(system, request, importKind);
     const { signal } = abortWhenClosed(reply);
@@ -157,7 +158,7 @@ const inspectImport = route({
 async function inspect(
   system: System,
   environment: number,
-  kept: WholeUpload,
+  kept: KeptUpload,
   { load, format, filename }: UploadOptions,
   signal: AbortSignal,
 ): Promise<OfferedInspection<RenderedInspection> | InputError> {

@@ -9,8 +9,9 @@ import type { LoadType } from '../../domain/load.ts';
 import { acceptLoad, discardReceived } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
-import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
+import { keepUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
 import { type Load, requireLoad } from '../../postgres/stores/read-loads.ts';
+import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { watchClient } from '../gone-client.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
@@ -97,7 +98,7 @@ function openUpload(
 }
 
 export interface KeptFile {
-  readonly kept: WholeUpload;
+  readonly kept: KeptUpload;
   readonly options: UploadOptions;
 }
 
@@ -106,7 +107,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
   const limits = uploadLimits(system.config);
-  return take<WholeUpload, KeptFile>(upload, query, {
+  return take<KeptUpload, KeptFile>(upload, query, {
     take(source, { filename = null, contentType = null, contentEncodingGzip: isGzip = false }) {
       return keepUpload(
         system,
@@ -120,7 +121,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
     discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
     sent: async ({ taken: kept }, options) => ({ kept, options }),
     async named(options) {
-      return { kept: await requireWholeUpload(system, environment, options.named ?? ''), options };
+      return { kept: await requireUpload(system, environment, options.named ?? ''), options };
     },
   });
 }

@@ -10,7 +10,8 @@ import { convertingStore } from '../../load/accept-load.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
 import { withMapping } from '../../load/saved-mappings.ts';
-import { hintsOf, openUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
+import { hintsOf, openUpload, requireUpload } from '../../load/uploads.ts';
+import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { type GivenOption, type ReadOptions, type UploadOptions, uploadOptions } from './options.ts';
 
@@ -90,7 +91,7 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
 }
 
 /** Returns the limits of a kept file. The file of a load is stored unpacked, and was within the limits when it came. */
-export function keptLimits({ config }: System, { fileOf }: WholeUpload): ReceiveLimits {
+export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveLimits {
   const limits = uploadLimits(config);
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
 }
@@ -102,7 +103,7 @@ export async function storeKept(
   options: UploadOptions,
 ): Promise<Uploaded> {
   const { system, kind } = upload;
-  const kept = await requireWholeUpload(system, environment, options.named ?? '');
+  const kept = await requireUpload(system, environment, options.named ?? '');
   const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
   const { source, map } = options.load;
   const bytes = openUpload(system.files, kept);

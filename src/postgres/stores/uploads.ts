@@ -12,52 +12,33 @@ import {
   updateWhere,
 } from '../database.ts';
 
-/** A file sent to be inspected, or as much of it as has come. `sha256`, in hex, is of the bytes as sent; null until they were read. */
+/** A file sent to be inspected. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
 export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
 
-export interface UploadPart {
-  readonly start: number;
-  readonly end: number;
+export type NewUpload = Omit<Upload, 'ref' | 'fileOf' | 'createdAt' | 'expiresAt'> & {
   readonly ref: FileRef;
-}
+};
 
-/** The right to append to an upload, until another request claims it. */
-export interface AppendClaim {
-  readonly uploadId: string;
-  readonly attempt: number;
-}
-
-export type NewUpload = Omit<Upload, 'fileOf' | 'createdAt' | 'expiresAt'>;
+/** The stored file of a load may be gone before the upload expires. */
+const ref = sql<FileRef | null>`
+  coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
 
 const uploadColumns = [
-  ...camel(
-    'upload_id',
-    'filename',
-    'content_type',
-    'is_gzip',
-    'file_size',
-    'received_bytes',
-    'uploads.sha256',
-  ),
+  ...camel('upload_id', 'filename', 'content_type', 'is_gzip', 'file_size', 'uploads.sha256'),
   ...camel('created_at', 'expires_at'),
   sql<string | null>`(select l.job_id from loads l where l.load_id = uploads.file_of)`.as('fileOf'),
+  ref.as('ref'),
 ] as const;
-
-/** The stored file of a load may expire before the upload does. */
-const hasFile = sql<boolean>`(
-  uploads.file_of is null
-  or exists (select 1 from loads l where l.load_id = uploads.file_of and l.file_ref is not null)
-)`;
 
 export function insertUpload(
   db: Database,
   environmentId: number,
-  upload: NewUpload,
+  { ref: fileRef, ...upload }: NewUpload,
   keptMs: number,
 ): Promise<Upload> {
   return db
     .insertInto('uploads')
-    .values(snake({ ...upload, environmentId, expiresAt: inMs(keptMs) }))
+    .values(snake({ ...upload, fileRef, environmentId, expiresAt: inMs(keptMs) }))
     .returning(uploadColumns)
     .executeTakeFirstOrThrow();
 }
@@ -71,37 +52,12 @@ export async function insertUploadOfLoad(
   keptMs: number,
 ): Promise<Upload | null> {
   const made = await changedBy(db)`
-    insert into uploads (
-      upload_id, environment_id, filename, is_gzip, file_size, received_bytes, sha256, file_of, expires_at
-    )
+    insert into uploads (upload_id, environment_id, filename, is_gzip, file_size, sha256, file_of, expires_at)
     select
-      ${uploadId}::uuid, environment_id, filename, false, file_size, file_size, encode(sha256, 'hex'), load_id, ${inMs(keptMs)}
+      ${uploadId}::uuid, environment_id, filename, false, file_size, encode(sha256, 'hex'), load_id, ${inMs(keptMs)}
     from loads
     where environment_id = ${environmentId} and job_id = ${jobId} and file_ref is not null`;
   return made === 0 ? null : findUpload(db, environmentId, uploadId);
-}
-
-/** Call it in the transaction that counts the bytes as received. */
-export async function insertPart(
-  db: Database,
-  uploadId: string,
-  { start, end, ref }: UploadPart,
-): Promise<void> {
-  await db
-    .insertInto('upload_parts')
-    .values({ upload_id: uploadId, byte_start: start, byte_end: end, file_ref: ref })
-    .execute();
-}
-
-/** Counts the unfinished uploads of the environment, and locks it: call it in the transaction that creates another. */
-export async function countOpenUploads(db: Database, environmentId: number): Promise<number> {
-  await sql`select 1 from environments where environment_id = ${environmentId} for no key update`.execute(db);
-  const { open } = await selectWhere(db, 'uploads', { environmentId })
-    .select(({ fn }) => fn.countAll<string>().as('open'))
-    .where('expires_at', '>', sql<Date>`now()`)
-    .whereRef('received_bytes', '<', 'file_size')
-    .executeTakeFirstOrThrow();
-  return Number(open);
 }
 
 export async function findUpload(
@@ -112,7 +68,7 @@ export async function findUpload(
   const row = await selectWhere(db, 'uploads', { uploadId, environmentId })
     .select(uploadColumns)
     .where('expires_at', '>', sql<Date>`now()`)
-    .where(hasFile)
+    .where(ref, 'is not', null)
     .executeTakeFirst();
   return row ?? null;
 }
@@ -121,76 +77,45 @@ export function listUploads(db: Database, environmentId: number, limit: number) 
   return selectWhere(db, 'uploads', { environmentId })
     .select(uploadColumns)
     .where('expires_at', '>', sql<Date>`now()`)
-    .where(hasFile)
+    .where(ref, 'is not', null)
     .orderBy('created_at', 'desc')
     .orderBy('upload_id', 'desc')
     .limit(limit)
     .execute();
 }
 
-export function listParts(db: Database, uploadId: string): Promise<UploadPart[]> {
-  return selectWhere(db, 'upload_parts', { uploadId })
-    .select(['byte_start as start', 'byte_end as end', 'file_ref as ref'])
-    .orderBy('byte_start')
-    .execute();
+/** An upload that no request finds any more. `ref` is `null` for the file of a load. */
+export interface CondemnedUpload {
+  readonly uploadId: string;
+  readonly ref: FileRef | null;
 }
 
-export async function findStoredFile(db: Database, jobId: string): Promise<FileRef | null> {
-  const row = await selectWhere(db, 'loads', { jobId }).select('file_ref').executeTakeFirst();
-  return row?.file_ref ?? null;
-}
-
-/** Lets only this request append. Returns `null` if the upload no longer ends at `offset`, or has expired. */
-export async function claimAppend(
+export function condemnUpload(
   db: Database,
+  environmentId: number,
   uploadId: string,
-  offset: number,
-): Promise<AppendClaim | null> {
-  const row = await updateWhere(db, 'uploads', { uploadId, receivedBytes: offset })
-    .set(({ eb }) => ({ attempt: eb('attempt', '+', 1) }))
-    .where('expires_at', '>', sql<Date>`now()`)
-    .returning('attempt')
-    .executeTakeFirst();
-  return row === undefined ? null : { uploadId, attempt: row.attempt };
+): Promise<CondemnedUpload[]> {
+  return condemn(
+    db,
+    sql`
+      select upload_id
+      from uploads
+      where upload_id = ${uploadId} and environment_id = ${environmentId} and expires_at > now()`,
+  );
 }
 
-/** Adds a part and keeps the upload for `keptMs` from now. Returns false if another request has claimed it, or it is being removed. */
-export async function addPart(
-  db: Database,
-  { uploadId, attempt }: AppendClaim,
-  part: UploadPart,
-  keptMs: number,
-): Promise<boolean> {
-  const row = await updateWhere(db, 'uploads', { uploadId, attempt, receivedBytes: part.start })
-    .set({ received_bytes: part.end, expires_at: inMs(keptMs) })
-    .where('expires_at', '>', sql<Date>`'-infinity'`)
-    .returning('upload_id')
-    .executeTakeFirst();
-  if (row === undefined) return false;
-  await insertPart(db, uploadId, part);
-  return true;
-}
-
-export async function recordHash(db: Database, uploadId: string, sha256: string): Promise<void> {
-  await updateWhere(db, 'uploads', { uploadId }).set({ sha256 }).execute();
-}
-
-export function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
-  return hasRows(db)`
-    update uploads
-    set expires_at = '-infinity'
-    where upload_id = ${uploadId} and environment_id = ${environmentId} and expires_at > now()
-    returning 1`;
-}
-
-export function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
+export function condemnExpiredUploads(db: Database, limit: number): Promise<CondemnedUpload[]> {
   return condemn(
     db,
     sql`select upload_id from uploads where expires_at <= now() order by expires_at limit ${limit}`,
   );
 }
 
-export function condemnEarlierUploads(db: Database, deletionId: number, limit: number): Promise<string[]> {
+export function condemnEarlierUploads(
+  db: Database,
+  deletionId: number,
+  limit: number,
+): Promise<CondemnedUpload[]> {
   return condemn(
     db,
     sql`
@@ -202,16 +127,17 @@ export function condemnEarlierUploads(db: Database, deletionId: number, limit: n
   );
 }
 
-function condemn(db: Database, chosen: RawBuilder<unknown>): Promise<string[]> {
-  return columnOf<string>(db)`
+function condemn(db: Database, chosen: RawBuilder<unknown>): Promise<CondemnedUpload[]> {
+  return rowsOf<CondemnedUpload>(db)`
     update uploads
     set expires_at = '-infinity'
     where upload_id in (${chosen})
-    returning upload_id as id`;
+    returning upload_id as "uploadId", file_ref as ref`;
 }
 
-export async function forgetUploads(db: Database, uploadIds: readonly string[]): Promise<void> {
-  await db.deleteFrom('uploads').where('upload_id', 'in', uploadIds).execute();
+export async function forgetUploads(db: Database, uploads: readonly CondemnedUpload[]): Promise<void> {
+  const ids = uploads.map(({ uploadId }) => uploadId);
+  await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
 }
 
 /** Records a file before it is complete in the store, so that an abandoned one is found. */

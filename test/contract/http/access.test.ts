@@ -29,10 +29,7 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   import: [
     'POST /v1/imports',
     'POST /v1/imports/inspect',
-    'POST /v1/uploads',
     'GET /v1/uploads',
-    'GET /v1/uploads/{upload_id}',
-    'PATCH /v1/uploads/{upload_id}',
     'DELETE /v1/uploads/{upload_id}',
     'GET /v1/mappings',
     'GET /v1/mappings/{name}',

@@ -99,17 +99,6 @@ describe('a GET with a body', () => {
   });
 });
 
-test('OPTIONS of the uploads says what of the tus protocol there is, to anybody', async () => {
-  const { status, headers } = await server.fetch('/v1/uploads', { method: 'OPTIONS', key: null });
-  expect(status).toBe(204);
-  expect(Object.fromEntries(headers)).toMatchObject({
-    'tus-resumable': '1.0.0',
-    'tus-version': '1.0.0',
-    'tus-extension': 'creation,expiration,termination',
-    'tus-max-size': expect.stringMatching(/^\d+$/),
-  });
-});
-
 test('headers that are too large are refused as the document says', async () => {
   const { status, body } = await server.json<ErrorBody>('/v1/background_jobs', {
     headers: { cookie: 'a'.repeat(20_000) },

@@ -3,14 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Upload } from '../../../../api/upload.ts';
 import { type Query, useApi } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
-import {
-  cancelSending,
-  isBegunHere,
-  removeUpload,
-  type Sending,
-  sendFile,
-  sendings,
-} from '../../lib/uploads.ts';
+import { cancelSending, removeUpload, type Sending, sendFile, sendings } from '../../lib/uploads.ts';
 import { ActionButton, FileButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/drawings.tsx';
 import { Badge, Problems, Time, VisibleText } from '../../ui/page.tsx';
@@ -40,7 +33,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
       latest.current.go({ ...noOptions, upload: only, step: 'reading' });
     }
   };
-  const rows = rowsOf(sendings.value, kept.data ?? []);
+  const rows: readonly Row[] = [...sendings.value, ...(kept.data ?? [])];
   return (
     <>
       <Drop onFiles={(files) => void send(files)} />
@@ -48,11 +41,11 @@ export function Files({ query }: { readonly query: Query }): VNode {
       {rows.length === 0 ? null : (
         <TableSection
           title="Uploads"
-          aside={<span class="hint">Kept for a day after the last byte</span>}
+          aside={<span class="hint">Kept for a day</span>}
           of={rows}
           caption="Uploads, latest first"
           columns={columnsOf(query, kept.reload)}
-          keyOf={({ key }) => key}
+          keyOf={(row) => ('key' in row ? row.key : row.upload_id)}
         />
       )}
     </>
@@ -83,61 +76,33 @@ function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void 
         Choose files
       </FileButton>
       <p class="hint">
-        CSV, TSV, NDJSON, JSON, Excel, Parquet or Avro, of any size, also gzip or in a ZIP archive. Nothing is
+        CSV, TSV, NDJSON, JSON, Excel or Parquet, of any size, also gzip or in a ZIP archive. Nothing is
         loaded yet: you see first what is in them.
       </p>
     </section>
   );
 }
 
-/** An upload: on its way from this page, or as the server has it. */
-interface Row {
-  readonly key: string;
-  readonly name: string;
-  readonly size: number;
-  readonly received: number;
-  readonly uploadId: string | null;
-  readonly createdAt: string | null;
-  readonly sending: Sending | null;
-}
+type Row = Sending | Upload;
 
-function rowsOf(underWay: readonly Sending[], kept: readonly Upload[]): Row[] {
-  const active = underWay.filter(
-    ({ state, uploadId }) => state !== 'done' || !kept.some((each) => each.upload_id === uploadId),
-  );
-  const others = kept.filter(({ upload_id }) => !active.some(({ uploadId }) => uploadId === upload_id));
-  return [
-    ...active.map((sending): Row => {
-      const { key, name, size, sent, uploadId } = sending;
-      return { key: uploadId ?? key, name, size, received: sent, uploadId, createdAt: null, sending };
-    }),
-    ...others.map(
-      ({ upload_id, filename, file_size, received_bytes, created_at }): Row => ({
-        ...{ key: upload_id, uploadId: upload_id, name: filename ?? 'without a name', size: file_size },
-        ...{ received: received_bytes, createdAt: created_at, sending: null },
-      }),
-    ),
-  ];
-}
+const nameOf = (row: Row): string => ('key' in row ? row.name : (row.filename ?? 'without a name'));
 
 function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
-  const remove = async ({ sending, uploadId }: Row): Promise<void> => {
-    if (sending !== null) await cancelSending(sending);
-    else if (uploadId !== null) await removeUpload(uploadId);
+  const remove = async (row: Row): Promise<void> => {
+    if ('key' in row) cancelSending(row);
+    else await removeUpload(row.upload_id);
     reload();
   };
-  const isUnderWay = ({ sending }: Row): boolean =>
-    sending?.state === 'sending' || sending?.state === 'waiting';
   return [
-    ['File', (row) => nameOf(row, query)],
-    ['Size', ({ size }) => formatBytes(size), 'num minor'],
-    ['State', stateOf],
-    ['Started', ({ createdAt }) => <Time at={createdAt} />, 'num minor'],
+    ['File', (row) => linkOf(row, query)],
+    ['Size', (row) => formatBytes('key' in row ? row.size : row.file_size), 'num minor'],
+    ['State', (row) => ('key' in row ? <Progress {...row} /> : <Badge tone="good">complete</Badge>)],
+    ['Received', (row) => <Time at={'key' in row ? null : row.created_at} />, 'num minor'],
     [
       'Action',
       (row) => (
         <ActionButton look="quiet" needs="import" act={() => remove(row)}>
-          {named(isUnderWay(row) ? 'Cancel' : 'Remove', row.name)}
+          {named('key' in row && row.state !== 'failed' ? 'Cancel' : 'Remove', nameOf(row))}
         </ActionButton>
       ),
       'num',
@@ -145,31 +110,25 @@ function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
   ];
 }
 
-function nameOf({ name, uploadId, received, size }: Row, query: Query): VNode {
-  const text = <VisibleText text={name} />;
-  if (uploadId === null || received < size) return <span class="name">{text}</span>;
+function linkOf(row: Row, query: Query): VNode {
+  const text = <VisibleText text={nameOf(row)} />;
+  if ('key' in row) return <span class="name">{text}</span>;
   return (
-    <a class="name" href={query.href({ ...noOptions, upload: uploadId, step: 'reading' })}>
+    <a class="name" href={query.href({ ...noOptions, upload: row.upload_id, step: 'reading' })}>
       {text}
     </a>
   );
 }
 
-function stateOf({ sending, received, size, uploadId, name }: Row): VNode {
-  if (sending?.state === 'failed') return <Problems error={sending.error} />;
-  if (received >= size) return <Badge tone="good">complete</Badge>;
-  const advice =
-    uploadId !== null && isBegunHere(uploadId)
-      ? ' received. Choose the same file again to continue.'
-      : ' received. Another browser is sending it.';
+function Progress({ state, error, name, sent, size }: Sending): VNode {
+  if (state === 'failed') return <Problems error={error} />;
   return (
     <div class="two-lines">
-      <progress max={size} value={received} aria-label={`Sent of ${name}`} />
+      <progress max={size} value={sent} aria-label={`Sent of ${name}`} />
       <p class="hint num" role="status">
-        {formatBytes(received)} of {formatBytes(size)}
-        {sending === null ? advice : ` · ${formatShare(received, size)}`}
-        {sending?.state === 'waiting' ? (
-          <span class="warn"> · no connection; it continues by itself</span>
+        {formatBytes(sent)} of {formatBytes(size)} · {formatShare(sent, size)}
+        {state === 'waiting' ? (
+          <span class="warn"> · no connection; the file is sent again by itself</span>
         ) : null}
       </p>
     </div>
