@@ -51,8 +51,8 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   missing_event_name: 'A `track` record has no `event_name`.',
   invalid_date:
     '`inserted_at` is neither ISO 8601 nor seconds or milliseconds since 1970, or lies before 2000 or more than a day ahead.',
-  invalid_removal:
-    '`removed` is neither true nor false, the record says more than that its profile is removed, or the load does not remove profiles: `removals=true`.',
+  unsupported_kind:
+    'The record removes a profile, or joins two users. A file does neither: delete profiles by ID, and send one ID per user.',
   breaks_rule: 'A value, or the name of an event, breaks a rule of the environment: [rules](rules.md).',
   suppressed:
     'The person was deleted and is [kept out](deletion.md#keeping-a-person-out). The text of the record is not kept.',

@@ -15,6 +15,7 @@ export const errorCodes = {
   invalid_cursor: 400,
   unknown_segment: 400,
   unknown_event_type: 400,
+  unsupported_kind: 400,
   breaks_rule: 400,
   suppressed: 400,
   invalid_api_key: 401,

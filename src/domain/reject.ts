@@ -28,7 +28,7 @@ export const rejectCodes = [
   'unexpected_event_row',
   'missing_event_name',
   'invalid_date',
-  'invalid_removal',
+  'unsupported_kind',
   'breaks_rule',
   'suppressed',
   'refused_by_database',

@@ -516,7 +516,11 @@ function says(list: CellList, shape: Uint8Array): boolean {
   return false;
 }
 
-const removalProblem = (message: string): Reason => ({ code: 'invalid_removal', message, column: 'removed' });
+const removalProblem = (message: string): Reason => ({
+  code: 'unsupported_kind',
+  message,
+  column: 'removed',
+});
 const removesMore = 'a record that removes a profile has nothing beside its id';
 const removesMended =
   'a mended record removes a profile only with wins=true; or load it in a file of its own';

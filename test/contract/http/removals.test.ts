@@ -156,10 +156,10 @@ describe('a load with removals=true', () => {
     );
     expect(job.counts).toMatchObject({ read: 6, removed: 1, rejected: 5 });
     expect(await reasons(owner, job)).toEqual([
-      '1 invalid_removal: removed must be true or false',
-      '2 invalid_removal: removed must be true or false',
+      '1 unsupported_kind: removed must be true or false',
+      '2 unsupported_kind: removed must be true or false',
       ...[3, 4, 5].map(
-        (row) => `${row} invalid_removal: a record that removes a profile has nothing beside its id`,
+        (row) => `${row} unsupported_kind: a record that removes a profile has nothing beside its id`,
       ),
     ]);
     expect(Object.keys((await profiles(owner)).users)).toEqual(['u1', 'u2']);
@@ -273,7 +273,7 @@ describe('a load without removals=true', () => {
     const job = await load(owner, file, '');
     expect(job.counts).toMatchObject({ read: 5, removed: 0, rejected: 2 });
     expect(await reasons(owner, job)).toEqual(
-      [1, 2].map((row) => expect.stringMatching(`^${row} invalid_removal: .* load it with removals=true`)),
+      [1, 2].map((row) => expect.stringMatching(`^${row} unsupported_kind: .* load it with removals=true`)),
     );
     const csv = await load(owner, 'user_id,removed,name\nu1,true,Ada\nu2,TRUE,\n', '');
     expect(csv.counts).toMatchObject({ updated: 1, removed: 0, rejected: 1 });
