@@ -237,3 +237,5 @@ export function textProblem(text: string, maxBytes: number): string | null {
   if (text.includes('\0')) return 'holds U+0000';
   return text.isWellFormed() ? null : 'holds half a surrogate pair';
 }
+
+export const uuidPattern = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';

@@ -18,7 +18,6 @@ create table sluice.loads (
   header jsonb,
   column_map jsonb not null default '{}',
   preset text,
-  mapping_name text,
   rules_version integer,
   source_options jsonb not null default '{}',
   read_as jsonb,
@@ -136,7 +135,6 @@ comment on column sluice.loads.work_started_at is
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
-comment on column sluice.loads.mapping_name is 'The saved mapping that it was given, as it was then; null: none.';
 comment on column sluice.loads.mended_records is 'Records that its own mends made acceptable; each has its outcome too.';
 comment on column sluice.loads.rows_amended is
   'Refused records that amendments have mended; rows_rejected has the others.';

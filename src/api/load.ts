@@ -194,7 +194,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
     'Number of records that `mend` made acceptable. Each is counted by its outcome too.',
     0,
   ),
-  mapping: orNull(text('Saved mapping that the load was given. Null if none.', 'customers'), null),
   rules_version: orNull(
     ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
   ),

@@ -124,15 +124,11 @@ export const inspection = defineRecord(
     whole_file: flag('True if all records of the file were inspected.'),
     columns: listOf('The columns, in the order of the file.', column),
     column_names: orNull(
-      texts(
-        'Names of the columns, if a record of the file names them. They are the `column_names` of a mapping for such files.',
-        ['Customer No', 'Name'],
-      ),
+      texts('Names of the columns, if a record of the file names them.', ['Customer No', 'Name']),
     ),
     map: record<string>({
       additionalProperties: Type.String(),
-      description:
-        'A value for `map`: the one that was given, or a proposal if an ID column is missing or a mapping is saved for files with this header.',
+      description: 'A value for `map`: the one that was given, or a proposal if an ID column is missing.',
       examples: [{ 'Customer No': 'user_id' }],
     }),
     preset: choiceOrNull(
@@ -140,8 +136,6 @@ export const inspection = defineRecord(
       'The preset that was given, or one that is proposed because the file is an export of another product.',
       null,
     ),
-    mapping: orNull(text('The saved mapping that was named or is proposed.', 'customers')),
-    saved_mappings: texts('Mappings saved for files with this header, last used first.', ['customers']),
     problem: Type.Union(
       [object('The problem.', { ...reasonFields, details: text('The place at fault.') }), Type.Null()],
       { description: 'Why the file cannot be loaded with these options. Null if it can.', examples: [null] },

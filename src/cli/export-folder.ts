@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { applyDefinitions, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions.ts';
-import type { MappingRules } from '../domain/column-map.ts';
 import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -18,11 +17,9 @@ import {
 } from '../export/manifest.ts';
 import { formatWriters } from '../export/write/formats.ts';
 import { rowBlocks } from '../export/write/rows.ts';
-import { keepMapping } from '../load/saved-mappings.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
 import { countStoredEvents } from '../postgres/stores/events.ts';
-import { findMapping } from '../postgres/stores/mappings.ts';
 import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import { type LoadedBack, restoreTimes } from '../postgres/stores/profiles.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
@@ -35,7 +32,6 @@ import {
   renderImported,
 } from './import-file.ts';
 import { readValidFile } from './input-files.ts';
-import { listAllMappings } from './mappings.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Returns the folder if that is all that is named, and an export is in it. */
@@ -188,7 +184,6 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
       'definitions: the environment has others, which were left; `sluice definitions apply` replaces them',
     );
   }
-  if (setup.mappings > 0) terminal.print(`saved mappings: ${formatCount(setup.mappings)} added`);
   if (setup.subscriptions > 0) {
     terminal.inform(
       `subscriptions.json has ${plural(setup.subscriptions, 'subscription')}; none was made: \`sluice notifications add\``,
@@ -196,17 +191,11 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
   }
 }
 
-interface NamedRules {
-  readonly name: string;
-  readonly rules: MappingRules;
-}
-
 /** Writes what an environment has besides data into the folder, and into its manifest. */
 export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
   const definitions = withoutIds(await readDefinitions(db, environmentId));
   const texts: Readonly<Record<SetupFile['filename'], string>> = {
     'definitions.yaml': writeDefinitionsFile(definitions, 'yaml'),
-    'mappings.json': asText(await readMappings(db, environmentId)),
     'subscriptions.json': asText(await readSubscriptions(db, environmentId)),
   };
   const setup: SetupFile[] = [];
@@ -225,17 +214,6 @@ function asText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-async function readMappings(db: Database, environmentId: number): Promise<NamedRules[]> {
-  const found: NamedRules[] = [];
-  for (const { name } of await listAllMappings(db, environmentId)) {
-    const saved = await findMapping(db, environmentId, name);
-    if (saved === null) continue;
-    const { entity, map, source, format, columnNames } = saved;
-    found.push({ name, rules: { entity, map, source, format, columnNames } });
-  }
-  return found;
-}
-
 /** Leaves secrets out: whoever is to be notified by another sluice, too, is subscribed there anew. */
 async function readSubscriptions(db: Database, environmentId: number): Promise<object[]> {
   const subscriptions = await listSubscriptions(db, environmentId);
@@ -250,7 +228,6 @@ async function readSubscriptions(db: Database, environmentId: number): Promise<o
 export interface SetupLoaded {
   /** `left`: the environment has others, and nothing was changed. */
   definitions: 'applied' | 'unchanged' | 'left' | 'absent';
-  mappings: number;
   subscriptions: number;
 }
 
@@ -261,11 +238,10 @@ export async function loadSetup(
   folder: string,
   setup: readonly SetupFile[],
 ): Promise<SetupLoaded> {
-  const loaded: SetupLoaded = { definitions: 'absent', mappings: 0, subscriptions: 0 };
+  const loaded: SetupLoaded = { definitions: 'absent', subscriptions: 0 };
   for (const { filename } of setup) {
     const path = join(folder, filename);
     if (filename === 'definitions.yaml') loaded.definitions = await loadDefinitions(db, environmentId, path);
-    else if (filename === 'mappings.json') loaded.mappings = await loadMappings(db, environmentId, path);
     else loaded.subscriptions = (await readList(path)).length;
   }
   return loaded;
@@ -283,16 +259,6 @@ async function loadDefinitions(
   if (all.every(({ added }) => added.length === 0)) return 'unchanged';
   await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
   return 'applied';
-}
-
-async function loadMappings(db: Database, environmentId: number, path: string): Promise<number> {
-  let added = 0;
-  for (const { name, rules } of (await readList(path)) as NamedRules[]) {
-    if ((await findMapping(db, environmentId, name)) !== null) continue;
-    await keepMapping(db, environmentId, name, rules);
-    added++;
-  }
-  return added;
 }
 
 /** The manifest says that the file is as we wrote it. */

@@ -91,7 +91,7 @@ const options = {
   decrypt: flag('--decrypt', 'decrypt personal values'),
   everything: flag(
     '--everything',
-    'all data, and definitions, saved mappings and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
+    'all data, and definitions and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
   ),
   quiet: flag('-q, --quiet', 'no progress'),
 };

@@ -132,10 +132,10 @@ export async function importFile(
 }
 
 function loadOptions(options: ImportOptions): LoadOptions {
-  const { entity, map, mapping, dryRun, plan, guard, ifDuplicate, source } = options;
+  const { entity, map, optionsOf, dryRun, plan, guard, ifDuplicate, source } = options;
   const { maxErrors, maxChanged, maxRemovedValues, preset = null } = options;
   const limits = { maxErrors, maxChanged, maxRemovedValues };
-  return { entity, map, preset, mapping, dryRun, plan, ...limits, guard, ifDuplicate, source };
+  return { entity, map, preset, optionsOf, dryRun, plan, ...limits, guard, ifDuplicate, source };
 }
 
 async function remarkOn(

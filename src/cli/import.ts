@@ -1,5 +1,4 @@
 import { InvalidArgumentError } from 'commander';
-import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import {
   type GuardLimit,
   guardPattern,
@@ -10,6 +9,7 @@ import {
   volumeGuardRule,
 } from '../domain/guards.ts';
 import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../domain/limits.ts';
+import { withOptionsOf } from '../load/options-of.ts';
 import { choice, defineCommand, flag, type Invocation, parsed, several, text } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { findExportFolder, importFolder } from './export-folder.ts';
@@ -17,13 +17,7 @@ import { type ImportOptions, importFile, printImported, renderImported } from '.
 import { findInputs, type Input } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import {
-  fileFlags,
-  mappingFlag,
-  readMappingFlag,
-  readSourceFlags,
-  requireSavedMapping,
-} from './source-flags.ts';
+import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 import { type Workers, withSmallLoads, withWorkers } from './workers.ts';
 
 const guard = (flags: string, description: string) =>
@@ -70,7 +64,7 @@ export const importFiles = defineCommand({
     wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
     quiet: flag('-q, --quiet', 'no progress'),
     ...fileFlags,
-    mapping: mappingFlag,
+    optionsOf: optionsOfFlag,
   },
   environment: 'environment to load into',
   json: 'print the result as JSON',
@@ -81,7 +75,7 @@ again.`,
   examples: [
     'sluice import users.csv',
     'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
-    'sluice import kunden-2026-11.csv --mapping kunden',
+    'sluice import kunden-2026-12.csv --options-of 0195…',
     'sluice import companies.ndjson --dry-run',
     'sluice import events.json.gz --preset mixpanel',
     'zcat users.csv.gz | sluice import - --format csv --max-errors 1%',
@@ -95,26 +89,23 @@ again.`,
     const folder = await findExportFolder(argument);
     const inputs = folder === null ? await findInputs(argument) : [];
     if (folder !== null) requireUnchanged(flags);
-    const [source, mapping] = [readSourceFlags(flags), readMappingFlag(flags)];
+    const source = readSourceFlags(flags);
     const stop = listenForStop();
     stop.signal.addEventListener('abort', () => {
       if (!flags.quiet)
         terminal.inform('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
     });
     const load = async (session: EnvironmentSession) => {
-      const { entity = 'auto' as const, map, format = null } = flags;
       const { system, environmentId } = session;
-      const said: Mapped = { entity, map, format, source };
-      const asked =
-        mapping === null
-          ? said
-          : applyMapping(said, await requireSavedMapping(system.db, environmentId, mapping));
-      if (inputs.length > 1 && asked.source.mirror !== undefined)
+      const { entity = 'auto' as const, preset = null, format = null, optionsOf = null } = flags;
+      const given = { ...flags, entity, preset, format, optionsOf, source };
+      const options = await withOptionsOf(system.db, environmentId, given);
+      if (inputs.length > 1 && options.source.mirror !== undefined)
         throw new UsageError('The file of a mirror holds all there is: give one file.');
       const all = async (workers: Workers | null) => {
-        const options = { ...flags, ...asked, mapping, json, workers, signal: stop.signal };
-        if (folder !== null) return [await importFolder(terminal, session, folder, options)];
-        return importAll(invocation, session, inputs, options);
+        const all = { ...options, json, workers, signal: stop.signal };
+        if (folder !== null) return [await importFolder(terminal, session, folder, all)];
+        return importAll(invocation, session, inputs, all);
       };
       if (!flags.wait) return all(null);
       const few = folder === null && isOneChunk(inputs) ? { tasks: 1, afterMs: SMALL_LOAD_MS } : {};
@@ -146,7 +137,7 @@ function requireUnchanged(flags: object): void {
     'guard',
     'mirror',
     'map',
-    'mapping',
+    'optionsOf',
     'preset',
   ];
   if (!names.some(isSet) && given['wait'] === true) return;

@@ -5,43 +5,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { InspectedColumn } from '../api/upload.ts';
 import type { Config } from '../config.ts';
-import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import type { Preset } from '../domain/load.ts';
+import { defaultLoadOptions, type FileOptions } from '../domain/load.ts';
 import { personalRule } from '../domain/personal.ts';
 import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount } from '../domain/wording.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
-import {
-  type Inspection,
-  inspectFile,
-  look,
-  type OfferedInspection,
-  renderInspection,
-} from '../load/inspect/inspect-file.ts';
+import { type Inspection, inspectFile, look, renderInspection } from '../load/inspect/inspect-file.ts';
+import { withOptionsOf } from '../load/options-of.ts';
 import { localLimits } from '../load/receive/receive.ts';
-import { inspectAndOffer } from '../load/saved-mappings.ts';
-import { createDatabase } from '../postgres/database.ts';
-import { createWatchPool } from '../postgres/pool.ts';
-import { isMissingTable } from '../postgres/sqlstate.ts';
-import { findEnvironment } from '../postgres/stores/environments.ts';
-import { findMappingsOf } from '../postgres/stores/mappings.ts';
 import { readRules } from '../postgres/stores/rules.ts';
-import { findDatabaseUrl } from '../provide-database.ts';
-import { defineCommand, type Invocation, required } from './define-command.ts';
+import { defineCommand, required } from './define-command.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { describeReading } from './import-file.ts';
 import { findInputs, type Input } from './input-files.ts';
 import { withEnvironment } from './session.ts';
 import { readSettings } from './settings.ts';
-import {
-  fileFlags,
-  mappingFlag,
-  readMappingFlag,
-  readSourceFlags,
-  requireSavedMapping,
-} from './source-flags.ts';
+import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 import { type Columns, printable, printFields, printTable, type Terminal } from './terminal.ts';
 
 export const inspect = defineCommand({
@@ -51,15 +32,15 @@ export const inspect = defineCommand({
     'Looks at the beginning of a file and loads nothing: how it is written, what its columns hold and would become,\n' +
     'which records would be refused, and the first records as they would be stored. Takes the options of `import`.',
   argument: required('<file>', 'a file, or - for standard input'),
-  options: { ...fileFlags, mapping: mappingFlag },
-  environment: 'environment whose saved mappings are used',
+  options: { ...fileFlags, optionsOf: optionsOfFlag },
+  environment: 'environment of the load in --options-of',
   json: 'print what POST /v1/imports/inspect answers',
   details: `Exit code: 0 the file can be loaded with these options; 2 it cannot; the
 reason and possible remedies are printed.`,
   examples: [
     'sluice inspect users.csv',
     'sluice inspect kunden.csv --map "Kundennummer=user_id"',
-    'sluice inspect kunden.csv --mapping kunden',
+    'sluice inspect kunden.csv --options-of 0195…',
     'sluice inspect events.ndjson.gz --json | jq .columns',
   ],
   run: async (call) => {
@@ -67,37 +48,26 @@ reason and possible remedies are printed.`,
     const [input, ...others] = await findInputs([argument]);
     if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
     const { config } = readSettings(cli, command);
-    const { entity = 'auto', map, preset = null, format = null } = flags;
-    const asked: Asked = { entity, map, preset, format, source: readSourceFlags(flags) };
-    const name = readMappingFlag(flags);
-    const inspected =
-      name === null
-        ? await offer(call, input, config, asked)
-        : await withEnvironment(call, async ({ system, environmentId }) => {
-            const saved = await requireSavedMapping(system.db, environmentId, name);
-            const find = (names: readonly string[]) => findMappingsOf(system.db, environmentId, names);
-            const rules = (await readRules(system.db, environmentId))?.document ?? null;
-            return inspectAndOffer(looker(input, config, rules), applyMapping(asked, saved), name, find);
+    const { entity = 'auto', map, preset = null, format = null, optionsOf = null } = flags;
+    const source = readSourceFlags(flags);
+    const options: FileOptions = { ...defaultLoadOptions, entity, map, preset, format, source, optionsOf };
+    const found =
+      optionsOf === null
+        ? await lookAt(input, config, options)
+        : await withEnvironment(call, async ({ system: { db }, environmentId }) => {
+            const rules = (await readRules(db, environmentId))?.document ?? null;
+            return lookAt(input, config, await withOptionsOf(db, environmentId, options), rules);
           });
-    if (json) terminal.json(renderInspection(inspected));
-    else printInspection(terminal, input, inspected, flags.map);
-    process.exitCode = inspected.found.problem === null ? exitCodes.ok : exitCodes.usage;
+    if (json) terminal.json(renderInspection(found));
+    else printInspection(terminal, input, found, flags.map);
+    process.exitCode = found.problem === null ? exitCodes.ok : exitCodes.usage;
   },
 });
-
-interface Asked extends Mapped {
-  readonly preset: Preset | null;
-}
-
-function looker(input: Input, config: Config, rules: RulesDocument | null = null) {
-  return (asked: Asked, mapSays: string) => lookAt(input, config, asked, mapSays, rules);
-}
 
 export async function lookAt(
   input: Input,
   config: Config,
-  { format, source, map, ...asked }: Asked,
-  mapSays?: string,
+  { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
   rules: RulesDocument | null = null,
 ): Promise<Inspection> {
   // A temporary store, so that neither a database nor a data directory is needed.
@@ -106,56 +76,29 @@ export async function lookAt(
   const bytes =
     input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
   const { signal } = new AbortController();
-  const options = { ...asked, map, source, rules, ...(mapSays !== undefined && { mapSays }) };
   try {
     const files = createFileSystemStore(folder);
-    return await inspectFile(files, bytes, hints, options, localLimits(config), signal, look);
+    return await inspectFile(
+      files,
+      bytes,
+      hints,
+      { ...options, map, source, rules },
+      localLimits(config),
+      signal,
+      look,
+    );
   } finally {
     bytes.destroy();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/**
- * Inspects the file with the saved mappings for files with this header, if a database runs; starts none. Standard input cannot
- * be read twice: nothing is offered for it.
- */
-async function offer(
-  { env, terminal }: Pick<Invocation, 'env' | 'terminal'>,
-  input: Input,
-  config: Config,
-  asked: Asked,
-): Promise<OfferedInspection<Inspection>> {
-  const url = input.path === null ? undefined : await findDatabaseUrl(config);
-  if (url === undefined) return inspectAndOffer(looker(input, config), asked, null, async () => []);
-  const pool = createWatchPool(url, 'inspect');
-  pool.on('error', () => undefined);
-  const db = createDatabase(pool);
-  const find = async (names: readonly string[]) => {
-    try {
-      const environment = await findEnvironment(db, env);
-      return environment === null ? [] : await findMappingsOf(db, environment.environmentId, names);
-    } catch (error) {
-      if (!isMissingTable(error)) {
-        terminal.inform(`Saved mappings were not looked for: ${explainError(error).message}`);
-      }
-      return [];
-    }
-  };
-  try {
-    return await inspectAndOffer(looker(input, config), asked, null, find);
-  } finally {
-    await pool.end();
-  }
-}
-
 function printInspection(
   terminal: Terminal,
   input: Input,
-  inspected: OfferedInspection<Inspection>,
+  found: Inspection,
   given: Inspection['map'],
 ): void {
-  const { found, saved } = inspected;
   const { readAs, records, whole_file: isWhole, entity, columns, rejects, rows, problem } = found;
   const size = input.bytes === null ? '' : `, ${formatBytes(input.bytes)}`;
   printFields(terminal, { file: `${printable(input.name, 80)}${size}` });
@@ -166,7 +109,6 @@ function printInspection(
       records > 0 &&
       `${share} ${formatCount(records)} were looked at, ${formatCount(rejects.count)} of them would be refused`,
     what: records > 0 && entity !== 'auto' && entity,
-    mappings: saved.length > 0 && `saved for this header: ${saved.join(', ')}`,
   });
   terminal.print('');
   printTable(terminal, inspectedColumns, columns);
@@ -193,7 +135,7 @@ function printInspection(
   }
   printBroken(terminal, found);
   if (problem !== null) terminal.inform(`sluice: ${explainError(problem).message}`);
-  printShownWith(terminal, inspected, given);
+  printShownWith(terminal, found, given);
 }
 
 /** Prints the first refused records, and the rules that others break. */
@@ -230,13 +172,9 @@ export const findingColumns: Columns<CountedFinding> = {
 /** Says which flags would make of the file what is shown, if those given do not. */
 function printShownWith(
   terminal: Terminal,
-  { found: { map, preset, problem }, saved, mapping }: OfferedInspection<Inspection>,
+  { map, preset, problem }: Inspection,
   given: Inspection['map'],
 ): void {
-  if (mapping !== null && saved[0] === mapping && Object.keys(given).length === 0) {
-    terminal.inform(`Shown is what --mapping ${mapping} comes to.`);
-    return;
-  }
   if (problem === null) return;
   const proposed = Object.entries(map).filter(([name]) => !Object.hasOwn(given, name));
   const flags = [

@@ -81,7 +81,6 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   jobs: async () => (await import('./jobs.ts')).jobs,
   inbox: async () => (await import('./inbox.ts')).inbox,
   definitions: async () => (await import('./definitions.ts')).definitions,
-  mappings: async () => (await import('./mappings.ts')).mappings,
   rules: async () => (await import('./rules.ts')).rules,
   segments: async () => (await import('./segments.ts')).segments,
   notifications: async () => (await import('./notifications.ts')).notifications,

@@ -22,7 +22,6 @@ import { readRejectsSource } from '../postgres/stores/rejects.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession } from './session.ts';
-import { parseMappingName } from './source-flags.ts';
 import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
 import { queueLoad } from './workers.ts';
 
@@ -225,24 +224,15 @@ export const mend = defineCommand({
   options: {
     file: text('--file <path>', 'the corrected file, or - for standard input'),
     apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
-    keepIn: parsed(
-      '--keep-in <mapping>',
-      'with --apply: later loads with this saved mapping mend their records so',
-      parseMappingName,
-    ),
     wins: flag('--wins', 'corrected records override everything loaded since'),
   },
   environment: true,
   json: 'print the record of the job that mends as JSON',
-  examples: [
-    'sluice jobs mend 0195… --file mended.csv',
-    'sluice jobs mend 0195… --apply 0-trim --keep-in customers',
-  ],
+  examples: ['sluice jobs mend 0195… --file mended.csv'],
   run: async (invocation) => {
     const { argument: jobId, flags } = invocation;
-    const { file, apply, keepIn, wins } = flags;
+    const { file, apply, wins } = flags;
     if ((file === undefined) === (apply === undefined)) throw new UsageError('Give --file or --apply.');
-    if (keepIn !== undefined && apply === undefined) throw new UsageError('Give --keep-in with --apply.');
     await queueLoad(
       invocation,
       true,
@@ -262,7 +252,6 @@ export const mend = defineCommand({
         const accepted = await acceptAmendment(system, {
           ...{ environmentId, parent, received, options, wins, idempotencyKey: null },
           filename: `mended ${parent.filename}`,
-          keep: apply === undefined || keepIn === undefined ? null : { mend: apply, mapping: keepIn },
         });
         return accepted.jobId;
       },

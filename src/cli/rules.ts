@@ -73,8 +73,8 @@ const test = defineCommand({
     if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
     const document = await rulesOf(flags.rules, system.db, environmentId);
     const asked = { entity, map, preset, format, source: readSourceFlags(flags) };
-    const found = await lookAt(input, readSettings(cli, command).config, asked, undefined, document);
-    if (json) return terminal.json(renderInspection({ found, saved: [], mapping: null }));
+    const found = await lookAt(input, readSettings(cli, command).config, asked, document);
+    if (json) return terminal.json(renderInspection(found));
     if (found.problem !== null) throw found.problem;
     const { records, whole_file: isWhole, rejects } = found;
     const share = isWhole ? 'all' : 'the first';

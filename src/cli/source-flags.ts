@@ -1,13 +1,7 @@
 /** The flags that say how a file is written, and what its records are. */
 
 import { InvalidArgumentError } from 'commander';
-import {
-  type ColumnMap,
-  isMappingName,
-  mappingNameRule,
-  readColumnPairs,
-  type SavedMapping,
-} from '../domain/column-map.ts';
+import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
 import { entities } from '../domain/entity.ts';
 import { presets } from '../domain/load.ts';
 import { type SourceOptions, sourceFormats } from '../domain/source.ts';
@@ -22,8 +16,7 @@ import {
   sourceOptions,
   toSourceOptions,
 } from '../domain/source-options.ts';
-import type { Database } from '../postgres/database.ts';
-import { findMapping } from '../postgres/stores/mappings.ts';
+import { uuidPattern } from '../validation.ts';
 import { choice, flag, type OptionOf, parsed } from './define-command.ts';
 import { UsageError } from './errors.ts';
 
@@ -46,43 +39,15 @@ export const fileFlags = {
   ...sourceFlags,
 };
 
-export const mappingFlag = parsed(
-  '--mapping <name>',
-  'what a saved mapping says, in place of --map (sluice mappings)',
-  parseMappingName,
+export const optionsOfFlag = parsed(
+  '--options-of <job_id>',
+  'take options that are not given from an earlier load',
+  (text) => {
+    if (!new RegExp(uuidPattern).test(text))
+      throw new InvalidArgumentError('It must be the job_id of an earlier load.');
+    return text.toLowerCase();
+  },
 );
-
-export function parseMappingName(text: string): string {
-  if (!isMappingName(text)) throw new InvalidArgumentError(`It ${mappingNameRule}.`);
-  return text;
-}
-
-interface MappingFlags {
-  readonly mapping: string | undefined;
-  readonly map: ColumnMap;
-  readonly preset: unknown;
-}
-
-/** Returns the saved mapping that is named, or null. @throws UsageError beside what it takes the place of. */
-export function readMappingFlag({ mapping, map, preset }: MappingFlags): string | null {
-  if (mapping === undefined) return null;
-  const other = Object.keys(map).length > 0 ? '--map' : preset === undefined ? null : '--preset';
-  if (other === null) return mapping;
-  throw new UsageError(`Give ${other} or --mapping, not both.`);
-}
-
-/** @throws UsageError if there is no mapping of that name. */
-export async function requireSavedMapping(
-  db: Database,
-  environmentId: number,
-  name: string,
-): Promise<SavedMapping> {
-  const found = isMappingName(name) ? await findMapping(db, environmentId, name) : null;
-  if (found !== null) return found;
-  throw new UsageError(
-    `There is no saved mapping ${JSON.stringify(name)}. \`sluice mappings list\` shows those there are.`,
-  );
-}
 
 function sourceFlag(name: SourceOptionName): OptionOf<unknown> {
   const made = createFlag(name, sourceOptions[name]);

@@ -83,8 +83,8 @@ export interface LoadOptions extends Limits<GuardLimit> {
   readonly map: Readonly<Record<string, string>>;
   /** The product whose records they are; null: they are ours. Not together with a map. */
   readonly preset: Preset | null;
-  /** The saved mapping that some of these come from; null: none. */
-  readonly mapping: string | null;
+  /** The earlier load that gives the options which the request leaves out; null: none. */
+  readonly optionsOf: string | null;
   readonly dryRun: boolean;
   /** A dry run that keeps what it finds, and can be applied. */
   readonly plan: boolean;
@@ -102,7 +102,7 @@ export const defaultLoadOptions: LoadOptions = {
   entity: 'auto',
   map: {},
   preset: null,
-  mapping: null,
+  optionsOf: null,
   dryRun: false,
   plan: false,
   ...noLimits,

@@ -314,10 +314,7 @@ export function toGivenSource(options: SourceOptions): GivenSource {
 }
 
 const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
-const namedOption = new RegExp(
-  `\\b(${[...sourceOptionNames, 'preset', 'entity', 'mapping'].join('|')})=([\\w-]*)`,
-  'g',
-);
+const namedOption = new RegExp(`\\b(${[...sourceOptionNames, 'preset', 'entity'].join('|')})=([\\w-]*)`, 'g');
 
 /** A message that names options as the query has them, `header=none`, with the flags of the command line in their place. */
 export function withFlags(message: string): string {

@@ -21,7 +21,7 @@ import { compileSchema } from '../validation.ts';
 export const manifestName = 'manifest.json';
 
 /** The files for an environment's settings in an export of everything. */
-export const setupNames = ['definitions.yaml', 'mappings.json', 'subscriptions.json'] as const;
+export const setupNames = ['definitions.yaml', 'subscriptions.json'] as const;
 
 export interface JobFacts {
   readonly jobId: string;

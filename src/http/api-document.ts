@@ -80,7 +80,6 @@ const info = {
 const tags = [
   { name: 'ingestion', description: 'Single records and batches. Answers are sent once they are committed.' },
   { name: 'loads', description: 'Files and arrays of any size, loaded by background jobs.' },
-  { name: 'mappings', description: 'Saved options for loading files.' },
   { name: 'rules', description: 'What records must hold.' },
   { name: 'deletions', description: 'Deletion of the stored data of users or companies.' },
   { name: 'exports', description: 'Files of users, companies and events, written by background jobs.' },

@@ -45,7 +45,6 @@ import { inboxRoutes } from './routes/inbox.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
-import { mappingRoutes } from './routes/mappings.ts';
 import { mendRoutes } from './routes/mends.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { overviewRoutes } from './routes/overview.ts';
@@ -66,7 +65,6 @@ import { uploadRoutes } from './routes/uploads.ts';
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ingestion: [...recordRoutes, ...productRoutes],
   loads: [...importRoutes, ...uploadRoutes],
-  mappings: mappingRoutes,
   rules: rulesRoutes,
   deletions: deletionRoutes,
   exports: exportRoutes,

@@ -46,7 +46,7 @@ export const jobCursor = cursorKind<string>(
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
-/** The ID up to which profiles or mappings have been searched. */
+/** The ID up to which profiles have been searched. */
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),

@@ -7,14 +7,12 @@ import { inputError } from '../domain/errors.ts';
 import { readInstant, readRangeEnd } from '../domain/instant.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import type { Idempotency } from '../ingest/records.ts';
-import { optional, ruled, textProblem, worded } from '../validation.ts';
+import { optional, ruled, textProblem, uuidPattern, worded } from '../validation.ts';
 
 /* Parameters of paths and queries, and headers, that several nouns have. */
 
-const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
 export function isUuid(text: string): boolean {
-  return uuidPattern.test(text);
+  return new RegExp(uuidPattern, 'i').test(text);
 }
 
 /** A value that follows a rule. Whatever is wrong with it is said in the same words. */

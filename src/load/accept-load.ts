@@ -21,7 +21,6 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
-import { markMappingUsed } from '../postgres/stores/mappings.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import { hasPersonalData } from '../postgres/stores/rules.ts';
 import {
@@ -108,7 +107,6 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
       if (accepted.created) await keepTrace(db, context.tracing, jobId);
-      if (options.mapping !== null) await markMappingUsed(db, environmentId, options.mapping);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
@@ -227,7 +225,6 @@ async function writeLoad(
     source: options.source,
     readAs: received.readAs,
     preset: options.preset,
-    mappingName: options.mapping,
     totalRows: received.totalRows,
     pass: firstPass(options, received.chunks.length),
     limits: countLimits(options, received.totalRows),

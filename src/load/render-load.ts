@@ -28,7 +28,6 @@ export function renderLoadDetail(
     rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
     dropped_properties: load.droppedProperties,
     mended_records: load.mendedRecords,
-    mapping: load.mappingName,
     rules_version: load.rulesVersion,
     findings: [...load.findings],
     failure: load.failure && { error_code: load.failure.code, message: load.failure.message },

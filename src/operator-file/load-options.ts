@@ -1,7 +1,6 @@
 /** The members by which a file asks for a load: schedules and the mapping.yaml of the inbox have them in common. */
 
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
-import { mappingNamePattern, mappingNameRule } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import {
   guardPattern,
@@ -25,7 +24,7 @@ import {
   sourceOptions,
   toSourceOptions,
 } from '../domain/source-options.ts';
-import { ruled } from '../validation.ts';
+import { ruled, uuidPattern } from '../validation.ts';
 import type { Place } from './read.ts';
 import { choice, rule, text, withDefault } from './schema.ts';
 
@@ -100,11 +99,11 @@ function sourceMember(name: SourceOptionName): TSchema {
 export const loadMembers = {
   map: withDefault(columnMap, {}),
   preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),
-  mapping: Type.Optional(
+  options_of: Type.Optional(
     text({
-      maxChars: 63,
-      pattern: [mappingNamePattern, mappingNameRule],
-      description: 'A saved mapping, in place of map and preset.',
+      maxChars: 36,
+      pattern: [uuidPattern, 'must be the job_id of an earlier load'],
+      description: 'The earlier load that gives the options which are left out here.',
     }),
   ),
   max_errors: Type.Optional(guard('More refused records than this, a number or a share, fail the load.')),
@@ -132,7 +131,7 @@ export function toFileOptions(given: GivenLoad, entity: LoadEntity): FileOptions
     entity,
     map: given.map,
     preset: given.preset ?? null,
-    mapping: given.mapping ?? null,
+    optionsOf: given.options_of ?? null,
     ...readLimits(given),
     guard: readVolumeGuard(given.guard) ?? null,
     ifDuplicate: given.if_duplicate,
@@ -147,9 +146,5 @@ export function checkLoad(load: Place): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   for (const { name, what } of findContradictions(toSourceOptions(value))) {
     load.at([name]).reportName(what);
-  }
-  if (!('mapping' in value)) return;
-  for (const name of ['map', 'preset'].filter((each) => each in value)) {
-    load.at(['mapping']).reportName(`stands in place of ${name}; leave one out`);
   }
 }

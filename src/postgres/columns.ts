@@ -11,7 +11,6 @@ import {
   sql,
   type UpdateType,
 } from 'kysely';
-import type { SavedMapping } from '../domain/column-map.ts';
 import type { DataType } from '../domain/data-type.ts';
 import type { Maker } from '../domain/definitions.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
@@ -91,13 +90,6 @@ interface Known {
     source_options: SourceOptions;
     status: LoadStatus;
     type: LoadType;
-  };
-  mappings: {
-    column_map: SavedMapping['map'];
-    column_names: readonly string[] | null;
-    entity: LoadEntity;
-    format: NonNullable<SavedMapping['format']>;
-    source_options: SavedMapping['source'];
   };
   notification_deliveries: { channel: Channel; state: DeliveryState };
   notification_events: { type: EventType };

@@ -397,7 +397,6 @@ export interface DB {
     job_id: string;
     lane_position: Generated<number>;
     load_id: Generated<number>;
-    mapping_name: string | null;
     max_changed: number | null;
     max_errors: number | null;
     max_removed_values: number | null;
@@ -436,18 +435,6 @@ export interface DB {
     wins: Generated<boolean>;
     work_rows_before: Generated<number>;
     work_started_at: Date | null;
-  };
-  mappings: {
-    column_map: Json;
-    column_names: Json | null;
-    entity: string;
-    environment_id: number;
-    format: string | null;
-    header_sha256: Buffer | null;
-    last_used_at: Date | null;
-    mapping_name: string;
-    saved_at: Generated<Date>;
-    source_options: Json;
   };
   notification_attempts: {
     attempt: number;

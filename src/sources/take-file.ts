@@ -2,9 +2,9 @@ import type { FileOptions } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
 import { acceptLoad, convertingStore } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
+import { withOptionsOf } from '../load/options-of.ts';
 import type { ReceiveLimits } from '../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../load/receive/receive.ts';
-import { withMapping } from '../load/saved-mappings.ts';
 import type { Database } from '../postgres/database.ts';
 
 /** A file that the inbox or a schedule loads, as its own books know it. */
@@ -29,7 +29,7 @@ export async function receiveSource(
   { environmentId, filename, options: given, hints, limits, chunkBytes, signal }: SourceFile,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<ReceivedSource> {
-  const options = await withMapping(context.db, environmentId, given.mapping, given);
+  const options = await withOptionsOf(context.db, environmentId, given);
   const { source, map } = options;
   const format = options.format ?? hints.format;
   const said = { ...hints, filename, format, source, map, chunkBytes };

@@ -58,31 +58,6 @@ test('refused records are seen by cause, mended by a proposal and by the cell, t
   expect(stored.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
 });
 
-// proves: saved-mends
-test('a mend is kept with a mapping, and in a later file with it nothing waits for a person', async () => {
-  const jobId = await load(events(3));
-  await expectGoodInEveryLook(stage, 'always', `/jobs/${jobId}/refused`, async (page) => {
-    await page
-      .getByRole('button', { name: /Apply to 3/ })
-      .first()
-      .click();
-    await page.getByLabel('Always mend this way').check();
-    await page.getByLabel('Saved mapping that keeps it').waitFor();
-  });
-  const page = await stage.open(`/jobs/${jobId}/refused`);
-  await page
-    .getByRole('button', { name: /Apply to 3/ })
-    .first()
-    .click();
-  await page.getByLabel('Always mend this way').check();
-  expect(await page.getByLabel('Saved mapping that keeps it').inputValue()).toBe('events');
-  await page.getByRole('button', { name: 'Mend 3 records' }).click();
-  await page.getByText('mended: 3 of 5 refused records, 2 left').waitFor();
-  const later = events(4).split('\n').slice(0, -2).join('\n');
-  const next = await stage.open(`/jobs/${await load(later, { mapping: 'events' })}`);
-  await next.getByText(/8 records stored in .*, 4 of them mended on the way/).waitFor();
-});
-
 // proves: console-load
 test('what another has mended meanwhile is said, and nothing of it is mended twice', async () => {
   const jobId = await load('user_id,plan\nw1,pro\n,free\n');

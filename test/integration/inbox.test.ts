@@ -26,7 +26,6 @@ import { endedStatuses } from '../../src/domain/load.ts';
 import type { RulesDocument } from '../../src/domain/rules.ts';
 import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
-import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
 import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
@@ -39,7 +38,6 @@ import { InboxWatch } from '../../src/sources/inbox/watch-inbox.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from '../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../support/load-file.ts';
-import { mendId } from '../support/mends.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { textRow, workbookFile } from '../support/workbook-file.ts';
@@ -263,38 +261,26 @@ describe('a file that is dropped', () => {
     });
   });
 
-  // proves: saved-mappings
-  test('is read as the saved mapping says that its own names, and goes to failed if there is none of that name', async () => {
+  // proves: options-of
+  test('takes the options of the earlier load that it names, and goes to failed if there is none of that id', async () => {
     const { environment, folder } = await tenant();
-    const { environmentId } = environment;
-    const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
-    await keepMapping(t.system.db, environmentId, 'kunden', { ...rules, source: { delimiter: 'pipe' } });
-    await drop(join(folder, 'mapping.yaml'), 'mapping: kunden\n');
+    await drop(join(folder, 'mapping.yaml'), 'map: { Nr: user_id }\ndelimiter: pipe\n');
     await drop(join(folder, 'a.csv'), 'Nr|plan,size\na,b|pro\n');
-    const [found] = await concluded(folder, 'a.csv');
-    expect(found?.receipt).toMatchObject({ outcome: 'done', counts: { inserted: 1 } });
-    expect((await readProfiles(t.system, environmentId)).users).toMatchObject({
-      'a,b': { metadata: { 'plan,size': 'pro' } },
+    const [earlier] = await concluded(folder, 'a.csv');
+    await drop(join(folder, 'mapping.yaml'), `options_of: ${earlier?.receipt.job_id}\n`);
+    await drop(join(folder, 'b.csv'), 'Nr|plan,size\nb,c|pro\n');
+    const [like] = await concluded(folder, 'b.csv');
+    expect(like?.receipt).toMatchObject({ outcome: 'done', counts: { inserted: 1 } });
+    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
+      'b,c': { metadata: { 'plan,size': 'pro' } },
     });
-    expect((await requireMapping(t.system.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
-    await drop(join(folder, 'users', 'mapping.yaml'), 'mapping: nobody\n');
+    const unknown = '01890000-0000-7000-8000-000000000000';
+    await drop(join(folder, 'users', 'mapping.yaml'), `options_of: ${unknown}\n`);
     await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');
     const [refused] = await concluded(folder, 'users/b.csv');
-    expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'not_found', details: 'mapping: nobody' }]);
-  });
-
-  // proves: saved-mends
-  test('is mended as the saved mapping says, and its receipt counts nothing refused', async () => {
-    const { environment, folder } = await tenant();
-    const mend = [mendId('semicolon-delimiter', 'wrong_field_count', null, '1 cell where 2 are named')];
-    const rules = { entity: 'users', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
-    await keepMapping(t.system.db, environment.environmentId, 'kunden', { ...rules, source: { mend } });
-    await drop(join(folder, 'mapping.yaml'), 'mapping: kunden\n');
-    await drop(join(folder, 'a.csv'), 'Nr,plan\na,pro\nb;free\n');
-    const [found] = await concluded(folder, 'a.csv');
-    expect(found?.receipt).toMatchObject({ outcome: 'done', counts: { inserted: 2, rejected: 0 } });
-    const { users } = await readProfiles(t.system, environment.environmentId);
-    expect(users).toMatchObject({ a: { metadata: { plan: 'pro' } }, b: { metadata: { plan: 'free' } } });
+    expect(refused?.receipt.reasons).toMatchObject([
+      { error_code: 'not_found', details: `options_of: ${unknown}` },
+    ]);
   });
 
   test('is recognised if its bytes were loaded before, or are being loaded', async () => {

@@ -12,10 +12,8 @@ import { exportFormats } from '../../src/domain/export.ts';
 import type { Link } from '../../src/domain/identities.ts';
 import { defaultLoadOptions } from '../../src/domain/load.ts';
 import { readManifest, verifyExport } from '../../src/export/manifest.ts';
-import { keepMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
-import { findMapping } from '../../src/postgres/stores/mappings.ts';
 import { contentHashes, exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
 import { acceptFile, endedLoad, newEnvironment, readProfiles } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
@@ -32,7 +30,6 @@ const silent = {
 
 const options: ImportOptions = {
   ...defaultLoadOptions,
-  mapping: null,
   preset: undefined,
   format: null,
   rejectsDir: tmpdir(),
@@ -297,7 +294,7 @@ test('a folder that is not as it was written, and files that say less than what 
 });
 
 // proves: environment-back
-test('definitions and saved mappings come back with their keys, and never replace others; subscriptions are listed without secrets', async () => {
+test('definitions come back with their keys, and never replace others; subscriptions are listed without secrets', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   const { db } = t.system;
   const wanted = readDefinitionsFile(
@@ -305,14 +302,6 @@ test('definitions and saved mappings come back with their keys, and never replac
   ).value;
   if (wanted === null) throw new Error('the definitions are wrong');
   await applyDefinitions(db, from, wanted, { dryRun: false, force: false });
-  const rules = {
-    entity: 'users',
-    map: { ID: 'user_id' },
-    source: { delimiter: ';' },
-    format: 'csv',
-    columnNames: ['ID'],
-  } as const;
-  await keepMapping(db, from, 'crm', rules);
   const hook = {
     channel: 'webhook',
     target: 'https://example.com/hook',
@@ -327,14 +316,11 @@ test('definitions and saved mappings come back with their keys, and never replac
     const { setup = [] } = await readManifest(directory);
     expect(await loadSetup(db, to, directory, setup)).toEqual({
       definitions: 'applied',
-      mappings: 1,
       subscriptions: 1,
     });
     expect(withoutIds(await readDefinitions(db, to))).toEqual(withoutIds(await readDefinitions(db, from)));
-    expect(await findMapping(db, to, 'crm')).toMatchObject(rules);
     expect(await loadSetup(db, to, directory, setup)).toEqual({
       definitions: 'unchanged',
-      mappings: 0,
       subscriptions: 1,
     });
     await applyDefinitions(db, to, { ...wanted, features: [] }, { dryRun: false, force: false });
@@ -345,9 +331,9 @@ test('definitions and saved mappings come back with their keys, and never replac
       { dryRun: false, force: false },
     );
     expect(await loadSetup(db, to, directory, setup)).toMatchObject({ definitions: 'left' });
-    await appendFile(join(directory, 'mappings.json'), ' ');
+    await appendFile(join(directory, 'definitions.yaml'), ' ');
     expect((await verifyExport(directory)).differences).toEqual([
-      { filename: 'mappings.json', problem: expect.stringMatching(/bytes, not/) },
+      { filename: 'definitions.yaml', problem: expect.stringMatching(/bytes, not/) },
     ]);
   });
 });

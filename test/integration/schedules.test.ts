@@ -21,7 +21,6 @@ import { Interrupted } from '../../src/domain/errors.ts';
 import type { RulesDocument } from '../../src/domain/rules.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
-import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
@@ -34,7 +33,6 @@ import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { readProfiles } from '../support/load-file.ts';
-import { mendId } from '../support/mends.ts';
 import { startS3 } from '../support/s3.ts';
 import {
   doNext,
@@ -292,30 +290,23 @@ describe('files', () => {
     expect(await userIds()).toEqual(['u1']);
   });
 
-  // proves: saved-mappings
-  test('are read as the saved mapping says that the schedule names, as it is at the run', async () => {
-    await put('saved-1.csv', 'Nr|plan\nu12|pro\n');
-    const schedule = readSchedule({ load: { files: { pattern: 'saved-*.csv' }, mapping: 'kunden' } });
-    expect(await doNow(schedule)).toMatchObject({
+  // proves: options-of
+  test('are read with the options of the earlier load that the schedule names', async () => {
+    await put('like-1.csv', 'Nr|plan\nu12|pro\n');
+    const own = { map: { Nr: 'user_id' }, delimiter: 'pipe' };
+    const earlier = await doNow(readSchedule({ load: { files: { pattern: 'like-1.csv' }, ...own } }));
+    expect(earlier).toMatchObject({ status: 'completed' });
+    const jobs = await context.db.selectFrom('loads').select('job_id').orderBy('job_id', 'desc').execute();
+    await put('later-1.csv', 'Nr|plan\nu13|pro\n');
+    const load = { files: { pattern: 'later-*.csv' }, options_of: jobs[0]?.job_id };
+    expect(await doNow(readSchedule({ load }))).toMatchObject({ status: 'completed' });
+    expect(await userIds()).toEqual(['u12', 'u13']);
+    const unknown = '01890000-0000-7000-8000-000000000000';
+    await put('later-2.csv', 'Nr|plan\nu14|pro\n');
+    expect(await doNow(readSchedule({ load: { ...load, options_of: unknown } }))).toMatchObject({
       status: 'failed',
-      reason: expect.stringContaining('there is no saved mapping of that name (mapping: kunden)'),
+      reason: expect.stringContaining('there is no load of a file with this job_id'),
     });
-    const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
-    await keepMapping(context.db, environmentId, 'kunden', { ...rules, source: { delimiter: 'pipe' } });
-    expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
-    expect(await userIds()).toEqual(['u12']);
-    expect((await requireMapping(context.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
-  });
-
-  // proves: saved-mends
-  test('are mended as the saved mapping says that the schedule names', async () => {
-    const mend = [mendId('semicolon-delimiter', 'wrong_field_count', null, '1 cell where 2 are named')];
-    const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
-    await keepMapping(context.db, environmentId, 'kunden', { ...rules, source: { mend } });
-    await put('mended-1.csv', 'Nr,plan\nu1,pro\nu2;free\n');
-    const schedule = readSchedule({ load: { files: { pattern: 'mended-*.csv' }, mapping: 'kunden' } });
-    expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
-    expect(await userIds()).toEqual(['u1', 'u2']);
   });
 
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {

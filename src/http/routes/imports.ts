@@ -5,20 +5,12 @@ import { renderJob } from '../../api/render.ts';
 import { text } from '../../api/schema.ts';
 import { inspection } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
-import type { Mapped } from '../../domain/column-map.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
 import { errorCodes, InputError } from '../../domain/errors.ts';
 import { convertingStore } from '../../load/accept-load.ts';
-import {
-  inspectFile,
-  type OfferedInspection,
-  renderOffer,
-  renderUnreadable,
-} from '../../load/inspect/inspect-file.ts';
+import { inspectFile, renderProblem, renderUnreadable } from '../../load/inspect/inspect-file.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
-import { inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload } from '../../load/uploads.ts';
-import { findMappingsOf } from '../../postgres/stores/mappings.ts';
 import { listPropertyNames } from '../../postgres/stores/properties.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
@@ -147,10 +139,10 @@ const inspectImport = route({
       file_size: kept.fileSize,
       sha256: kept.sha256,
     };
-    if (found instanceof InputError) return { ...about, ...renderUnreadable(found, given.load.mapping) };
+    if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
     // The other members were written where the file was read.
-    const rest = JSON.stringify({ ...about, ...renderOffer(found) });
-    const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.found.json.subarray(1)]);
+    const rest = JSON.stringify({ ...about, ...renderProblem(found) });
+    const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
     return reply.type('application/json; charset=utf-8').send(json);
   },
 });
@@ -161,32 +153,31 @@ async function inspect(
   kept: KeptUpload,
   { load, format, filename }: UploadOptions,
   signal: AbortSignal,
-): Promise<OfferedInspection<RenderedInspection> | InputError> {
-  const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
+): Promise<RenderedInspection | InputError> {
   const limits = keptLimits(system, kept);
   const known = await listPropertyNames(system.db, environment);
-  const look = async ({ source, map, format, ...asked }: typeof load & Mapped, mapSays: string) => {
-    const bytes = openUpload(system.files, kept);
-    try {
-      const { chunkBytes } = system.config;
-      const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
-      const rules = (await readRules(system.db, environment))?.document ?? null;
-      const options = { ...asked, map, mapSays, source, rules, known };
-      const store = convertingStore(system, environment);
-      const lookAt = lookIn(system.sandboxes, environment);
-      return await inspectFile(store, bytes, hints, options, limits, signal, lookAt);
-    } finally {
-      bytes.destroy();
-    }
+  const { source, map, ...options } = load;
+  const { chunkBytes } = system.config;
+  const hints = {
+    ...hintsOf(kept),
+    ...(filename !== undefined && { filename }),
+    format,
+    source,
+    map,
+    chunkBytes,
   };
-  const find = (names: readonly string[]) => findMappingsOf(system.db, environment, names);
+  const bytes = openUpload(system.files, kept);
   try {
-    const asked = { ...load, format: format ?? null };
-    return await inspectAndOffer(look, asked, load.mapping, find);
+    const rules = (await readRules(system.db, environment))?.document ?? null;
+    const all = { ...options, map, source, rules, known };
+    const store = convertingStore(system, environment);
+    return await inspectFile(store, bytes, hints, all, limits, signal, lookIn(system.sandboxes, environment));
   } catch (error) {
     // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
+  } finally {
+    bytes.destroy();
   }
 }
 

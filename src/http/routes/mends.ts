@@ -5,12 +5,7 @@ import { listOf, object, ordinal, record, text, withExamples } from '../../api/s
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { MAX_EDITED_RECORDS, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { readCauseId } from '../../domain/reject.ts';
-import {
-  acceptAmendment,
-  amendmentOptions,
-  type KeptMend,
-  requireParent,
-} from '../../load/amend/accept-amendment.ts';
+import { acceptAmendment, amendmentOptions, requireParent } from '../../load/amend/accept-amendment.ts';
 import { receiveEdits } from '../../load/amend/receive-edits.ts';
 import { receiveMended } from '../../load/amend/receive-mended.ts';
 import { countReplacement, renderSample } from '../../load/causes/list-causes.ts';
@@ -39,7 +34,6 @@ import { importKind } from './imports.ts';
 const proposalBody = withExamples(
   object('A proposal to apply.', {
     apply: text('ID of a proposal, from the causes of the job.'),
-    keep_in: amendOptions.keep_in,
     wins: amendOptions.wins,
   }),
   { proposal: { summary: 'A proposal', value: { apply: '05c8a1f0c2d3e-day-first' } } },
@@ -54,7 +48,7 @@ const form = withExamples(
 );
 
 /** Says how mended records of a job are taken in. `said` gets what the sender said last. */
-function amendKind(parent: Parent, said: { wins: boolean; keep: KeptMend | null }): UploadKind {
+function amendKind(parent: Parent, said: { wins: boolean }): UploadKind {
   const options = amendmentOptions(parent);
   const defaultFilename = `mended ${parent.filename}`;
   return {
@@ -68,10 +62,9 @@ function amendKind(parent: Parent, said: { wins: boolean; keep: KeptMend | null 
     },
     defaultFilename,
     readOptions(given) {
-      const { apply, keepIn, wins, source, format, filename } = readAmendOptions(given);
+      const { apply, wins, source, format, filename } = readAmendOptions(given);
       if (apply !== undefined) readMendId(apply);
       said.wins = wins;
-      said.keep = apply === undefined || keepIn === undefined ? null : { mend: apply, mapping: keepIn };
       const load = { ...options, source: { ...options.source, ...source } };
       return { load, format, filename, named: apply };
     },
@@ -85,7 +78,7 @@ const amend = route({
   operationId: 'amendJob',
   summary: 'Amend a background job',
   description:
-    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`, and keep it with a saved mapping for later loads: `keep_in`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. 410 `job_expired`: not all these changes are kept any more (`CHANGES_DAYS`), so only `wins=true` is possible. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
+    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. 410 `job_expired`: not all these changes are kept any more (`CHANGES_DAYS`), so only `wins=true` is possible. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
   access: 'import',
   bodyKind: 'form',
   params: jobParameters,
@@ -109,7 +102,7 @@ const amend = route({
   ],
   handle: async ({ system, request, params, environment, base }) => {
     const parent = await requireParent(system, environment, params.job_id);
-    const said = { wins: false, keep: null };
+    const said = { wins: false };
     const taken = await takeUpload(system, request, amendKind(parent, said));
     const { jobId } = await acceptAmendment(system, {
       ...taken,

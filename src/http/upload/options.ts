@@ -1,8 +1,8 @@
 import contentDisposition from 'content-disposition';
 import { type TSchema, Type } from 'typebox';
-import { mappingNamePattern, mappingNameRule, readColumnMap } from '../../domain/column-map.ts';
+import { exampleJobId } from '../../api/job.ts';
+import { readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { inputError } from '../../domain/errors.ts';
 import {
   guardPattern,
   guardRule,
@@ -33,11 +33,6 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
   return { entity: optionalChoice(entities, `entity must be ${choices}`, description), ...commonOptions };
 }
 
-function mappingOption(name: string, description: string) {
-  const schema = Type.String({ pattern: mappingNamePattern, description, examples: ['customers'] });
-  return optional(schema, `${name} ${mappingNameRule}`);
-}
-
 const inForms = ' In a form, it must come before the file.';
 
 export const importOptions = {
@@ -50,9 +45,14 @@ export const importOptions = {
       (text) => (isUuid(text) ? null : 'upload_id must be what an inspection answered'),
     ),
   ),
-  mapping: mappingOption(
-    'mapping',
-    `Name of a saved mapping. Its \`map\` applies, and its other options unless the request gives them. Not together with \`map\` or \`preset\`.${inForms}`,
+  options_of: Type.Optional(
+    ruled(
+      Type.String({
+        description: `ID of an earlier load. Its map, preset, dialect, entity, mirror, limits (as numbers) and guard apply unless the request gives them.${inForms}`,
+        examples: [exampleJobId],
+      }),
+      (text) => (isUuid(text) ? null : 'options_of must be the job_id of an earlier load'),
+    ),
   ),
 };
 
@@ -122,10 +122,6 @@ export const amendOptions = {
       examples: ['05c8a1f0c2d3e-day-first'],
     }),
   ),
-  keep_in: mappingOption(
-    'keep_in',
-    'Name of a saved mapping that keeps the proposal as its last `mend`: later loads with it mend their records so. It is created from the options of the job if there is none.',
-  ),
   wins: flagParameter(
     'wins',
     'The mended records take effect now: they win over later writes. By default they count as of the end of the job that refused them.',
@@ -142,7 +138,6 @@ export function readAmendOptions(given: readonly GivenOption[]) {
   const options = readAmendTexts(gather(given));
   return {
     apply: options.apply,
-    keepIn: options.keep_in,
     wins: options.wins ?? false,
     source: readSource(options),
     format: options.format,
@@ -208,8 +203,6 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
   const fixed = entities.length === 1 ? entities[0] : undefined;
   return (given) => {
     const options = read(gather(given));
-    const { mapping = null } = options;
-    if (mapping !== null) requireAlone(options);
     const map = readColumnMap(options.map ?? []);
     const defaults = defaultLoadOptions;
     return {
@@ -217,7 +210,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         entity: options.entity ?? fixed ?? defaults.entity,
         map: typeof map === 'string' ? {} : map,
         preset: options.preset ?? defaults.preset,
-        mapping,
+        optionsOf: options.options_of?.toLowerCase() ?? defaults.optionsOf,
         dryRun: options.dry_run ?? defaults.dryRun,
         plan: options.plan ?? defaults.plan,
         ...readLimits(options),
@@ -230,12 +223,6 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
       named: options.upload_id?.toLowerCase(),
     };
   };
-}
-
-function requireAlone({ map = [], preset }: { readonly map?: readonly string[]; readonly preset?: unknown }) {
-  const other = map.length > 0 ? 'map' : preset === undefined ? null : 'preset';
-  if (other === null) return;
-  throw inputError('invalid_field', `give ${other} or mapping, not both`, 'mapping');
 }
 
 function readSource(options: GivenSource): SourceOptions {

@@ -7,9 +7,9 @@ import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { convertingStore } from '../../load/accept-load.ts';
+import { withOptionsOf } from '../../load/options-of.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
-import { withMapping } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, requireUpload } from '../../load/uploads.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
@@ -55,18 +55,13 @@ export interface Uploaded {
   readonly fileOf?: string | null;
 }
 
-/** Reads options, and adds those of the saved mapping that they name. @throws InputError as `ReadOptions` does, or `not_found`. */
+/** Reads options, and adds those of the earlier load that they name. @throws InputError as `ReadOptions` does, or `not_found`. */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
   given: readonly GivenOption[],
 ): Promise<UploadOptions> {
   const options = kind.readOptions(given);
-  const { load } = options;
-  const { mapping } = load;
-  if (mapping === null) return options;
-  const asked = { ...load, format: options.format ?? null };
-  const { format, ...all } = await withMapping(system.db, environmentId(request), mapping, asked);
-  return { ...options, load: all, format: format ?? undefined };
+  return { ...options, load: await withOptionsOf(system.db, environmentId(request), options.load) };
 }
 
 export function storeFile(

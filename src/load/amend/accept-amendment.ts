@@ -16,7 +16,6 @@ import { readLoadId } from '../../postgres/stores/read-loads.ts';
 import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
-import { keepMend } from '../saved-mappings.ts';
 import { readAmendedRows, rowColumn } from './end-amendment.ts';
 
 /*
@@ -26,10 +25,6 @@ import { readAmendedRows, rowColumn } from './end-amendment.ts';
  */
 
 /** A mend that later loads with a mapping apply too. */
-export interface KeptMend {
-  readonly mend: string;
-  readonly mapping: string;
-}
 
 interface AmendRequest {
   readonly environmentId: number;
@@ -41,7 +36,6 @@ interface AmendRequest {
   readonly rows?: readonly number[];
   /** The records count as of now. */
   readonly wins: boolean;
-  readonly keep?: KeptMend | null;
   readonly idempotencyKey: string | null;
   readonly requestId?: string;
 }
@@ -166,7 +160,7 @@ function requireShape({ fileFormat, header: own }: Parent, { format, header }: R
 
 async function claim(
   db: Database,
-  { environmentId, parent, keep = null }: AmendRequest,
+  { environmentId, parent }: AmendRequest,
   jobId: string,
   rows: readonly number[],
 ): Promise<void> {
@@ -175,7 +169,6 @@ async function claim(
   // After this lock no deletion comes before us that cannot be seen.
   await lockLane(db, environmentId);
   if (await isBeforeDeletion(db, environmentId, parent.jobId)) throw deletedSince(parent.jobId);
-  if (keep !== null) await keepMend(db, environmentId, keep.mapping, keep.mend, parent);
 }
 
 function explain(unclaimed: readonly Unclaimed[]): Error {

@@ -169,11 +169,11 @@ function find(columns: readonly string[], names: readonly string[], values: Name
 
 interface Why {
   readonly given: ColumnMap;
-  readonly mapSays: string;
   /** Reasons by column that a map is proposed for. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 
+const mapSays = 'map says so';
 const isProperty = 'every other column is a property';
 
 /**
@@ -185,7 +185,7 @@ export function describeColumns(
   columns: readonly string[],
   values: NamedValues,
   cells: NamedValues,
-  { given, mapSays, reasons }: Why,
+  { given, reasons }: Why,
 ): DescribedColumn[] {
   const stored = new Set(values.names);
   const described = columns.map((name, index): DescribedColumn => {
@@ -230,11 +230,7 @@ export function describeUnread(names: readonly string[], cells: NamedValues): De
 }
 
 /** Describes the fields of the records of a file without columns. */
-export function describeKeys(
-  values: NamedValues,
-  { map, preset, reasons }: Chosen,
-  mapSays: string,
-): DescribedColumn[] {
+export function describeKeys(values: NamedValues, { map, preset, reasons }: Chosen): DescribedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
   return values.names.map((becomes) => {
     const own = becomes.replace(/^metadata\./, '');

@@ -41,8 +41,7 @@ export const INSPECTED_BYTES = 8 * 1024 * 1024;
 /** The members of an inspection, as callers see them, that depend on the file alone. */
 type Found = Omit<
   Shown,
-  | ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256')
-  | ('read_as' | 'mapping' | 'saved_mappings' | 'problem')
+  ('upload_id' | 'expires_at' | 'filename' | 'file_size' | 'sha256') | ('read_as' | 'problem')
 >;
 
 export interface Inspection extends Found {
@@ -76,8 +75,6 @@ export async function inspectFile<Found>(
 }
 
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
-  /** The reason that is shown for what `map` says. */
-  readonly mapSays?: string;
   readonly source?: SourceOptions;
   /** By default none. */
   readonly rules?: RulesDocument | null;
@@ -182,10 +179,10 @@ function describe(
   { values: stored }: Sample,
   cells: NamedValues,
   chosen: Chosen,
-  { mapSays = 'map says so', given, source }: LookOptions & { readonly given: ColumnMap },
+  { given, source }: LookOptions & { readonly given: ColumnMap },
 ): DescribedColumn[] {
   const { plan, preset, reasons } = chosen;
-  const why = { given, mapSays, reasons };
+  const why = { given, reasons };
   if (plan !== null) {
     const roles = plan.roles.map((role) =>
       role === 'removed' && source?.removals !== true ? 'property' : role,
@@ -193,7 +190,7 @@ function describe(
     return describeColumns({ ...plan, roles }, columns, stored, cells, why);
   }
   const isUnread = (header !== null && preset === null) || stored.names.length === 0;
-  return isUnread ? describeUnread(columns, cells) : describeKeys(stored, chosen, mapSays);
+  return isUnread ? describeUnread(columns, cells) : describeKeys(stored, chosen);
 }
 
 async function headOf(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<string> {
@@ -287,17 +284,8 @@ class Sample {
 
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
-/** An inspection, and the saved mappings of files with the same header. */
-export interface OfferedInspection<Looks extends Looked> {
-  readonly found: Looks;
-  /** Their names, that of the one used last first. */
-  readonly saved: readonly string[];
-  /** The one that was asked for, or is proposed; null: none. */
-  readonly mapping: string | null;
-}
-
-export function renderInspection(offered: OfferedInspection<Inspection>) {
-  return { ...renderFound(offered.found), ...renderOffer(offered) };
+export function renderInspection(found: Inspection) {
+  return { ...renderFound(found), ...renderProblem(found) };
 }
 
 /** Renders what depends on the file alone: of a wide one, megabytes. */
@@ -305,22 +293,19 @@ export function renderFound({ problem: _, readAs, ...found }: Inspection) {
   return { ...found, read_as: renderReadAs(readAs) };
 }
 
-/** Renders the rest, for which the saved mappings are needed. */
-export function renderOffer({ found: { problem }, saved, mapping }: OfferedInspection<Looked>) {
+export function renderProblem({ problem }: Looked) {
   const [first] = problem?.problems ?? [];
   return {
-    mapping,
-    saved_mappings: [...saved],
     problem: first ? { error_code: first.code, message: first.message, details: first.details } : null,
   };
 }
 
 /** Renders the inspection of a file that cannot be read as records. */
-export function renderUnreadable(problem: InputError, mapping: string | null) {
+export function renderUnreadable(problem: InputError) {
   const none: Found = {
     ...{ head: '', whole_file: false, records: 0, entity: null, preset: null, map: {} },
     ...{ columns: [], column_names: null, rows: [], findings: [] },
     rejects: { count: 0, by_code: {}, items: [] },
   };
-  return { ...none, read_as: null, ...renderOffer({ found: { ...none, problem }, saved: [], mapping }) };
+  return { ...none, read_as: null, ...renderProblem({ ...none, problem }) };
 }

@@ -69,7 +69,6 @@ export interface NewLoad extends JobIdentity {
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
-  readonly mappingName: string | null;
   readonly source: SourceOptions;
   readonly readAs: ReadAs | null;
   readonly totalRows: number;
@@ -164,7 +163,6 @@ export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
     source: {},
     readAs: null,
     preset: null,
-    mappingName: null,
     guard: null,
     totalRows: 0,
     duplicateOf: null,

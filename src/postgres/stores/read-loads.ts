@@ -131,7 +131,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
   const rows = await selectWhere(db, 'loads', { environmentId })
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
-    .select(camel('dropped_properties', 'mended_records', 'mapping_name'))
+    .select(camel('dropped_properties', 'mended_records'))
     .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(findingsOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
@@ -208,6 +208,16 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
       'file_format as fileFormat',
     ])
     .executeTakeFirstOrThrow();
+}
+
+/** Returns what a load was asked for; `null` if the environment has no load of a file with this id. */
+export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
+  const row = await selectWhere(db, 'loads', { environmentId, jobId })
+    .select(['entity', 'column_map as map', 'preset', 'source_options as source', 'guard'])
+    .select(camel('max_errors', 'max_changed', 'max_removed_values'))
+    .where('type', 'not in', patchTypes)
+    .executeTakeFirst();
+  return row ?? null;
 }
 
 /** Returns the newest completed load of the same bytes, read in the same way. */

@@ -69,9 +69,9 @@ async function accept(
   taken: ReceivedSource,
 ): Promise<void> {
   const { ref, sha256 } = taken.received;
-  const { ifDuplicate, mapping } = row.options;
-  // The mapping of the other file at its time is unknown.
-  const mayHaveTwin = ifDuplicate === 'skip' && mapping === null;
+  const { ifDuplicate, optionsOf } = row.options;
+  // The options of the row are those of its mapping.yaml alone.
+  const mayHaveTwin = ifDuplicate === 'skip' && optionsOf === null;
   const twin = mayHaveTwin ? await findTwin(context.db, row.environmentId, sha256, row.options) : null;
   if (twin !== null) {
     await discardReceived(context, ref);

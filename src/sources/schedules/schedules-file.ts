@@ -114,7 +114,7 @@ export function schedulesFileSchema(): object {
 
 const optionsOfFiles = [
   ...sourceOptionNames.filter((name) => name !== 'company_from'),
-  ...['format', 'entity', 'map', 'preset', 'mapping'],
+  ...['format', 'entity', 'map', 'preset', 'options_of'],
 ];
 
 /** Refuses options of a format, since we write the result of a query ourselves; and whatever the preset of a product says. */

@@ -156,7 +156,6 @@ describe('one job', () => {
       failure: null,
       dropped_properties: 0,
       mended_records: 0,
-      mapping: null,
       held: null,
       rules_version: null,
       findings: [],

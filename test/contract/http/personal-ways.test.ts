@@ -305,7 +305,7 @@ describe('personal values', () => {
     }
   });
 
-  test('are in no replacement that a mapping or a load keeps; once it mends them', async () => {
+  test('are in no replacement that a load keeps; once it mends them', async () => {
     const tenant = await t.addEnvironment('personal-kept');
     const { key } = tenant;
     await apply(key, rules);
@@ -316,24 +316,8 @@ describe('personal values', () => {
       writeReplacementId({ cause: null, column, find: bad, by: 'a@b.example' });
     const refused = [400, ['invalid_field']];
     const id = replacing('Mail');
-    expect(await refusalOf(server, path, { json: { apply: id, keep_in: 'mails' }, key })).toEqual(refused);
     const sent = { method: 'POST', body: file, headers: { 'content-type': 'text/csv' }, key };
     expect(await refusalOf(server, `${imports}&mend=${id}`, sent)).toEqual(refused);
-    const put = (map: object, column: string) =>
-      server.fetch('/v1/mappings/mails', { method: 'PUT', json: { map, mend: [replacing(column)] }, key });
-    for (const [map, column, status] of [
-      [{ Mail: 'email' }, 'Mail', 400],
-      [{ ' Mail ': 'email' }, 'Mail', 400],
-      [{ 2: 'email' }, 'column_2', 400],
-      [{ 12: 'email' }, 'column_2', 200],
-      [{}, 'email', 400],
-      [{}, 'metadata', 400],
-      [{}, 'address', 400],
-      [{}, 'context.traits', 400],
-      [{}, 'Mail', 200],
-      [{}, 'plan', 200],
-    ] as const)
-      expect([column, (await put(map, column)).status]).toEqual([column, status]);
     expect((await server.fetch(path, { method: 'POST', json: { apply: id }, key })).status).toBe(202);
     expect(await leaks()).toEqual([]);
   });

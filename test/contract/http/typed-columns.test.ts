@@ -49,13 +49,6 @@ describe('the types of columns', () => {
       async (text: string) => load({ json: { upload_id: (await inspect(text)).upload_id, types } }),
     ],
     [
-      'a saved mapping',
-      async (text: string) => {
-        await server.json('/v1/mappings/typed', { method: 'PUT', json: { map: {}, types } });
-        return load({ body: text, headers: csv }, '?mapping=typed');
-      },
-    ],
-    [
       'the query of a workbook',
       (text: string) => {
         const rows = text

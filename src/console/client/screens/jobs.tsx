@@ -342,9 +342,14 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
         </ActionButton>
       ) : null}
       {isLoad(job) && isRepeatable(job) ? (
-        <ActionButton needs="import" act={loadAgain}>
-          Load again with another mapping
-        </ActionButton>
+        <>
+          <ActionButton needs="import" act={loadAgain}>
+            Load again with another mapping
+          </ActionButton>
+          <a class="button" href={screenHref('/load', { options_of: job.job_id })}>
+            Load another file like this one
+          </a>
+        </>
       ) : null}
       {isRepeatable(job) && job.status === 'completed' ? (
         <a class="button" href={newScheduleHref(job.job_id)}>

@@ -53,9 +53,6 @@ export function InputField({ label, hint, onInput, type = 'text', ...rest }: Inp
   );
 }
 
-/** The pattern of a field for the name of a saved mapping. */
-export const mappingName = String.raw`[a-z0-9][a-z0-9_\-]{0,62}`;
-
 interface ValueProps {
   readonly label: string;
   readonly value: string;

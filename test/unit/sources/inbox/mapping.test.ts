@@ -52,8 +52,7 @@ records: data.users
     ['header: first', 'header must be none, or a number from 1 to 10000, not "first"'],
     ['ragged: drop', 'ragged must be refuse or pad, not "drop"'],
     ['header: none\nheader_rows: 2', 'header_rows has no effect where header is none'],
-    ['mapping: a\nmap: { b: c }', 'mapping stands in place of map; leave one out'],
-    ['mapping: A b', /^mapping must be 1 to 63 of a-z, .*; it is "A b"$/],
+    ['options_of: A b', /^options_of must be the job_id of an earlier load; it is "A b"$/],
     ['quote: [a]', /^quote must be none, or .*, not a list; put text in quotes$/],
   ])('with %j is refused', (text, message) => {
     const { problems } = read(`${text}\n`);

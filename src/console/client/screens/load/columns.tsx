@@ -22,7 +22,6 @@ import {
 } from './mapping.ts';
 import { StartPlan } from './plan.tsx';
 import { RefusedSamples } from './reading.tsx';
-import { SavedMappings, SaveMapping } from './saved-mappings.tsx';
 
 /** Shows what each column becomes. The server reads the file again with each choice. */
 export function Columns({ query, found }: Inspected): VNode {
@@ -31,7 +30,7 @@ export function Columns({ query, found }: Inspected): VNode {
     query.set({
       map: JSON.stringify(map),
       types: JSON.stringify(typesWith(chosen, map, found)),
-      ...{ mapping: undefined, preset: undefined, plan: undefined },
+      ...{ preset: undefined, plan: undefined },
     });
   const hasTypes = found.read_as?.csv != null && !isPreset(query, found);
   const read = found.records - found.rejects.count;
@@ -76,7 +75,6 @@ export function Columns({ query, found }: Inspected): VNode {
       <Outcome query={query} found={found} />
       <TableSection
         title={plural(found.columns.length, 'column')}
-        aside={<SavedMappings query={query} found={found} />}
         of={found.columns}
         caption="Columns of the file"
         isTall
@@ -86,7 +84,6 @@ export function Columns({ query, found }: Inspected): VNode {
       <RefusedSamples found={found} />
       <div class="row">
         <StartPlan query={query} found={found} />
-        {isPreset(query, found) ? null : <SaveMapping query={query} found={found} />}
       </div>
     </>
   );

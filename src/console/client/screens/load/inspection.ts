@@ -12,7 +12,6 @@ const texts = [
   'sheet',
   'entity',
   'preset',
-  'mapping',
   'removals',
   'company_from',
   'ragged',
@@ -54,7 +53,7 @@ export function optionsOf(query: Query): Record<string, unknown> {
   const given = lists.map((name) => [name, listOf(query, name)] as const);
   return {
     upload_id: query.get('upload'),
-    ...query.given([...texts, ...otherTexts]),
+    ...query.given([...texts, ...otherTexts, 'options_of']),
     ...(map === null || Object.keys(map).length === 0 ? {} : { map }),
     ...Object.fromEntries(given.filter(([, items]) => items.length > 0)),
   };

@@ -7,7 +7,7 @@ import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
 import { removeUpload } from '../../lib/uploads.ts';
 import { ActionButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/drawings.tsx';
-import { Loading, Notice, Page, Problems } from '../../ui/page.tsx';
+import { JobLink, Loading, Notice, Page, Problems } from '../../ui/page.tsx';
 import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
 import { noOptions, useInspection } from './inspection.ts';
@@ -47,6 +47,7 @@ export function Load(): VNode {
       {mayUse('import') ? null : (
         <Notice>Your key lacks the scope import: you can look, but not load.</Notice>
       )}
+      <LikeJob query={query} />
       {step === 'file' ? <Files query={query} /> : null}
       {step === 'result' ? <Result query={query} /> : null}
       {Shown === null ? null : (
@@ -61,6 +62,20 @@ export function Load(): VNode {
         </>
       )}
     </Page>
+  );
+}
+
+/** Names the earlier load whose options apply where none are chosen here. */
+function LikeJob({ query }: { readonly query: Query }): VNode | null {
+  const job = query.get('options_of');
+  if (job === '') return null;
+  return (
+    <p class="row muted">
+      <span>
+        Options that are not chosen here are those of <JobLink id={job} />.
+      </span>
+      <a href={query.href({ options_of: undefined, plan: undefined })}>Do not use them</a>
+    </p>
   );
 }
 

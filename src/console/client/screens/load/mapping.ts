@@ -69,7 +69,7 @@ export function withProperty(map: ColumnMap, name: string, property: string): Co
 /** Types of the API by column. */
 type Types = Readonly<Record<string, string>>;
 
-/** Returns the chosen types by column, or those of the saved mapping; empty: text. */
+/** Returns the chosen types by column, or those that the server takes; empty: text. */
 export function typesIn(query: Query, { columns }: Inspection): Types {
   if (query.get('types') === '')
     return Object.fromEntries(columns.map(({ name, cell_type: type }) => [name, type ?? '']));

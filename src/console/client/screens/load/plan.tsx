@@ -13,11 +13,10 @@ import { Progress } from '../job/parts.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
 import { type Inspected, isPreset, mapOf, noOptions, optionsOf } from './inspection.ts';
 
-/** Returns the options of the load, with the saved mapping, the preset or the map that is proposed if none was chosen. */
-function loadOptions(query: Query, { map, preset, mapping }: Inspection): Record<string, unknown> {
+/** Returns the options of the load, with the preset or the map that is proposed if none was chosen. */
+function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
-  if (mapOf(query) !== null || query.get('mapping') !== '') return options;
-  if (mapping !== null) return { ...options, mapping };
+  if (mapOf(query) !== null || query.get('options_of') !== '') return options;
   if (preset !== null) return { ...options, preset };
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }

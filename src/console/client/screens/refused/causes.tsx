@@ -5,7 +5,7 @@ import type { MendProposal, RejectCause, ReplacementPreview } from '../../../../
 import { apiTotal, post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import { Check, InputField, mappingName, named, SelectField } from '../../ui/controls.tsx';
+import { InputField, named, SelectField } from '../../ui/controls.tsx';
 import { ConfirmButton, type ConfirmButtonProps } from '../../ui/dialog.tsx';
 import { Badge, VisibleText } from '../../ui/page.tsx';
 
@@ -95,45 +95,17 @@ interface MendProps
   readonly onChange: () => void;
 }
 
-/** Applies a mend once the server has counted its records. It can be kept with a saved mapping, whose later loads apply it too. */
+/** Applies a mend once the server has counted its records. */
 function MendButton({ job, id, onChange, ...confirm }: MendProps): VNode {
-  const [isKept, setKept] = useState(false);
-  const [name, setName] = useState(job.mapping ?? mappingNameOf(job.filename));
   return (
     <ConfirmButton
       {...confirm}
       needs="import"
-      beside={
-        <>
-          <Check label="Always mend this way" isOn={isKept} onChange={() => setKept(!isKept)} />
-          {isKept ? (
-            <InputField
-              label="Saved mapping that keeps it"
-              hint="Later loads with this mapping mend such records by themselves. If there is none of this name, it is made of the options of this load."
-              pattern={mappingName}
-              value={name}
-              onInput={setName}
-            />
-          ) : null}
-        </>
-      }
       act={async () => {
-        await post(`${jobPath(job.job_id)}/amend`, { apply: id(), ...(isKept && { keep_in: name }) });
+        await post(`${jobPath(job.job_id)}/amend`, { apply: id() });
         onChange();
       }}
     />
-  );
-}
-
-/** Proposes a name for the mapping of files like this one. */
-function mappingNameOf(filename: string): string {
-  const [stem = ''] = filename.toLowerCase().split('.');
-  return (
-    stem
-      .replace(/[^a-z]+/g, ' ')
-      .trim()
-      .replaceAll(' ', '-')
-      .slice(0, 63) || 'mapping'
   );
 }
 

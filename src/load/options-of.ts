@@ -1,0 +1,44 @@
+import { inputError } from '../domain/errors.ts';
+import type { LoadOptions } from '../domain/load.ts';
+import { findContradictions } from '../domain/source-options.ts';
+import type { Database } from '../postgres/database.ts';
+import { readLoadOptions } from '../postgres/stores/read-loads.ts';
+
+/**
+ * Returns the request with the options of the earlier load that it names in `options_of`. Options of the request win.
+ * Columns that the new file lacks are refused later, where its header is known.
+ * @throws InputError `not_found`, `invalid_field` where options of the request contradict those of the load
+ */
+export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
+  db: Database,
+  environmentId: number,
+  request: T,
+): Promise<T> {
+  const { optionsOf } = request;
+  if (optionsOf === null) return request;
+  const details = `options_of: ${optionsOf}`;
+  const earlier = await readLoadOptions(db, environmentId, optionsOf);
+  if (earlier === null) throw inputError('not_found', 'there is no load of a file with this job_id', details);
+  const source = { ...earlier.source, ...request.source };
+  const [problem] = findContradictions(source);
+  if (problem !== undefined) {
+    const message = `with the options of the earlier load, ${problem.name} ${problem.what}`;
+    throw inputError('invalid_field', message, details);
+  }
+  const isMapped = request.preset !== null || Object.keys(request.map).length > 0;
+  return {
+    ...request,
+    entity: request.entity === 'auto' ? earlier.entity : request.entity,
+    map: isMapped ? request.map : earlier.map,
+    preset: isMapped ? request.preset : earlier.preset,
+    source,
+    maxErrors: request.maxErrors ?? limitOf(earlier.maxErrors),
+    maxChanged: request.maxChanged ?? limitOf(earlier.maxChanged),
+    maxRemovedValues: request.maxRemovedValues ?? limitOf(earlier.maxRemovedValues),
+    guard: request.guard ?? earlier.guard,
+  };
+}
+
+function limitOf(count: number | null): { readonly count: number } | null {
+  return count === null ? null : { count };
+}

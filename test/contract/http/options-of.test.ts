@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import type { JobDetail } from '../../../src/api/load.ts';
+import type { Inspection } from '../../../src/api/upload.ts';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
+import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+
+const { t, server } = await openServer({ worker: true });
+
+const csv = { 'content-type': 'text/csv' };
+const header = 'Nr;Stufe';
+
+interface Sent {
+  readonly body?: string | FormData;
+  readonly json?: object;
+  readonly headers?: Record<string, string>;
+}
+
+async function load(query: string, sent: Sent): Promise<JobDetail> {
+  const path = `/v1/imports${query}`;
+  const { status, body } = await server.json<{ job_id: string } & ErrorBody>(path, {
+    method: 'POST',
+    ...sent,
+  });
+  expect([status, body.errors]).toEqual([200, undefined]);
+  await t.ended(body.job_id);
+  return (await server.json<JobDetail>(`/v1/background_jobs/${body.job_id}`)).body;
+}
+
+const userOf = async (id: string) =>
+  (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
+
+/** With more commas than semicolons, and without options, a file of the later loads has other columns. */
+const options = `?${new URLSearchParams({
+  map: '{"Nr":"user_id","Stufe":"plan"}',
+  ...{ null: 'N/A', delimiter: 'semicolon', max_errors: '1' },
+})}`;
+const first = await load(options, { body: `${header}\na0;x\n`, headers: csv });
+const { job_id: jobId } = first;
+
+describe('a load with options_of', () => {
+  const inspect = (text: string) =>
+    server.json<Inspection>('/v1/imports/inspect', { method: 'POST', body: text, headers: csv });
+
+  // proves: options-of
+  test.each([
+    ['the query', 'q', (text: string) => load(`?options_of=${jobId}`, { body: text, headers: csv })],
+    ['a form', 'f', (text: string) => load('', { body: form(text, { before: { options_of: jobId } }) })],
+    [
+      'a JSON object with the id of an upload',
+      'j',
+      async (text: string) => {
+        const { upload_id } = (await inspect(text)).body;
+        return load('', { json: { upload_id, options_of: jobId } });
+      },
+    ],
+  ])('in %s takes map and dialect of the earlier load', async (_, prefix, send) => {
+    const { counts } = await send(`${header}\n${prefix}1;1,2,3,4\n${prefix}2;N/A\n`);
+    expect(counts).toMatchObject({ read: 2, inserted: 2 });
+    expect(await userOf(`${prefix}1`)).toEqual({ plan: '1,2,3,4' });
+    expect(await userOf(`${prefix}2`)).toEqual({});
+  });
+
+  // proves: options-of
+  test('takes the limits of the earlier load', async () => {
+    const body = `${header}\n;x\n;y\nl1;z\n`;
+    const { status, failure } = await load(`?options_of=${jobId}`, { body, headers: csv });
+    expect([status, failure?.error_code]).toEqual(['failed', 'too_many_rejects']);
+  });
+
+  // proves: options-of
+  test('lets options of the request win', async () => {
+    const query = `?options_of=${jobId}&null=nil&max_errors=2&map=Nr%3Duser_id`;
+    const { counts } = await load(query, { body: `${header}\n;x\n;y\nw1;N/A\n`, headers: csv });
+    expect(counts).toMatchObject({ inserted: 1, rejected: 2 });
+    expect(await userOf('w1')).toEqual({ Stufe: 'N/A' });
+  });
+
+  // proves: options-of
+  test('takes the preset of the earlier load, unless the request has a map', async () => {
+    const line = '{"event":"a","properties":{"time":1760000000,"distinct_id":"p1","$insert_id":"1"}}\n';
+    const ndjson = { 'content-type': 'application/x-ndjson' };
+    const { job_id } = await load('?preset=mixpanel', { body: line, headers: ndjson });
+    const like = { body: line.replace('"1"', '"2"'), headers: ndjson };
+    expect((await load(`?options_of=${job_id}`, like)).counts).toMatchObject({ inserted: 1 });
+    const mapped = { body: '{"id":"p2"}\n', headers: ndjson };
+    expect((await load(`?options_of=${job_id}&map=id%3Duser_id`, mapped)).counts).toMatchObject({
+      inserted: 1,
+    });
+  });
+
+  const refuse = (query: string, text = `${header}\n1;a\n`, key?: string) =>
+    server.json<ErrorBody>(`/v1/imports?${query}`, {
+      method: 'POST',
+      body: text,
+      headers: csv,
+      ...(key !== undefined && { key }),
+    });
+
+  // proves: options-of
+  test('is refused with the name of a column that the new file lacks', async () => {
+    const { status, body } = await refuse(`options_of=${jobId}`, 'Nr;Level\n1;a\n');
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect(body.errors[0]?.message).toContain('Stufe');
+  });
+
+  test('is refused where an option of the request contradicts the earlier load', async () => {
+    const { status, body } = await refuse(`options_of=${jobId}&quote=%3B`);
+    expect([status, body.errors[0]?.details]).toEqual([400, `options_of: ${jobId}`]);
+  });
+
+  // proves: options-of
+  test('is refused if no load of its environment has this id', async () => {
+    const other = await createEnvironment(t.system.db, 'other');
+    const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test' });
+    for (const [query, of] of [
+      ['options_of=01890000-0000-7000-8000-000000000000', undefined],
+      [`options_of=${jobId}`, key],
+    ] as const) {
+      const { status, body } = await refuse(query, undefined, of);
+      expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
+    }
+    const sent = { method: 'POST', body: 'x', headers: csv };
+    expect(await refusalOf(server, '/v1/imports?options_of=No', sent)).toEqual([400, ['invalid_field']]);
+  });
+
+  // proves: options-of
+  test('is inspected as it would be loaded', async () => {
+    const sent = { method: 'POST', body: `${header}\n1;a,b,c\n`, headers: csv };
+    const { body } = await server.json<Inspection>(`/v1/imports/inspect?options_of=${jobId}`, sent);
+    expect(body).toMatchObject({
+      problem: null,
+      map: { Nr: 'user_id', Stufe: 'plan' },
+      rows: [{ user_id: '1', metadata: { plan: 'a,b,c' } }],
+    });
+  });
+});
