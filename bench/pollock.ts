@@ -75,7 +75,6 @@ async function load(
         header,
         columnMap,
         preset: null,
-        companyFrom: null,
         removals: 'unasked',
         mends: [],
         recordKey: '',

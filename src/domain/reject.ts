@@ -77,7 +77,14 @@ export const rejectRawKey = 'sluice_raw' satisfies (typeof rejectColumns)[number
 /** The one key that a line of NDJSON gets: an object of the same things. */
 export const rejectKey = 'sluice_reject';
 
-const reserved: ReadonlySet<string> = new Set([...rejectColumns, rejectKey]);
+/*
+ * Keys of a record that was rewritten while it was received: changes of profiles that it implies and that are not counted,
+ * or the reason why it could not be rewritten, with its text in `sluice_raw`.
+ */
+export const profilesKey = 'sluice_profiles';
+export const refusedKey = 'sluice_refused';
+
+const reserved: ReadonlySet<string> = new Set([...rejectColumns, rejectKey, profilesKey, refusedKey]);
 
 export function isRejectColumn(name: string): boolean {
   return reserved.has(name);

@@ -3,6 +3,7 @@
  * describes them. Promises: every refusal is the one error record; every request has an ID; no answer waits for a client that does
  * not read.
  */
+
 import accepts from '@fastify/accepts';
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
@@ -14,6 +15,7 @@ import {
   MAX_HELD_BATCH_BYTES,
   MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
 } from '../domain/limits.ts';
+import { productRoutes } from '../products/http.ts';
 import { addApiDocs, addApiDocument, DocumentText, type Tag } from './api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import { addCors } from './plugins/cors.ts';
@@ -49,7 +51,6 @@ import { mendRoutes } from './routes/mends.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { overviewRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
-import { productRoutes } from './routes/products.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';

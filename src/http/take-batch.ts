@@ -3,10 +3,9 @@ import type { System } from '../context.ts';
 import { errorCodes, InputError, type Problem } from '../domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from '../domain/limits.ts';
 import { type BatchFormat, type ReadItem, readBatch } from '../ingest/read-batch.ts';
-import type { ForeignContext } from '../ingest/read-foreign.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
-import { environmentId, hasScope } from './plugins/auth.ts';
+import { environmentId } from './plugins/auth.ts';
 
 interface SentBatch {
   readonly reply: FastifyReply;
@@ -36,21 +35,6 @@ export function problemsOf({ rejected }: BatchAnswer): Problem[] {
 /** Says how many properties had no name, and were left out. */
 export function sayDropped(reply: FastifyReply, dropped: number): void {
   if (dropped > 0) reply.header('sluice-dropped-properties', dropped);
-}
-
-/** Returns when the head of a request came, in milliseconds since 1970. */
-function receivedAt({ startedAt }: FastifyRequest): number {
-  return Date.now() - (performance.now() - startedAt);
-}
-
-/** Returns what tells of the request to those who read records of other products; `sentAt` by the sender's clock. */
-export function foreignContext(request: FastifyRequest, sentAt: unknown): ForeignContext {
-  return {
-    environmentId: environmentId(request),
-    receivedAt: receivedAt(request),
-    sentAt,
-    isOfPage: hasScope(request, 'browser'),
-  };
 }
 
 /** Commits the items of a body that can be stored, and returns which were refused. */

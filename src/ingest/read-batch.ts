@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import type { Entity } from '../domain/entity.ts';
 import { type ErrorCode, InputError, inputError } from '../domain/errors.ts';
 import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
-import { datedProfile, type ForeignContext, isSegmentCall, readForeign } from './read-foreign.ts';
-import { openRecord, readEvent } from './read-record.ts';
-import type { BatchItem, ReadRecord } from './records.ts';
+import { type Fields, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
+import type { BatchItem, ItemRecord, ReadRecord } from './records.ts';
 
 const itemTypes = ['identify', 'track', 'company'] as const;
 
@@ -93,13 +93,10 @@ function isBlank(text: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-/** Reads an item as the body of its route, or as a call of Segment. */
-export function readBatchItem(line: Buffer, context: ForeignContext): readonly ReadRecord[] {
-  const fields = openRecord(line, 'The item');
+/** Reads an item as the body of its route. */
+export function readItem(fields: Fields, environmentId: number): readonly ItemRecord[] {
   const { type, ...record } = fields.object;
-  if (isSegmentCall(type, record)) return readForeign('segment', fields, context);
   fields.object = record;
-  const { environmentId } = context;
   if (type === 'track') return [{ entity: 'events', record: readEvent(fields, environmentId) }];
   if (type === 'identify') return [datedProfile('users', fields, environmentId)];
   if (type === 'company') return [datedProfile('companies', fields, environmentId)];
@@ -109,4 +106,15 @@ export function readBatchItem(line: Buffer, context: ForeignContext): readonly R
     missing ? 'type is missing' : `type must be one of ${itemTypes.join(', ')}`,
     'type',
   );
+}
+
+const readProfile = { users: readUser, companies: readCompany } as const;
+
+/** Reads a profile that may have a time. Neither that nor the item's id, which is not used, is a property. */
+function datedProfile(entity: Entity, fields: Fields, environmentId: number): ItemRecord {
+  const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
+  fields.object = profile;
+  const at = readMoment(fields, inserted_at, timestamp);
+  const record = { ...readProfile[entity](fields, environmentId), ...(at !== null && { at }) };
+  return { entity, record } as ItemRecord;
 }

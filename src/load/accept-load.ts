@@ -31,10 +31,11 @@ import {
   takeReceived,
   touchReceived,
 } from '../postgres/stores/uploads.ts';
+import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
+import { rewriteFile } from '../products/rewrite-file.ts';
 import { requireKeepable } from './causes/mend-ids.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
-import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
 import { requireMirrorFits } from './mirror.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import type { ReceivingStore } from './receive/unpack.ts';
@@ -70,7 +71,8 @@ export interface Accepted {
  * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
  * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `inSameTransaction` throws.
  */
-export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
+export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
+  const request = await rewriteForeign(context, asReceived);
   const { received } = request;
   const jobId = uuidv7();
   const accepted = await commitLoad(context, request, jobId);
@@ -99,7 +101,7 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
   let isWritten = false;
   try {
     const named = withColumnNames(request);
-    await refuseForeign(context, named);
+    if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
     const entity = resolveEntity(named);
     const { environmentId, options, amends } = named;
     await requireKeepable(context.db, environmentId, options);
@@ -149,10 +151,31 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
   return { ...request, options: { ...options, map } };
 }
 
+/**
+ * Rewrites the file of another product as records of ours.
+ * @throws InputError `unrecognised_columns` for the file of a third product, and for options that do not fit.
+ */
+async function rewriteForeign(context: LoadContext, request: AcceptRequest): Promise<AcceptRequest> {
+  const { environmentId, received, options } = request;
+  if (options.preset === null) return request;
+  try {
+    requirePresetFits(options);
+    requireKindsOfGroups(options);
+    requireColumns(options, received);
+    await refuseForeign(context, request);
+    const store = receivingStore(context, environmentId);
+    const rewritten = await rewriteFile(store, received, options.preset, options.source);
+    return { ...request, received: rewritten };
+  } catch (error) {
+    await discardReceived(context, received.ref);
+    throw error;
+  }
+}
+
 /** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
 async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Promise<void> {
   const { received, options, amends } = request;
-  if ((options.preset === null && options.entity !== 'auto') || amends !== undefined) return;
+  if (amends !== undefined) return;
   const beginning = await readBeginning(files, received);
   const foreign = findForeign(beginning, received.header !== null, options);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
@@ -161,10 +184,10 @@ async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Pr
 /** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   requireKindsOfGroups(options);
+  if (options.preset !== null) return options.entity;
   requireColumns(options, received);
-  if (options.preset !== null) requirePresetFits(options);
-  else if (received.object !== null) requireRecord(received.object, options.map);
-  if (received.header === null || options.preset !== null) return options.entity;
+  if (received.object !== null) requireRecord(received.object, options.map);
+  if (received.header === null) return options.entity;
   return planFile(received.header, options.map, options.entity).entity;
 }
 

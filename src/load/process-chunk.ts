@@ -33,6 +33,7 @@ import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
+import { withNamed } from './create-named.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
@@ -256,7 +257,9 @@ async function commitChunk(
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
         const meets = await namesAliases(transaction.db, source.environmentId, () => rows.userIds());
-        const kinds = await write(transaction, { ...source, namesAliases: meets });
+        const kinds = await withNamed(transaction, source, claim.part, rows, () =>
+          write(transaction, { ...source, namesAliases: meets }),
+        );
         if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(

@@ -8,7 +8,6 @@ import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planFile } from '../mapping/column-plan.ts';
-import { CsvPresetRows } from '../mapping/csv-preset-rows.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
@@ -41,7 +40,7 @@ type MapScope = ReadScope & ChunkScope;
 /** What decides how the chunks of a load are read. */
 export type ReadSource = Pick<
   LoadSource,
-  | ('entity' | 'header' | 'columnMap' | 'preset' | 'removals' | 'companyFrom' | 'rules' | 'recordKey')
+  | ('entity' | 'header' | 'columnMap' | 'preset' | 'removals' | 'rules' | 'recordKey')
   | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt' | 'mends')
 >;
 
@@ -132,7 +131,7 @@ export function createChunkReader(
   };
 }
 
-/** A preset makes several rows of a record, and `removed` may mean another thing in another load: such records have no digest. */
+/** A rewritten record may be several rows, and `removed` may mean another thing in another load: such records have no digest. */
 function isDigested({ preset, removals }: ReadSource): boolean {
   return preset === null && removals === 'unasked';
 }
@@ -142,10 +141,9 @@ function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap, rules }
   return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...(rules === null ? [] : [rules])]);
 }
 
-function createParser(source: ReadSource, rows: Rows): CsvRows | CsvPresetRows | NdjsonRows {
+function createParser(source: ReadSource, rows: Rows): CsvRows | NdjsonRows {
   const { header, entity, columnMap: map, preset, removals } = source;
-  if (header === null) return new NdjsonRows({ ...source, map }, rows);
-  if (preset !== null) return new CsvPresetRows(header, { ...source, map }, rows);
+  if (header === null) return new NdjsonRows({ ...source, map, isRewritten: preset !== null }, rows);
   return new CsvRows(header, planFile(header, map, entity), rows, removals);
 }
 

@@ -12,7 +12,6 @@ import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import { shorten } from '../domain/wording.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { foreignColumns, foreignRecord } from '../mapping/foreign-records.ts';
 import type { KeyedDatabase } from '../postgres/stores/file-keys.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
@@ -23,6 +22,7 @@ import {
   readRejectsPage,
   readRejectsSource,
 } from '../postgres/stores/rejects.ts';
+import { foreignColumns, foreignRecord } from '../products/recognise.ts';
 import type { LoadContext } from './context.ts';
 import { parseObject } from './inspect/values.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './rejects-text.ts';

@@ -125,7 +125,7 @@ async function notRetryable(db: Database, environmentId: number, jobId: string):
 /**
  * The stored file of a load as an upload, with the options that read it as the load did.
  * @throws InputError `not_found`; `job_expired` if the file is gone, or data was deleted since, which it would bring back;
- * `job_not_retryable` for one that mends another.
+ * `job_not_retryable` for one that mends another, or whose file was rewritten.
  */
 export async function keepFileOfLoad(
   { db }: Pick<LoadContext, 'db'>,
@@ -139,22 +139,26 @@ export async function keepFileOfLoad(
     const message = `its file has the mended records of job ${amends} only: load the file of that job again`;
     throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
+  const reading = await readReading(db, jobId);
+  if (reading.preset !== null) {
+    const message = 'its file was rewritten when it came: send the file of the other product again';
+    throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
+  }
   await requireNoDeletionSince(db, environmentId, jobId);
   const upload = await insertUploadOfLoad(db, environmentId, jobId, uuidv7(), UPLOAD_KEPT_MS);
   if (upload === null)
     throw inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`);
-  return { upload, options: optionsFor(await readReading(db, jobId), readAs) };
+  return { upload, options: optionsFor(reading, readAs) };
 }
 
 /** Returns the options of `POST /v1/imports` for the stored file, which is unpacked UTF-8 in CSV or NDJSON whatever was sent. */
 function optionsFor(
-  { entity, map, preset, source, fileFormat }: StoredReading,
+  { entity, map, source, fileFormat }: StoredReading,
   readAs: ReadAs | null,
 ): Record<string, unknown> {
   return {
     entity,
     ...(Object.keys(map).length > 0 && { map }),
-    ...(preset !== null && { preset }),
     format: fileFormat,
     ...toGivenSource(storedSource(source, readAs)),
   };

@@ -5,7 +5,7 @@ import { MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, propertyNameProblem, type Reject } from '../domain/reject.ts';
 import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
 import { personalHint } from '../personal/hints.ts';
-import { foreignColumns } from './foreign-records.ts';
+import { foreignColumns } from '../products/recognise.ts';
 
 /** Columns of a file whose records say what they are that are no properties. */
 export const eventColumns = [

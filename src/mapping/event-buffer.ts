@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { byEventKind, type EventKind, eventKinds } from '../domain/entity.ts';
+import { byEventKind, type Entity, type EventKind, eventKinds } from '../domain/entity.ts';
 import { fromByteString, unescapeCopy } from '../formats/json-text.ts';
 import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
 
@@ -22,6 +22,10 @@ const initialRows = 16 * 1024;
 const TAB = 9;
 const LF = 10;
 const ZERO = 48;
+
+/** Between the user and the company of a row: id, kind and name. */
+const cellsBeforeCompany = 3;
+const noCompany = '\\N';
 
 /** A content id: 72 bits, which need only tell apart the events of one user at one instant. */
 const contentIdChars = 12;
@@ -127,6 +131,21 @@ export class EventBuffer {
       const start = this.#startOf(row) + this.#prefix.length;
       yield this.#byteString(start, this.bytes.indexOf(TAB, start));
     }
+  }
+
+  /** Returns the users and companies of all rows, each once, as in the COPY text. */
+  named(): Readonly<Record<Entity, Set<string>>> {
+    const users = new Set<string>();
+    const companies = new Set<string>();
+    for (let row = 0; row < this.rows; row++) {
+      const start = this.#startOf(row) + this.#prefix.length;
+      let end = this.bytes.indexOf(TAB, start);
+      users.add(this.#byteString(start, end));
+      for (let cell = 0; cell < cellsBeforeCompany; cell++) end = this.bytes.indexOf(TAB, end + 1);
+      const company = this.#byteString(end + 1, this.bytes.indexOf(TAB, end + 1));
+      if (company !== noCompany) companies.add(company);
+    }
+    return { users, companies };
   }
 
   /** The names of events met. */

@@ -2,21 +2,14 @@ import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
-import type { Preset, Removals } from '../domain/load.ts';
-import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
-import {
-  isEmptyObject,
-  isObject,
-  type JsonObject,
-  numberText,
-  parseJsonText,
-  withoutTexts,
-} from '../formats/json-text.ts';
+import type { Removals } from '../domain/load.ts';
+import { profilesKey, type Reason, refusedKey, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from '../formats/json-text.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
-import { givenId, idOf, objectOf, type PresetProfile, readAliases, readLinks } from './presets/record.ts';
-import { fillingTime, presetTexts, readPreset } from './presets.ts';
+import { idOf, readAliases } from './presets/record.ts';
+import { notAnObject } from './reasons.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
@@ -24,8 +17,8 @@ import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
 export interface RecordRules {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  readonly preset?: Preset | null;
-  readonly companyFrom?: string | null;
+  /** The file was rewritten while it was received: see `profilesKey` and `refusedKey`. */
+  readonly isRewritten?: boolean;
   readonly removals?: Removals;
 }
 
@@ -33,11 +26,21 @@ const dotted = 'metadata.';
 /** Keys that no property has unless it is written `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed', 'distinct_ids']);
 /** Names that only the parser deals with. `company` is an object, most times. */
-const unfitNames: ReadonlySet<string> = new Set(['company', 'distinct_ids', rejectKey, rejectRawKey]);
+const unfitNames: ReadonlySet<string> = new Set([
+  ...['company', 'distinct_ids'],
+  ...[rejectKey, rejectRawKey, refusedKey, profilesKey],
+]);
+/** Names that are never properties. */
+const leftOut: readonly string[] = [rejectKey, rejectRawKey, refusedKey, profilesKey];
 const unfit = -1;
 
+/** Why a record was refused while its file was received, with its text, in base64. */
+export interface RefusedBefore extends Reason {
+  readonly raw: string;
+}
+
 /**
- * Reads records of JSON. Nearly all are walked byte by byte; what the walker is not sure of, or what a map or a preset changes, is parsed
+ * Reads records of JSON. Nearly all are walked byte by byte; what the walker is not sure of, or what a map changes, is parsed
  * and written anew as JSON, and comes to the same.
  *
  * Measured (300 000 users of 270 bytes, CPU on a busy machine): 1.8 µs a record; parsed 5.7 µs; as CSV 1.4 µs.
@@ -54,8 +57,6 @@ export class JsonRecords {
   /** Cells of the record, and behind them those of the rows that it makes beside its own. */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
-  /** The user of another product's event. */
-  #user: JsonObject | null = null;
   #links: readonly ShownLink[] = [];
 
   constructor(rules: RecordRules, rows: Rows) {
@@ -64,7 +65,7 @@ export class JsonRecords {
     const walked = (name: string) => known(name) ?? (name.startsWith(dotted) ? unfit : propertyRole(name));
     this.#rules = rules;
     this.#map = new Map(Object.entries(rules.map));
-    this.#isVerbatim = (rules.preset ?? null) === null && this.#map.size === 0;
+    this.#isVerbatim = this.#map.size === 0;
     this.#rows = rows;
     this.#writer = new RowWriter(rules.entity, rows, rules.removals);
     this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walked(name)));
@@ -93,49 +94,37 @@ export class JsonRecords {
 
   /** Parses a record; null if it became a row. */
   parse(text: string, record: number): Reason | null {
-    const { preset = null } = this.#rules;
-    const given = parseJsonText(text);
-    if ('code' in given) return given;
-    const parsed = preset === null ? given : withoutTexts(given, presetTexts);
+    const parsed = parseJsonText(text);
+    if ('code' in parsed) return parsed;
     const object = parsed.value;
     if (!isObject(object)) return notAnObject;
-    for (const name of [rejectKey, rejectRawKey]) if (name in object) delete object[name];
+    const { [refusedKey]: refusal, [profilesKey]: profiles } = object;
+    for (const name of leftOut) if (name in object) delete object[name];
+    const isRewritten = this.#rules.isRewritten === true;
+    if (isRewritten && isObject(refusal)) return refusal as unknown as RefusedBefore;
     this.#used = 0;
     this.#links = [];
     this.#records.dropped = 0;
     this.#properties.dropped = 0;
-    this.#user = null;
     const source = { ...parsed, length: Buffer.byteLength(text) };
     const reason =
-      preset === null
-        ? this.#fillOwn(this.#renamed(object), source)
-        : this.#fillFromPreset(preset, object, source);
+      this.#fillOwn(this.#renamed(object), source) ??
+      (isRewritten && Array.isArray(profiles) ? this.#fillProfiles(profiles, source) : null);
     if (reason !== null) return reason;
     // What is passed over as unchanged shows no link.
     if (this.#links.length > 0) this.#rows.digests.refuse(record);
     const dropped = this.#records.dropped + this.#properties.dropped;
-    const refusal = this.#rows.writeWithout(dropped, record, () => this.#write(record));
-    if (refusal === null) this.#rows.links.push(...this.#links);
-    if (refusal === null && this.#user !== null) this.#noteUser(this.#user, record);
-    return refusal;
+    const problem = this.#rows.writeWithout(dropped, record, () => this.#write(record));
+    if (problem === null) this.#rows.links.push(...this.#links);
+    return problem;
   }
 
   /** Returns the user that a record names, whatever else is wrong with it, or null. */
   userOf(text: string): string | null {
-    const { entity, preset = null, companyFrom = null } = this.#rules;
-    if (entity === 'companies') return null;
+    if (this.#rules.entity === 'companies') return null;
     const parsed = parseJsonText(text);
-    const object = 'code' in parsed ? null : withoutTexts(parsed, presetTexts).value;
-    if (!isObject(object)) return null;
-    const own = preset === null ? this.#renamed(object) : readPreset[preset](object, companyFrom)?.record;
-    const given = own ?? { ...object, ...objectOf(object['properties']) };
-    return idOf(own ? own['user_id'] : givenId(...userNames.map((name) => given[name])));
-  }
-
-  #noteUser(user: JsonObject, record: number): void {
-    const [id, company] = [user['user_id'], user['company_id']].map((value) => numberText(value) ?? value);
-    const at = this.#timeOf(user)?.text ?? null;
-    this.#rows.eventUsers.add(String(id), company == null ? null : String(company), at, record);
+    const object = 'code' in parsed ? null : parsed.value;
+    return isObject(object) ? idOf(this.#renamed(object)['user_id']) : null;
   }
 
   /** The rows beside come first: a record that makes several bears no digest. */
@@ -195,22 +184,14 @@ export class JsonRecords {
     return this.#fill(isAlias ? { event_type: 'identify_user', user_id } : object, source);
   }
 
-  /** A record of another product: one of ours, and what it says of profiles besides. */
-  #fillFromPreset(preset: Preset, object: JsonObject, source: Source): Reason | null {
-    const ours = readPreset[preset](object, this.#rules.companyFrom ?? null);
-    if (ours === null) return notOfPreset(preset, this.#rules.companyFrom ?? null);
-    this.#links = readLinks(ours.links);
-    this.#user = ours.user ?? null;
-    let reason = this.#fill(ours.record, source);
-    for (const profile of ours.profiles) reason ??= this.#fillProfile(profile, source);
-    return reason;
-  }
-
-  #fillProfile({ record, fillsIn }: PresetProfile, source: Source): Reason | null {
-    const at = this.#used;
-    const since = fillsIn ? fillingTime(this.#timeOf(record)).text : null;
-    const reason = this.#fill(record, source);
-    Object.assign(this.#cells[at] ?? this.#first, { flags: UNCOUNTED, since });
+  /** Adds the rows of profiles that a record implies. They are not counted. */
+  #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
+    let reason: Reason | null = null;
+    for (const profile of profiles) {
+      const at = this.#used;
+      reason ??= isObject(profile) ? this.#fill(profile, source) : notAnObject;
+      Object.assign(this.#cells[at] ?? this.#first, { flags: UNCOUNTED });
+    }
     return reason;
   }
 
@@ -259,9 +240,6 @@ export class JsonRecords {
     return 'code' in instant ? null : instant;
   }
 }
-
-/** Names of the user in records of other products. */
-const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
 
 /** The company of a record, whose id it now has in `company_id`. */
 interface Taken {
@@ -330,17 +308,4 @@ function agreedId(given: Readonly<Record<string, unknown>>): string | Reason | n
     first ??= [column, id];
   }
   return first?.[1] ?? null;
-}
-
-const notAnObject: Reason = {
-  code: 'not_an_object',
-  message: 'a record must be a JSON object',
-  column: null,
-};
-
-/** The reason for a record that is not of the product, or not of a kind that is loaded. */
-function notOfPreset(preset: Preset, from: string | null): Reason {
-  const group = from === null ? '' : `, or it is of a group that is no ${from} (company_from)`;
-  const message = `preset=${preset} knows no such record${group}`;
-  return { code: 'unknown_event_type', message, column: null };
 }

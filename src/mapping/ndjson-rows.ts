@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
-import type { Reason } from '../domain/reject.ts';
+import type { Reason, Reject } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
-import { JsonRecords, type RecordRules } from './json-records.ts';
+import { JsonRecords, type RecordRules, type RefusedBefore } from './json-records.ts';
 import { notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
@@ -42,7 +42,10 @@ export class NdjsonRows {
           (this.#rows.unchanged.has(record)
             ? null
             : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8));
-        if (reason !== null) this.#rows.rejects.push(this.#rows.records.reject(record, reason, chunk, bytes));
+        if (reason !== null) {
+          const reject = this.#rows.records.reject(record, reason, chunk, bytes);
+          this.#rows.rejects.push('raw' in reason ? asReceived(reject, reason) : reject);
+        }
       }
       line += scanner.lines;
       start = end;
@@ -67,6 +70,12 @@ export class NdjsonRows {
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8(bytes.subarray(start, end));
     return this.#records.read(bytes, start, end, record);
   }
+}
+
+/** The reject of a record that could not be rewritten, with its text as received. */
+function asReceived(reject: Reject, reason: Reason): Reject {
+  const { code, message, column, raw } = reason as RefusedBefore;
+  return { ...reject, code, message, column, raw: Buffer.from(raw, 'base64') };
 }
 
 const tooLarge: Reason = {

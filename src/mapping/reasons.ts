@@ -15,6 +15,12 @@ export const repeatedHeader: Reason = {
   column: null,
 };
 
+export const notAnObject: Reason = {
+  code: 'not_an_object',
+  message: 'a record must be a JSON object',
+  column: null,
+};
+
 export const invalidEscape: Reason = {
   code: 'invalid_escape',
   message:

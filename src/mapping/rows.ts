@@ -11,7 +11,6 @@ import { type CellList, kind } from './cells.ts';
 import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-rules.ts';
-import { EventUsers } from './event-users.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { type ProfileRow, RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -45,7 +44,6 @@ export class Rows {
   readonly users = new RowBuffer(this.digests);
   readonly companies = new RowBuffer(this.digests);
   readonly events = new EventBuffer();
-  readonly eventUsers = new EventUsers();
   /** If any profile row of the chunk is dated, this has all of them, and `users` and `companies` have none. */
   readonly dated = new DatedBuffer();
   /** The types of the rows' properties. */
@@ -88,7 +86,6 @@ export class Rows {
     this.users.reset(stamp);
     this.companies.reset();
     this.events.reset(origin, counter);
-    this.eventUsers.reset(origin.acceptedAt);
     this.dated.reset();
     this.kinds.reset();
     this.times.reset(origin.acceptedAt);
@@ -154,7 +151,6 @@ export class Rows {
 
   /** To be called once, when all rows are there. If any profile is dated, all go that way. */
   complete(): void {
-    this.eventUsers.addTo(this.dated);
     if (this.dated.rows === 0 && !this.#isDated) this.#addLeftCompanies();
     else for (const entity of entities) this.#addToDated(entity);
   }

@@ -211,24 +211,6 @@ describe('an alias', () => {
     expect(await users()).toEqual({});
   });
 
-  // proves: identities-shown
-  test('of a device that many share is that of the first; its join lets loads pass until it is due', async () => {
-    const call = (userId: string) =>
-      `${JSON.stringify({ type: 'identify', userId, anonymousId: 'device', traits: { of: userId } })}\n`;
-    const preset = { preset: 'segment', entity: 'auto' } as const;
-    const jobs = await load(call('u1') + call('u2'), preset);
-    expect(jobs).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
-    expect(await load(call('u3'), preset)).toMatchObject({ status: 'completed' });
-    const joins = sql<{ status: string; job: string }>`
-      update loads set accepted_at = accepted_at - interval '1 minute'
-      where environment_id = ${environmentId} and type = 'join' returning status, job_id as job`;
-    const { rows } = await joins.execute(t.system.db);
-    expect(rows).toMatchObject([{ status: 'queued' }]);
-    expect(await load(identify('device', { last: '1' }))).toMatchObject({ status: 'completed' });
-    expect((await joins.execute(t.system.db)).rows).toMatchObject([{ status: 'completed' }]);
-    expect(await users()).toMatchObject({ u1: { metadata: { of: 'u1', last: '1' } }, u2: {}, u3: {} });
-  });
-
   // proves: identities
   test('is waited for: who began to write before it was made leaves nothing under it', async () => {
     let done: Promise<Load> | undefined;

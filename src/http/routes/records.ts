@@ -5,16 +5,15 @@ import { type Example, exampleText, flag, item, listOf, withExamples } from '../
 import type { System } from '../../context.ts';
 import { type ErrorCode, InputError } from '../../domain/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
-import { readBatchItem } from '../../ingest/read-batch.ts';
-import { isSegmentCall } from '../../ingest/read-foreign.ts';
 import { type Fields, openRecord, readCompany, readEvent, readUser } from '../../ingest/read-record.ts';
 import type { Idempotency, IngestEntity } from '../../ingest/records.ts';
+import { isSegmentCall, readMixedItem } from '../../products/read-call.ts';
+import { callContext, takeCalls } from '../../products/take-calls.ts';
 import { bodyHeaders, readIdempotency } from '../parameters.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody, readEnvelope } from '../plugins/json-body.ts';
-import { takeProduct } from '../products.ts';
 import { directRoute, type Route, route } from '../route.ts';
-import { foreignContext, refuseIfNothing, sayDropped, takeItems } from '../take-batch.ts';
+import { refuseIfNothing, sayDropped, takeItems } from '../take-batch.ts';
 
 /*
  * The bodies of single records are read by hand (`src/ingest/read-record.ts`), and their schemas only document them. Measured with the
@@ -79,7 +78,7 @@ function commitRecord<T>(
     const body = bodyBytes(request);
     const fields = openRecord(body);
     if (isSegmentCall(name, fields.object))
-      return takeProduct(system, () => 'segment', { type: name }, request, reply);
+      return takeCalls(system, () => 'segment', { type: name }, request, reply);
     const record = read(fields, environmentId(request));
     sayDropped(reply, fields.dropped);
     committed = commit(ingest, record, readIdempotency(request, body));
@@ -101,7 +100,7 @@ const takesCalls = {
       content: { 'application/json': { schema: item({ success: flag('Always true.', true) }) } },
     },
   },
-  refuses: ['invalid_date', 'unknown_event_type', 'suppressed'],
+  refuses: ['invalid_date', 'unknown_event_type', 'unsupported_kind', 'suppressed'],
 } as const;
 
 const identify = recordRoute({
@@ -230,17 +229,18 @@ const batch = route({
     'too_many_records',
     'invalid_date',
     'unknown_event_type',
+    'unsupported_kind',
   ],
   handle: async ({ system, request, reply }) => {
     const body = bodyBytes(request);
     const isNdjson = isNdjsonBody(request);
     const sentAt = body.includes('"sentAt"') && !isNdjson ? readEnvelope(body)['sentAt'] : undefined;
-    const context = foreignContext(request, sentAt);
+    const context = callContext(request, sentAt);
     const answer = await takeItems(system, request, {
       reply,
       body,
       format: isNdjson ? 'ndjson' : 'batch',
-      readItem: (line) => readBatchItem(line, context),
+      readItem: (line) => readMixedItem(line, context),
       idempotency: readIdempotency(request, body),
     });
     refuseIfNothing(answer);

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { inputError } from '../../domain/errors.ts';
-import { MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
+import { CHUNK_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
@@ -138,6 +138,7 @@ async function store(
       sha256: createHash('sha256').update(bytes).digest('hex'),
       totalRows: records.length,
       isWhole: true,
+      chunkBytes: CHUNK_BYTES,
       chunks: cutChunks(lines, (at) => csv === null || csv.isWhole(records[at] ?? Buffer.alloc(0))),
     };
   } catch (error) {

@@ -5,8 +5,8 @@ import type { LoadOptions, Preset } from '../../domain/load.ts';
 import { plural } from '../../domain/wording.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
-import type { ForeignRecords } from '../../mapping/foreign-records.ts';
-import { foreignProblem } from '../foreign-file.ts';
+import type { ForeignRecords } from '../../products/recognise.ts';
+import { foreignProblem } from '../../products/recognise-file.ts';
 import { plainName } from './similar-names.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';
 

@@ -13,8 +13,9 @@ import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { hiddenValues } from '../../personal/values.ts';
+import { findForeign, readBeginning } from '../../products/recognise-file.ts';
+import { rewriteBeginning } from '../../products/rewrite-file.ts';
 import { FindingCounts } from '../../rules/compile-rules.ts';
-import { findForeign, readBeginning } from '../foreign-file.ts';
 import { createChunkReader, type ReadSource } from '../read-chunk.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
@@ -208,17 +209,21 @@ function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Cho
 }
 
 async function readSample(
-  store: LookedStore,
-  received: ReceivedFile,
+  given: LookedStore,
+  beginning: ReceivedFile,
   options: LookOptions,
   chosen: Chosen,
   most: number,
 ): Promise<Sample> {
-  const { header, chunks, isWhole } = received;
   const sample = new Sample(most);
-  const entity = entityOf(header, options, chosen);
+  const entity = entityOf(beginning.header, options, chosen);
   if (entity === null) return sample;
   const { map, preset } = chosen;
+  const { store, received } =
+    preset === null
+      ? { store: given, received: beginning }
+      : await rewriteBeginning(given, beginning, preset, options.source);
+  const { chunks, isWhole } = received;
   const reader = createChunkReader(
     sourceOf(received, { ...options, map, preset, entity }),
     store,
@@ -239,7 +244,7 @@ function sourceOf(
   { map, entity, preset, source = {}, rules = null }: LookOptions,
 ): ReadSource {
   return {
-    ...{ entity, preset, rules, columnMap: map, companyFrom: source.companyFrom ?? null },
+    ...{ entity, preset, rules, columnMap: map },
     ...{ header: received.header, fileRef: received.ref, fileFormat: received.format },
     ...{ jobId: 'inspection', environmentId: 0, recordKey: '' },
     acceptedAt: `${new Date().toISOString().slice(0, -1)}000Z`,

@@ -59,6 +59,8 @@ export interface ReceivedFile {
   readonly isWhole: boolean;
   /** In file order; only blank lines, the header, and what is passed over before and after, lie outside them. */
   readonly chunks: readonly ChunkRange[];
+  /** The target length of a chunk. */
+  readonly chunkBytes: number;
 }
 
 /**
@@ -123,6 +125,7 @@ export async function receive(
       totalRows,
       isWhole,
       chunks,
+      chunkBytes: hints.chunkBytes ?? CHUNK_BYTES,
     };
   } catch (error) {
     // A file that cannot be removed now goes with the next sweep; the first error is the one to report.

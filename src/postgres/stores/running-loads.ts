@@ -60,7 +60,6 @@ export async function readLoadSource(db: Database, loadId: number, hasEnded = fa
         when parent.load_id is null then 'taken'
         else 'refused'
       end`.as('removals'),
-      sql<string | null>`loads.source_options ->> 'companyFrom'`.as('companyFrom'),
       'loads.source_options as options',
       sql<string | null>`(
         select p.source_options ->> 'mirror' from loads p where p.load_id = loads.amends

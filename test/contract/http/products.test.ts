@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { SdkProduct } from '../../../src/http/products.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import type { SdkProduct } from '../../../src/products/take-calls.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { readEvents, type StoredEvent } from '../../support/events.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
@@ -180,9 +180,9 @@ describe("Segment's tracking API", () => {
   });
 
   // proves: product-sdks
-  test('refuses a batch of which nothing is accepted, and a kind of call that it does not know, with 400', async () => {
+  test('refuses a batch of which nothing is accepted, and a call that joins ids, with 400', async () => {
     const { key, events } = await tenant();
-    const unknown = { type: 'alias', userId: 'ada' };
+    const unknown = { type: 'alias', userId: 'ada', previousId: 'old' };
     const refused = { batch: [unknown, { type: 'track', userId: 'ada' }] };
     for (const path of ['/v1/batch', '/v1/b', '/v1/import']) {
       const { status, body } = await server.json<ErrorBody>(path, { key, json: refused });
@@ -190,15 +190,12 @@ describe("Segment's tracking API", () => {
         path,
         400,
         [
-          ['unknown_event_type', 'item 0'],
+          ['unsupported_kind', 'item 0'],
           ['missing_field', 'item 1'],
         ],
       ]);
     }
-    expect(await refusalOf(server, '/v1/alias', { key, json: unknown })).toEqual([
-      400,
-      ['unknown_event_type'],
-    ]);
+    expect(await refusalOf(server, '/v1/alias', { key, json: unknown })).toEqual([400, ['unsupported_kind']]);
     const some = { batch: [unknown, { ...call, type: 'track', event: 'Paid' }] };
     const { status, body } = await server.json('/v1/batch', { key, json: some });
     expect([status, body]).toMatchObject([200, { accepted: 1, rejected: [{ index: 0 }] }]);
@@ -206,100 +203,39 @@ describe("Segment's tracking API", () => {
   });
 });
 
-describe('two ids of one person', () => {
-  const mixpanel = (event: string, properties: object) => ({
-    event,
-    properties: { token: '', ...properties },
-  });
-  const amplitude = { event_type: 'Paid', device_id: 'device', user_id: 'ada' };
+describe('a record that joins two ids of a person', () => {
+  const mixpanel = (event: string, properties: object) => ({ event, properties });
+  const posthog = (event: string, properties: object) => ({ event, distinct_id: 'ada', properties });
 
-  // proves: identities-shown
-  test.each<[string, string, (key: string) => object, string]>([
-    [
-      'identify of Segment',
-      '/v1/identify',
-      () => ({ userId: 'ada', anonymousId: 'anon', traits: {} }),
-      'anon',
-    ],
-    ['alias of Segment', '/v1/alias', () => ({ userId: 'ada', previousId: 'old' }), 'old'],
-    [
-      '$identify of PostHog',
-      '/capture',
-      (api_key) => ({
-        api_key,
-        event: '$identify',
-        distinct_id: 'ada',
-        properties: { $anon_distinct_id: 'anon' },
-      }),
-      'anon',
-    ],
-    [
-      '$create_alias of PostHog',
-      '/capture',
-      (api_key) => ({ api_key, event: '$create_alias', distinct_id: 'ada', properties: { alias: 'old' } }),
-      'old',
-    ],
-    [
-      '$merge_dangerously of PostHog',
-      '/capture',
-      (api_key) => ({
-        api_key,
-        event: '$merge_dangerously',
-        distinct_id: 'ada',
-        properties: { alias: 'old' },
-      }),
-      'old',
-    ],
-    [
-      '$identify of Mixpanel',
-      '/track',
-      () => mixpanel('$identify', { $identified_id: 'ada', $anon_id: 'anon' }),
-      'anon',
-    ],
-    [
-      '$create_alias of Mixpanel',
-      '/track',
-      () => mixpanel('$create_alias', { distinct_id: 'ada', alias: 'old' }),
-      'old',
-    ],
-    ['$merge of Mixpanel', '/track', () => mixpanel('$merge', { $distinct_ids: ['ada', 'old'] }), 'old'],
-    [
-      'an event of Mixpanel with its device',
-      '/track',
-      () => mixpanel('Paid', { $user_id: 'ada', $device_id: 'd1', distinct_id: 'ada' }),
-      '$device:d1',
-    ],
-    ['an event of Amplitude', '/2/httpapi', (api_key) => ({ api_key, events: [amplitude] }), 'device'],
-    [
-      '$identify of Amplitude',
-      '/2/httpapi',
-      (api_key) => ({ api_key, events: [{ ...amplitude, event_type: '$identify' }] }),
-      'device',
-    ],
-  ])('that %s shows are one user from then on', async (_, path, body, alias) => {
-    const { key } = await tenant();
-    const json = body(key);
-    expect((await server.fetch(path, { key, json })).status).toBe(200);
-    // Again: it is known.
-    expect((await server.fetch(path, { key, json })).status).toBe(200);
-    const { body: found } = await server.json<{ data: { alias: string }[]; metadata: object }>(
-      `/v1/users/${encodeURIComponent(alias)}/aliases`,
-      { key },
-    );
-    expect(found).toMatchObject({ data: [{ alias }], metadata: { user_id: 'ada' } });
+  // proves: product-sdks
+  test.each<[string, string, object]>([
+    ['alias of Segment', '/v1/alias', { userId: 'ada', previousId: 'old' }],
+    ['$identify of PostHog', '/capture', posthog('$identify', { $anon_distinct_id: 'anon' })],
+    ['$create_alias of PostHog', '/capture', posthog('$create_alias', { alias: 'old' })],
+    ['$merge_dangerously of PostHog', '/capture', posthog('$merge_dangerously', { alias: 'old' })],
+    ['$identify of Mixpanel', '/track', mixpanel('$identify', { $identified_id: 'ada', $anon_id: 'anon' })],
+    ['$create_alias of Mixpanel', '/track', mixpanel('$create_alias', { distinct_id: 'ada', alias: 'old' })],
+    ['$merge of Mixpanel', '/track', mixpanel('$merge', { $distinct_ids: ['ada', 'old'] })],
+  ])('such as %s is refused, and stores nothing', async (_, path, json) => {
+    const { key, profiles } = await tenant();
+    expect(await refusalOf(server, path, { key, json })).toEqual([400, ['unsupported_kind']]);
+    expect(await profiles()).toEqual({ users: {}, companies: {} });
   });
 
-  // proves: identities-shown
-  test.each([[' '], [''], [['old']], [{}], ['x'.repeat(257)]])(
-    'of which one is %j are refused, not passed over',
-    async (previousId) => {
-      const { key } = await tenant();
-      expect(await refusalOf(server, '/v1/alias', { key, json: { userId: 'ada', previousId } })).toEqual([
-        400,
-        ['unknown_event_type'],
-      ]);
-    },
-  );
+  // proves: product-sdks
+  test('and says something of the user changes the user alone', async () => {
+    const { key, profiles } = await tenant();
+    const calls: [string, object][] = [
+      ['/v1/identify', { userId: 'ada', anonymousId: 'anon', traits: { plan: 'pro' } }],
+      ['/capture', posthog('$identify', { $anon_distinct_id: 'anon', $set: { seats: 7 } })],
+      ['/track', mixpanel('Paid', { $user_id: 'ada', $device_id: 'd1', distinct_id: 'ada' })],
+    ];
+    for (const [path, json] of calls) expect((await server.fetch(path, { key, json })).status).toBe(200);
+    expect(await profiles()).toMatchObject({
+      users: { ada: { company: null, metadata: { plan: 'pro', seats: 7 } } },
+    });
+    expect(Object.keys((await profiles()).users)).toEqual(['ada']);
+  });
 });
 
 describe('a key in the body', () => {

@@ -25,7 +25,6 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     columnMap: {},
     preset: null,
     amends: null,
-    companyFrom: null,
     pass: 'load',
     dryRun: false,
     maxErrors: null,

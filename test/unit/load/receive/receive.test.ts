@@ -75,6 +75,7 @@ describe('receive: what is taken', () => {
     const received = await take(csv, { hints: { chunkBytes: 8 } });
     expect(received).toEqual({
       ref: received.ref,
+      chunkBytes: 8,
       format: 'csv',
       header: { delimiter: ',', columns: ['user_id', 'name'] },
       object: null,

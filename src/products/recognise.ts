@@ -3,9 +3,9 @@ import { automaticProperties, idColumn, isRecordKind } from '../domain/entity.ts
 import { type Preset, presetTitles } from '../domain/load.ts';
 
 /*
- * Foreign records are those of another product, and all that have an event's name and time but no kind. An id alone would load them as
- * profiles, with properties overwritten by the event's columns: a load is refused unless it says what they are, and no proposal
- * names an id (docs/decisions/loading.md).
+ * Foreign records are those of another product, and all that have an event's name and time but no kind. An id alone would
+ * load them as profiles, with properties overwritten by the event's columns. So a load is refused unless it says what
+ * they are, and no proposal names an id (docs/decisions/loading.md).
  */
 
 type Members = Readonly<Record<string, unknown>>;
@@ -22,8 +22,8 @@ const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
 /**
- * Groups of names by product: only its files have a name from each group, those of products before it left out. Properties of an event
- * may bear names that another product gives a meaning.
+ * Groups of names by product. Only its files have a name from each group, once the products before it are ruled out: an
+ * event may have properties with names that another product gives a meaning.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],

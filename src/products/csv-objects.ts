@@ -1,62 +1,36 @@
-import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
-import type { ChunkRange } from '../domain/load.ts';
 import { isRejectColumn, type Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { fromByteString } from '../formats/json-text.ts';
-import { CsvChunk, RepeatedHeader } from './csv-rows.ts';
-import { JsonRecords, type RecordRules } from './json-records.ts';
-import { repeatedHeader } from './reasons.ts';
-import type { Rows } from './rows.ts';
+import { CsvChunk, RepeatedHeader } from '../mapping/csv-rows.ts';
+import { repeatedHeader } from '../mapping/reasons.ts';
+import type { RecordIndex } from '../mapping/rows.ts';
 
-/** Turns chunks of a CSV that another product exported into rows and rejects. A preset reads each record as the object of its cells. */
-export class CsvPresetRows {
-  readonly saysKinds = false;
+/** Reads each record of a CSV that another product exported as the text of a JSON object. */
+export class CsvObjects {
   readonly #paths: readonly (readonly [within: string, name: string])[];
   readonly #containers: ReadonlySet<string>;
-  readonly #rows: Rows;
   readonly #chunk: CsvChunk;
-  readonly #records: JsonRecords;
   readonly #repeatedHeader: RepeatedHeader;
 
-  constructor(header: CsvHeader, rules: RecordRules, rows: Rows) {
+  constructor(header: CsvHeader, records: RecordIndex) {
     this.#paths = header.columns.map(pathOf);
     this.#containers = new Set(this.#paths.map(([within]) => within));
-    this.#rows = rows;
-    this.#chunk = new CsvChunk(header, rows.records);
-    this.#records = new JsonRecords(rules, rows);
+    this.#chunk = new CsvChunk(header, records);
     this.#repeatedHeader = new RepeatedHeader(header.columns, 0);
   }
 
-  /** Offers none: records that a preset reads have no digests. */
-  offerUnchanged(): void {}
-
-  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
-  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
-    const { records, rejects } = this.#rows;
+  index(bytes: Buffer): void {
     this.#chunk.index(bytes);
-    for (let record = 0; record < records.count; record++) {
-      if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
-      const reason = this.#rows.refusalOf(record) ?? this.#readRecord(record);
-      if (reason !== null) rejects.push(records.reject(record, reason, chunk, bytes));
-    }
   }
 
-  #readRecord(record: number): Reason | null {
-    const unread = this.#chunk.find(record);
+  read(record: number): string | Reason {
+    const chunk = this.#chunk;
+    const unread = chunk.find(record);
     if (unread !== null) return unread;
-    if (this.#repeatedHeader.isIn(this.#chunk.cells)) return repeatedHeader;
-    const problem = this.#chunk.undoDefused() ?? this.#chunk.findCellProblem(record, []);
-    return problem ?? this.#records.parse(this.#toJson(), record);
+    if (this.#repeatedHeader.isIn(chunk.cells)) return repeatedHeader;
+    return chunk.undoDefused() ?? chunk.findCellProblem(record, []) ?? this.#toJson();
   }
 
-  /** Returns the user that a record names, whatever else is wrong with it, or null. */
-  userOf(record: number): string | null {
-    if (this.#chunk.count(record) < this.#paths.length) return null;
-    this.#chunk.undoDefused();
-    return this.#records.userOf(this.#toJson());
-  }
-
-  /** Returns the record found last as JSON. */
   #toJson(): string {
     const { cells } = this.#chunk;
     const members = new Map<string, string[]>([['', []]]);
@@ -85,7 +59,7 @@ function pathOf(column: string): readonly [within: string, name: string] {
   return [within, name];
 }
 
-/** Returns a cell as JSON: an object or a list as it stands, anything else as a text. */
+/** Returns a cell as JSON: an object or a list as it is written, anything else as a text. */
 function jsonOf(cell: string): string {
   if (/^\s*[{[]/.test(cell)) {
     try {

@@ -1,25 +1,25 @@
 /*
- * Requests of other products' SDKs: how each packs what it sends, where it has its key, and what it wants to be answered. The
- * records are read by the preset that reads the product's files. Promises: what is answered as taken is committed; a key in
- * a body is checked as one in a header is, before anything is stored, and nobody is shown it.
+ * Requests of other products' SDKs: how each packs its records, where its key is, and which answer it expects. What is
+ * answered as taken is committed. A key in a body is checked like one in a header, before anything is stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Preset } from '../domain/load.ts';
-import { type BatchFormat, readBatchItem } from '../ingest/read-batch.ts';
-import { foreignReader } from '../ingest/read-foreign.ts';
+import { readIdempotency } from '../http/parameters.ts';
+import { environmentId } from '../http/plugins/auth.ts';
+import { renderErrors } from '../http/plugins/errors.ts';
+import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from '../http/plugins/json-body.ts';
+import { problemsOf, takeItems } from '../http/take-batch.ts';
+import type { BatchFormat } from '../ingest/read-batch.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
-import { readIdempotency } from './parameters.ts';
-import { renderErrors } from './plugins/errors.ts';
-import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from './plugins/json-body.ts';
-import { foreignContext, problemsOf, takeItems } from './take-batch.ts';
+import { type CallContext, callReader, readMixedItem } from './read-call.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
 
 export type SdkProduct = Exclude<Preset, 'userpilot'>;
 
-interface Product {
+interface Sdk {
   /** Member of a body that holds the time of sending, by the sender's clock. */
   readonly sentAt: string;
   /** A request with a refused record is answered as refused; of others, one of which nothing is accepted. */
@@ -39,7 +39,7 @@ interface Sent {
   readonly key: string;
 }
 
-export const products: Readonly<Record<SdkProduct, Product>> = {
+export const sdks: Readonly<Record<SdkProduct, Sdk>> = {
   segment: {
     ...{ sentAt: 'sentAt', isStrict: false, isWhole: false },
     answer: (_, { format }, found) => ({ success: true, ...(format !== 'record' && found) }),
@@ -52,8 +52,14 @@ export const products: Readonly<Record<SdkProduct, Product>> = {
   amplitude: { sentAt: 'client_upload_time', isStrict: true, isWhole: true, answer: answerAmplitude },
 };
 
+/** `sentAt` is by the sender's clock. */
+export function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
+  const receivedAt = Date.now() - (performance.now() - request.startedAt);
+  return { environmentId: environmentId(request), receivedAt, sentAt };
+}
+
 /** Stores the records of a request. `adds` are members that every record has by its path. */
-export async function takeProduct(
+export async function takeCalls(
   system: System,
   choose: (envelope: Members) => SdkProduct,
   adds: Members,
@@ -63,17 +69,17 @@ export async function takeProduct(
   const sent = readSent(request);
   const isKeyOfBody = request.caller === null;
   if (isKeyOfBody) await request.server.admitKey(request, reply, sent.key);
-  const preset = choose(sent.envelope);
-  const { sentAt, isStrict, isWhole, answer } = products[preset];
-  const context = foreignContext(request, sent.envelope[sentAt]);
+  const product = choose(sent.envelope);
+  const { sentAt, isStrict, isWhole, answer } = sdks[product];
+  const context = callContext(request, sent.envelope[sentAt]);
   // A beacon from a page has no header for its key, so records of ours may come this way too.
-  const isMixed = preset === 'segment' && !('type' in adds);
+  const isMixed = product === 'segment' && !('type' in adds);
   const found = await takeItems(system, request, {
     reply,
     ...sent,
     readItem: isMixed
-      ? (line) => readBatchItem(line, context)
-      : foreignReader(preset, adds, { ...context, token: isKeyOfBody ? sent.key : null }),
+      ? (line) => readMixedItem(line, context)
+      : callReader(product, adds, { ...context, token: isKeyOfBody ? sent.key : null }),
     isWhole,
     idempotency: readIdempotency(request, sent.body),
   });

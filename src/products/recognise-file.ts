@@ -3,10 +3,10 @@ import { SHOWN_RECORDS } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { JsonObject } from '../formats/json-text.ts';
+import { parseObject } from '../load/inspect/values.ts';
+import type { ReceivedFile } from '../load/receive/receive.ts';
 import { listed } from '../mapping/column-plan.ts';
-import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from '../mapping/foreign-records.ts';
-import { parseObject } from './inspect/values.ts';
-import type { ReceivedFile } from './receive/receive.ts';
+import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from './recognise.ts';
 
 /** The beginning of a JSON file in which its first records are looked for. */
 const FIRST_BYTES = 1024 * 1024;
@@ -34,8 +34,8 @@ export async function readBeginning(
 }
 
 /**
- * Tells whether the file holds foreign records, with its columns or keys as the map names them; of a preset, whether they are
- * another product's.
+ * Tells whether the file holds foreign records, with its columns or keys as the map names them. With a preset: whether they
+ * are another product's.
  */
 export function findForeign(
   { records, names }: Beginning,

@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import { anyObject, withExamples } from '../../api/schema.ts';
-import { presetTitles } from '../../domain/load.ts';
-import { baseUrl } from '../page.ts';
-import { pathParameter } from '../parameters.ts';
-import { type Members, products, type SdkProduct, takeProduct } from '../products.ts';
-import { directRoute, type Route } from '../route.ts';
+import { anyObject, withExamples } from '../api/schema.ts';
+import { presetTitles } from '../domain/load.ts';
+import { baseUrl } from '../http/page.ts';
+import { pathParameter } from '../http/parameters.ts';
+import { directRoute, type Route } from '../http/route.ts';
+import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
 /** Methods and path of a route, whose it is, and members that its records have by their path. */
 type ProductRoute = readonly [
@@ -57,7 +57,8 @@ const refusal = {
 };
 const ofRecords = [
   ...(['invalid_json', 'missing_field', 'invalid_field'] as const),
-  ...(['unknown_event_type', 'invalid_date', 'invalid_metadata_value', 'breaks_rule', 'suppressed'] as const),
+  ...(['unknown_event_type', 'unsupported_kind', 'invalid_date', 'invalid_metadata_value'] as const),
+  ...(['breaks_rule', 'suppressed'] as const),
 ];
 
 function productRoute([at, product, adds = {}]: ProductRoute): Route {
@@ -79,10 +80,10 @@ function productRoute([at, product, adds = {}]: ProductRoute): Route {
       bodyKind: 'product',
       ...(!isRead && { content: { 'application/json': withExamples(anything, { example }) } }),
       answer: { description: 'The records are committed.', content: answers },
-      ...(products[second].isStrict && { answers: { 400: refusal } }),
+      ...(sdks[second].isStrict && { answers: { 400: refusal } }),
       refuses: [...ofRecords, 'too_many_records'],
     },
-    (system) => (request, reply) => takeProduct(system, choose, adds, request, reply),
+    (system) => (request, reply) => takeCalls(system, choose, adds, request, reply),
   );
 }
 

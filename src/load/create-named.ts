@@ -1,0 +1,33 @@
+import type { Entity } from '../domain/entity.ts';
+import { unescapeCopy } from '../formats/json-text.ts';
+import { textArray } from '../mapping/binary-array.ts';
+import type { Rows } from '../mapping/rows.ts';
+import type { Transaction } from '../postgres/database.ts';
+import { createNamed } from '../postgres/merge/create-named.ts';
+import type { LoadSource } from '../postgres/stores/running-loads.ts';
+
+/**
+ * Writes a chunk, and the users and companies that its events name: an event of another product implies them. Users come
+ * before companies, as in every writer.
+ */
+export async function withNamed<T>(
+  { db }: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  rows: Rows,
+  write: () => Promise<T>,
+): Promise<T> {
+  if (source.preset === null || source.dryRun || rows.events.rows === 0) return write();
+  const named = rows.events.named();
+  const create = async (entity: Entity): Promise<void> => {
+    for (const key of rows[entity].keys()) named[entity].delete(key);
+    if (named[entity].size === 0) return;
+    const { environmentId, loadId, keepsKeys: keepKeys } = source;
+    const ids = textArray(Array.from(named[entity], unescapeCopy));
+    await createNamed(db, entity, { environmentId, loadId, chunkNo, keepKeys }, ids);
+  };
+  await create('users');
+  const written = await write();
+  await create('companies');
+  return written;
+}

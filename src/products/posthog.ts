@@ -1,0 +1,72 @@
+import type { Reason } from '../domain/reject.ts';
+import type { JsonObject } from '../formats/json-text.ts';
+import {
+  anonymousId,
+  companyOf,
+  filled,
+  firstId,
+  joinsIds,
+  membersOf,
+  notStored,
+  type OurRecords,
+  objectOf,
+  otherGroup,
+  type ProductContext,
+  profilesOf,
+  propertiesOf,
+} from './record.ts';
+
+/**
+ * An event of PostHog's exports and SDKs: `uuid`, `event`, `distinct_id`, `timestamp`, `properties`. `person_properties`,
+ * `$set`, `$set_once` and `$unset` change the user, `$groups` has the company. `$identify`, `$set` and `$groupidentify` are
+ * profiles. Or a person, as the model `persons` or the API has it.
+ */
+export function readPosthog(line: JsonObject, context: ProductContext): OurRecords | Reason {
+  const { event, distinct_id, timestamp, uuid, properties, person_properties, ...beside } = line;
+  if (event === undefined || event === null) return readPerson(line);
+  if (event === '$create_alias' || event === '$merge_dangerously') return joinsIds;
+  const { set, set_once, $set: setBeside, $set_once: onceBeside, ...others } = beside;
+  const members = { ...filled(others), ...membersOf(properties, 'properties') };
+  const { $set, $set_once, $unset, $groups, ...own } = members;
+  const company_id = companyOf($groups, context)?.[1];
+  const user_id = firstId(distinct_id, own['distinct_id']);
+  const user = { event_type: 'identify_user', user_id, company_id };
+  const ofUser = propertiesOf({
+    setOnce: { ...objectOf(set_once), ...objectOf(onceBeside), ...objectOf($set_once) },
+    set: { ...objectOf(person_properties), ...objectOf(set), ...objectOf(setBeside), ...objectOf($set) },
+    unset: $unset,
+  });
+  if (event === '$identify' || event === '$set') {
+    const isJoin = company_id === undefined && Object.keys(ofUser).length === 0;
+    return isJoin && event === '$identify' ? joinsIds : [{ ...user, metadata: ofUser }];
+  }
+  if (event === '$groupidentify') {
+    const { $group_type: kind, $group_key, $group_set: metadata } = own;
+    if (context.companyFrom !== null && context.companyFrom !== kind) return otherGroup(context.companyFrom);
+    const company = { event_type: 'identify_company', company_id: $group_key, metadata: objectOf(metadata) };
+    return company_id === undefined ? [company] : [company, user];
+  }
+  const isPageView = event === '$pageview' || event === '$screen';
+  const { distinct_id: _, api_key, token, ...metadata } = own;
+  const read = {
+    event_type: isPageView ? 'page_view' : 'track',
+    event_name: isPageView ? own['$screen_name'] : event,
+    event_id: uuid,
+    user_id,
+    company_id,
+    inserted_at: timestamp,
+    url: isPageView ? own['$current_url'] : undefined,
+    metadata,
+  };
+  return [read, ...profilesOf(user, ofUser)];
+}
+
+/** A person is a user by the first id that no SDK made. */
+function readPerson(person: JsonObject): OurRecords | Reason {
+  const { distinct_id, distinct_ids, properties, is_deleted } = person;
+  const ids: readonly unknown[] = Array.isArray(distinct_ids) ? distinct_ids : [distinct_id];
+  const user_id = ids.find((id) => typeof id !== 'string' || !anonymousId.test(id)) ?? ids[0];
+  if (user_id === undefined || properties === undefined) return notStored('PostHog has no such record');
+  if (String(is_deleted) === 'true') return notStored('the person is deleted');
+  return [{ event_type: 'identify_user', user_id, metadata: objectOf(properties) }];
+}

@@ -1,0 +1,54 @@
+/*
+ * Records of other products: Segment and RudderStack, Mixpanel, Amplitude, PostHog, Userpilot. A pure function for each
+ * product turns a record into records of ours, or says why not. Files are rewritten while they are received
+ * (`rewrite-file.ts`), requests of SDKs while they are read (`read-call.ts`). So nothing else knows a product.
+ */
+import type { Preset } from '../domain/load.ts';
+import type { Reason } from '../domain/reject.ts';
+import { isObject, type JsonObject, type ParsedJson, withoutTexts } from '../formats/json-text.ts';
+import { readAmplitude } from './amplitude.ts';
+import { readMixpanel } from './mixpanel.ts';
+import { readPosthog } from './posthog.ts';
+import { firstId, idText, type OurRecords, type ProductContext, type ReadProduct } from './record.ts';
+import { readSegment } from './segment.ts';
+import { readUserpilot } from './userpilot.ts';
+
+export const readProduct: Readonly<Record<Preset, ReadProduct>> = {
+  mixpanel: readMixpanel,
+  amplitude: readAmplitude,
+  segment: readSegment,
+  posthog: readPosthog,
+  userpilot: readUserpilot,
+};
+
+/** Members that are JSON, which Parquet files and some others have as a text. */
+const jsonTexts: readonly string[] = [
+  ...['properties', '$properties', 'person_properties', 'event_properties', 'user_properties'],
+  ...['group_properties', 'groups', 'set', 'set_once', '$set', '$set_once', 'distinct_ids'],
+  ...['traits', 'context', 'metadata'],
+];
+
+export interface ReadRecords {
+  readonly records: OurRecords | Reason;
+  /** Numbers in the records may be marked. */
+  readonly marked: boolean;
+}
+
+/** Reads a decoded record of a product. */
+export function readRecords(
+  product: Preset,
+  parsed: ParsedJson & { readonly value: JsonObject },
+  context: ProductContext,
+): ReadRecords {
+  const { value, marked } = withoutTexts(parsed, jsonTexts);
+  return { records: readProduct[product](value as JsonObject, context), marked };
+}
+
+const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymousId', 'device_id'];
+
+/** Returns the user that a record which cannot be read names, or `null`. */
+export function userOf(record: JsonObject): string | null {
+  const { properties } = record;
+  const members = isObject(properties) ? { ...record, ...properties } : record;
+  return idText(firstId(...userNames.map((name) => members[name])));
+}

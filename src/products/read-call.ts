@@ -1,0 +1,130 @@
+import { kindOfEntity, PAGE_VIEW_NAME } from '../domain/entity.ts';
+import { inputError } from '../domain/errors.ts';
+import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
+import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
+import type { Preset } from '../domain/load.ts';
+import { isObject, type JsonObject, numberText } from '../formats/json-text.ts';
+import { readItem } from '../ingest/read-batch.ts';
+import { Fields, openRecord, readCompany, readEvent, readUser } from '../ingest/read-record.ts';
+import type { ItemRecord } from '../ingest/records.ts';
+import { splitUrl } from '../mapping/event-rules.ts';
+import { readRecords } from './products.ts';
+import { isReason } from './record.ts';
+
+/** The request that an SDK sends. */
+export interface CallContext {
+  readonly environmentId: number;
+  /** Milliseconds since 1970, by our clock. */
+  readonly receivedAt: number;
+  /** The time of sending by the sender's clock, if the request has it. */
+  readonly sentAt: unknown;
+  /** The key of the request, if it is in the body. Records with another key are refused. */
+  readonly token?: string | null;
+}
+
+/**
+ * Reads a record that a product's SDK sends, like one of the product's files.
+ * @throws InputError `unknown_event_type`, `unsupported_kind`, and as the readers of our own records do.
+ */
+function readCall(product: Preset, fields: Fields, context: CallContext): readonly ItemRecord[] {
+  const { offset, ...sent } = fields.object;
+  if (product === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
+    // A page counts the milliseconds that an event has waited, since its clock may be wrong.
+    const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
+    fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
+  }
+  const skewMs = clockSkew(context.sentAt ?? fields.object['sentAt'], context.receivedAt);
+  const parsed = { value: fields.object, marked: fields.marked };
+  const { records, marked } = readRecords(product, parsed, { companyFrom: null });
+  if (isReason(records)) {
+    const code = records.code === 'unsupported_kind' ? 'unsupported_kind' : 'unknown_event_type';
+    throw inputError(code, capitalised(records.message), `product: ${product}`);
+  }
+  const [record, ...profiles] = records;
+  const { event_type: kind, user_id, company_id } = record;
+  const isEvent = kind === 'track' || kind === 'page_view';
+  // An event implies its user.
+  if (isEvent && !profiles.some((each) => each['event_type'] === kindOfEntity.users))
+    profiles.push({ event_type: kindOfEntity.users, user_id, company_id, metadata: {} });
+  const read = ({ event_type: of, ...value }: JsonObject): ItemRecord => {
+    value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
+    return readOurs(of, new Fields({ value, marked }, fields.bytes, 'The record'), context.environmentId);
+  };
+  // In this order problems of the record itself are reported first.
+  const own = read(record);
+  return [...profiles.map((profile) => ({ ...read(profile), isBeside: true }) as ItemRecord), own];
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {
+  const { url, inserted_at, ...record } = fields.object;
+  fields.object = record;
+  if (kind === kindOfEntity.users) return { entity: 'users', record: readUser(fields, environmentId) };
+  if (kind === kindOfEntity.companies)
+    return { entity: 'companies', record: readCompany(fields, environmentId) };
+  record['inserted_at'] = inserted_at;
+  if (kind !== 'page_view') return { entity: 'events', record: readEvent(fields, environmentId) };
+  const page = typeof url === 'string' ? splitUrl(url) : {};
+  record['event_name'] ??= PAGE_VIEW_NAME;
+  record['metadata'] = { ...page, ...(record['metadata'] as JsonObject) };
+  return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
+}
+
+/** Returns the reader of a request's records. Each also has the members that its path says. */
+export function callReader(product: Preset, adds: object, context: CallContext) {
+  return (line: Buffer): readonly ItemRecord[] => {
+    const fields = openRecord(line, 'The item');
+    Object.assign(fields.object, adds);
+    if (context.token != null) requireToken(fields.object, context.token);
+    return readCall(product, fields, context);
+  };
+}
+
+/** Reads an item of a batch: a call of Segment, or a record of ours. */
+export function readMixedItem(line: Buffer, context: CallContext): readonly ItemRecord[] {
+  const fields = openRecord(line, 'The item');
+  const { type, ...record } = fields.object;
+  return isSegmentCall(type, record)
+    ? readCall('segment', fields, context)
+    : readItem(fields, context.environmentId);
+}
+
+/** @throws InputError `invalid_field` for a record with a token of another project than the request's. */
+function requireToken({ token, $token, properties }: JsonObject, own: string): void {
+  const named = $token ?? token ?? (isObject(properties) ? properties['token'] : undefined);
+  if (named === undefined || named === null || named === '' || named === own) return;
+  const message =
+    'The record has another token than the first of the request; send each project its own request';
+  throw inputError('invalid_field', message, 'token');
+}
+
+/** Returns how far the sender's clock is behind ours; 0 if they differ by no more than a request may take. */
+function clockSkew(sentAt: unknown, receivedAt: number): number {
+  const sent = instantOf(sentAt);
+  const skewMs = sent === null ? 0 : receivedAt - sent.ms;
+  return Math.abs(skewMs) <= CLOCK_TOLERANCE_MS ? 0 : skewMs;
+}
+
+function onOurClock(at: unknown, skewMs: number): unknown {
+  const instant = skewMs === 0 ? null : instantOf(at);
+  return instant === null ? at : new Date(instant.ms + skewMs).toISOString();
+}
+
+function instantOf(value: unknown): Instant | null {
+  const text = numberText(value) ?? value;
+  return typeof text === 'string' ? (readInstant(text) ?? readEpoch(text)) : null;
+}
+
+const segmentTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
+
+/** Tells a call of Segment from a record of ours, which has `user_id`, and never `userId` without it. */
+export function isSegmentCall(type: unknown, record: JsonObject): boolean {
+  const { userId, anonymousId, user_id, event_name, metadata } = record;
+  if (user_id !== undefined) return false;
+  if (segmentTypes.has(type)) return true;
+  if (type !== 'identify' && type !== 'track') return false;
+  return (userId ?? anonymousId) != null && (event_name ?? metadata) === undefined;
+}

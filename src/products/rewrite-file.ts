@@ -1,0 +1,210 @@
+import { isUtf8 } from 'node:buffer';
+import { isRecordKind } from '../domain/entity.ts';
+import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import type { ChunkRange, Preset } from '../domain/load.ts';
+import { isRejectColumn, profilesKey, type Reason, refusedKey } from '../domain/reject.ts';
+import type { SourceOptions } from '../domain/source.ts';
+import type { FileRef, FileStore } from '../files/file-store.ts';
+import { isObject, type JsonObject, parseJsonText, writeJson } from '../formats/json-text.ts';
+import { createLineScanner } from '../formats/record-scanner.ts';
+import type { ReceivedFile } from '../load/receive/receive.ts';
+import { RecordIndex } from '../load/receive/record-index.ts';
+import type { ReceivingStore } from '../load/receive/unpack.ts';
+import { notAnObject, notUtf8 } from '../mapping/reasons.ts';
+import { RecordIndex as RecordPlaces } from '../mapping/rows.ts';
+import { turn } from '../yielding.ts';
+import { CsvObjects } from './csv-objects.ts';
+import { readRecords, userOf } from './products.ts';
+import { idText, isReason, type ProductContext } from './record.ts';
+
+/*
+ * A file of another product becomes NDJSON of ours before its load is accepted. One record is one line, which is in the
+ * same row and line of the rewritten file, so nothing else has to be kept about it. The profiles that a record implies are
+ * in its member `sluice_profiles` and are not counted. A record that cannot be rewritten is a line that says why, with its
+ * text.
+ */
+
+/** Memberships that are remembered while a file is rewritten. */
+const MAX_MEMBERSHIPS = 100_000;
+
+/** Lines that are rewritten before everything else gets its turn. */
+const LINES_AT_A_TIME = 100;
+
+/** Rewrites the received file of a product, removes it, and returns the one that takes its place. */
+export async function rewriteFile(
+  store: Pick<ReceivingStore, 'create' | 'readRange' | 'remove'>,
+  received: ReceivedFile,
+  product: Preset,
+  source: SourceOptions,
+): Promise<ReceivedFile> {
+  const writer = await store.create();
+  const index = new RecordIndex('ndjson', received.chunkBytes, 0);
+  let storedBytes = 0;
+  try {
+    const context = { companyFrom: source.companyFrom ?? null };
+    for await (const piece of rewritten(store, received, product, context)) {
+      for (const _ of index.add(piece)) await turn();
+      await writer.write(piece);
+      storedBytes += piece.length;
+    }
+    for (const _ of index.end()) await turn();
+    await writer.commit();
+  } catch (error) {
+    await writer.discard().catch(() => undefined);
+    throw error;
+  }
+  await store.remove(received.ref);
+  const { rows: totalRows, chunks } = index;
+  return { ...received, ref: writer.ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
+}
+
+/** Rewrites the beginning of a file in memory, for an inspection. */
+export async function rewriteBeginning(
+  store: Pick<FileStore, 'readRange'>,
+  received: ReceivedFile,
+  product: Preset,
+  source: SourceOptions = {},
+): Promise<{ readonly received: ReceivedFile; readonly store: Pick<FileStore, 'readRange'> }> {
+  const pieces: Buffer[] = [];
+  const memory = {
+    ref: received.ref,
+    write: async (piece: Uint8Array) => void pieces.push(Buffer.from(piece)),
+    commit: async () => received.ref,
+    discard: async () => undefined,
+  };
+  const own = {
+    readRange: (ref: FileRef, start: number, end: number) => store.readRange(ref, start, end),
+    create: async () => memory,
+    remove: async () => undefined,
+  };
+  const file = await rewriteFile(own, received, product, source);
+  const bytes = Buffer.concat(pieces);
+  return { received: file, store: { readRange: async (_, start, end) => bytes.subarray(start, end) } };
+}
+
+/** Yields the lines of the rewritten file, some at a time. */
+async function* rewritten(
+  store: Pick<FileStore, 'readRange'>,
+  received: ReceivedFile,
+  product: Preset,
+  context: ProductContext,
+): AsyncGenerator<Buffer> {
+  const rewriter = new Rewriter(product, context);
+  const places = new RecordPlaces();
+  const source = received.header === null ? new JsonLines(places) : new CsvObjects(received.header, places);
+  let line = 1;
+  for (const chunk of received.chunks) {
+    const { byteStart } = chunk;
+    const end = chunk.oversized ? byteStart + MAX_REJECT_RAW_BYTES : chunk.byteEnd;
+    const bytes = await store.readRange(received.ref, byteStart, end);
+    places.reset();
+    if (chunk.oversized) places.add(0, bytes.length, 0);
+    else source.index(bytes);
+    for (let first = 0; first < places.count; first += LINES_AT_A_TIME) {
+      await turn();
+      let text = '';
+      const last = Math.min(places.count, first + LINES_AT_A_TIME);
+      for (let record = first; record < last; record++) {
+        const at = chunk.firstLine + (places.lines[record] ?? 0);
+        const raw = bytes.subarray(places.starts[record], places.ends[record]);
+        const read = chunk.oversized ? tooLarge(chunk) : source.read(record);
+        text += `${'\n'.repeat(Math.max(0, at - line))}${rewriter.rewrite(read, raw)}\n`;
+        line = Math.max(at, line) + 1;
+      }
+      yield Buffer.from(text);
+    }
+  }
+}
+
+class JsonLines {
+  readonly #places: RecordPlaces;
+  #bytes: Buffer = Buffer.alloc(0);
+
+  constructor(places: RecordPlaces) {
+    this.#places = places;
+  }
+
+  index(bytes: Buffer): void {
+    this.#bytes = bytes;
+    const scanner = createLineScanner();
+    let line = 0;
+    for (let start = 0; start < bytes.length; ) {
+      const end = scanner.next(bytes, start, bytes.length, true);
+      if (!scanner.blank) this.#places.add(start, scanner.contentEnd, line);
+      line += scanner.lines;
+      start = end;
+    }
+  }
+
+  read(record: number): string | Reason {
+    const raw = this.#bytes.subarray(this.#places.starts[record], this.#places.ends[record]);
+    return isUtf8(raw) ? raw.toString('utf8') : notUtf8(raw);
+  }
+}
+
+function tooLarge({ byteStart, byteEnd }: ChunkRange): Reason {
+  const bytes = byteEnd - byteStart;
+  const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${MAX_REJECT_RAW_BYTES})`;
+  return { code: 'record_too_large', message, column: null };
+}
+
+class Rewriter {
+  readonly #product: Preset;
+  readonly #context: ProductContext;
+  /** The company that the file last named for a user. */
+  readonly #memberships = new Map<string, string>();
+
+  constructor(product: Preset, context: ProductContext) {
+    this.#product = product;
+    this.#context = context;
+  }
+
+  /** Returns the line of a record. */
+  rewrite(text: string | Reason, raw: Buffer): string {
+    if (typeof text !== 'string') return refused(text, raw, null);
+    const parsed = parseJsonText(text);
+    if ('code' in parsed) return refused(parsed, raw, null);
+    const { value } = parsed;
+    if (!isObject(value)) return refused(notAnObject, raw, null);
+    if (isOurs(value)) return text;
+    for (const name of Object.keys(value)) if (isRejectColumn(name)) delete value[name];
+    const { records, marked } = readRecords(this.#product, { ...parsed, value }, this.#context);
+    if (isReason(records)) return refused(records, raw, userOf(value));
+    const [record, ...profiles] = records;
+    this.#joinCompany(record, profiles);
+    if (profiles.length > 0) record[profilesKey] = profiles;
+    return writeJson(record, marked);
+  }
+
+  /** Adds the change of the user's company, if the event names another than the file did last. */
+  #joinCompany(record: JsonObject, profiles: JsonObject[]): void {
+    for (const profile of [record, ...profiles]) {
+      const { user_id, company_id, company } = profile;
+      const named = idText(company_id ?? (isObject(company) ? company['company_id'] : undefined));
+      if (named === null) continue;
+      const user = idText(user_id);
+      if (user === null || this.#memberships.get(user) === named) continue;
+      if (this.#memberships.size >= MAX_MEMBERSHIPS) this.#memberships.clear();
+      const isUser = (each: JsonObject) => each['event_type'] === 'identify_user';
+      if (!isUser(profile) && !profiles.some(isUser))
+        profiles.push({ event_type: 'identify_user', user_id, company_id });
+      this.#memberships.set(user, named);
+    }
+  }
+}
+
+/** A record that was refused after it had been rewritten, and that is sent again. */
+function isOurs(record: JsonObject): boolean {
+  const { event_type: kind, metadata, app_token } = record;
+  const isMended = Object.keys(record).some(isRejectColumn);
+  return isMended && typeof kind === 'string' && isRecordKind(kind) && isObject(metadata) && !app_token;
+}
+
+/** Returns the line of a record that cannot be rewritten. */
+function refused({ code, message, column }: Reason, raw: Buffer, userId: string | null): string {
+  const isCut = raw.length > MAX_REJECT_RAW_BYTES;
+  const cut = isCut ? ` (raw is cut at ${MAX_REJECT_RAW_BYTES} of ${raw.length} bytes)` : '';
+  const kept = raw.toString('base64', 0, MAX_REJECT_RAW_BYTES);
+  const reason = { code, message: message + cut, column, raw: kept };
+  return JSON.stringify({ ...(userId !== null && { user_id: userId }), [refusedKey]: reason });
+}

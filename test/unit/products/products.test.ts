@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import type { Preset } from '../../../src/domain/load.ts';
+import type { JsonObject } from '../../../src/formats/json-text.ts';
+import { readProduct } from '../../../src/products/products.ts';
+import type { OurRecords } from '../../../src/products/record.ts';
+
+const read = (product: Preset, record: JsonObject, companyFrom: string | null = null): OurRecords => {
+  const records = readProduct[product]({ ...record }, { companyFrom });
+  if ('code' in records) throw new Error(records.message);
+  return records;
+};
+const refusalOf = (product: Preset, record: JsonObject, companyFrom: string | null = null) => {
+  const records = readProduct[product]({ ...record }, { companyFrom });
+  return 'code' in records ? records.code : null;
+};
+
+test('a profile of Mixpanel is a user without the signs of reserved properties', () => {
+  const record = {
+    $distinct_id: 'd1',
+    $properties: { $email: 'a@example.com', $last_seen: '2026-03-04T05:06:07' },
+  };
+  expect(read('mixpanel', record)).toEqual([
+    { event_type: 'identify_user', user_id: 'd1', metadata: { email: 'a@example.com' } },
+  ]);
+});
+
+test('a group of Mixpanel is a company', () => {
+  const group = { $group_key: 'company_id', $group_id: 'acme', $properties: { seats: 12 } };
+  expect(read('mixpanel', group)).toEqual([
+    { event_type: 'identify_company', company_id: 'acme', metadata: { seats: 12 } },
+  ]);
+});
+
+test('fields of an event that its product does not document become metadata', () => {
+  const events = [
+    read('mixpanel', { event: 'A', more: 1, properties: { own: 2 } }),
+    read('segment', { type: 'track', event: 'A', more: 1, properties: { own: 2 } }),
+    read('amplitude', { event_type: 'A', more: 1, event_properties: { own: 2 } }),
+    read('posthog', { event: 'A', more: 1, properties: { own: 2 } }),
+  ];
+  for (const [event] of events) expect(event['metadata']).toEqual({ more: 1, own: 2 });
+});
+
+test('a group call of Segment is a company, or the user in it', () => {
+  const shared = { type: 'group', groupId: 'g1', traits: { size: 5 } };
+  expect(read('segment', { ...shared, userId: 'u1' })).toMatchObject([
+    { event_type: 'identify_user', user_id: 'u1', company: { company_id: 'g1', metadata: { size: 5 } } },
+  ]);
+  expect(read('segment', shared)).toMatchObject([
+    { event_type: 'identify_company', company_id: 'g1', metadata: { size: 5 } },
+  ]);
+});
+
+test('a call of RudderStack has its traits in the context, and no user who is anonymous', () => {
+  const context = { traits: { plan: 'pro' }, groupId: 'g1' };
+  expect(read('segment', { type: 'identify', userId: '', anonymousId: 'a1', context })).toMatchObject([
+    { event_type: 'identify_user', user_id: 'a1', company_id: 'g1', metadata: { plan: 'pro' } },
+  ]);
+  expect(read('segment', { type: 'track', userId: '', anonymousId: 'a1' })).toMatchObject([
+    { user_id: 'a1' },
+  ]);
+  const both = { type: 'identify', userId: 'u1', traits: { plan: 'free' }, context };
+  expect(read('segment', both)).toMatchObject([{ user_id: 'u1', metadata: { plan: 'free' } }]);
+});
+
+test('a record of another product is refused', () => {
+  for (const product of Object.keys(readProduct) as Preset[])
+    expect(refusalOf(product, { user_id: 'u', kind: 'x' })).toBe('unknown_event_type');
+});
+
+test.each<[string, Preset, JsonObject]>([
+  ['alias of Segment', 'segment', { type: 'alias', userId: 'ada', previousId: 'old' }],
+  ['$identify of Mixpanel', 'mixpanel', { event: '$identify', properties: { $identified_id: 'ada' } }],
+  ['$create_alias of Mixpanel', 'mixpanel', { event: '$create_alias', properties: { alias: 'old' } }],
+  ['$merge of Mixpanel', 'mixpanel', { event: '$merge', properties: { $distinct_ids: ['a', 'b'] } }],
+  ['$create_alias of PostHog', 'posthog', { event: '$create_alias', distinct_id: 'ada' }],
+  ['$merge_dangerously of PostHog', 'posthog', { event: '$merge_dangerously', distinct_id: 'ada' }],
+  ['$identify of PostHog', 'posthog', { event: '$identify', distinct_id: 'a', properties: {} }],
+])('%s joins two ids, and is refused', (_, product, record) => {
+  expect(refusalOf(product, record)).toBe('unsupported_kind');
+});
+
+test('$identify of PostHog that says something of its user changes the user', () => {
+  const properties = {
+    $anon_distinct_id: 'anon',
+    $set: { plan: 'pro' },
+    $set_once: { plan: 'free', by: 'x' },
+  };
+  expect(read('posthog', { event: '$identify', distinct_id: 'ada', properties })).toEqual([
+    { event_type: 'identify_user', user_id: 'ada', metadata: { plan: 'pro', by: 'x' } },
+  ]);
+});
+
+test('a person of PostHog is a user by the id that is not anonymous', () => {
+  const anonymous = '0190c1f0-6a7b-7c3d-8e9f-0a1b2c3d4e5f';
+  const person = { id: 7, name: 'Ada', distinct_ids: [anonymous, 'ada'], properties: { plan: 'pro' } };
+  expect(read('posthog', person)).toEqual([
+    { event_type: 'identify_user', user_id: 'ada', metadata: { plan: 'pro' } },
+  ]);
+  const row = { person_id: 'p', distinct_id: anonymous, properties: {}, is_deleted: false };
+  expect(read('posthog', row)).toMatchObject([{ user_id: anonymous }]);
+  expect(refusalOf('posthog', { ...row, is_deleted: 'true' })).toBe('unknown_event_type');
+});
+
+test('an event of PostHog has the properties of its person, and what it sets beside its properties', () => {
+  const event = {
+    ...{ event: 'A', distinct_id: 'ada', person_properties: { plan: 'free', age: 36 } },
+    ...{
+      $set_once: { referrer: 'x', age: 1 },
+      $set: { plan: 'team' },
+      properties: { $set: { plan: 'pro' } },
+    },
+  };
+  expect(read('posthog', event)).toMatchObject([
+    { event_type: 'track', metadata: {} },
+    { event_type: 'identify_user', metadata: { plan: 'pro', age: 36, referrer: 'x' } },
+  ]);
+});
+
+test('the company in Mixpanel is the first of a list, in events, people and their updates, which keep what is behind it', () => {
+  const company_id = ['a', 'b'];
+  const records = [
+    read('mixpanel', { event: 'A', properties: { company_id } }),
+    read('mixpanel', { $distinct_id: 'd', $properties: { company_id } }),
+    read('mixpanel', { $distinct_id: 'd', $set: { company_id } }),
+    read('mixpanel', { $distinct_id: 'd', $set: { team: company_id } }, 'team'),
+  ];
+  for (const [record] of records) {
+    expect(record['company_id']).toBe('a');
+    expect(Object.values(record['metadata'] as object)).toEqual([company_id]);
+  }
+});
+
+describe('a group', () => {
+  test('of another kind than company_from is refused', () => {
+    const mixpanel = { $group_key: 'team', $group_id: 'a', $properties: {} };
+    expect(refusalOf('mixpanel', mixpanel, 'team')).toBeNull();
+    expect(refusalOf('mixpanel', mixpanel, 'org')).toBe('unknown_event_type');
+    const posthog = { event: '$groupidentify', properties: { $group_type: 'team', $group_key: 'a' } };
+    expect(refusalOf('posthog', posthog, 'org')).toBe('unknown_event_type');
+    const amplitude = { event_type: '$groupidentify', groups: { team: 'a' } };
+    expect(refusalOf('amplitude', amplitude, 'org')).toBe('unknown_event_type');
+  });
+
+  test('is the company by its kind, else the first one is', () => {
+    const company = (groups: unknown) =>
+      read('posthog', { event: 'A', properties: { $groups: groups } })[0]['company_id'];
+    expect(company({ team: 't', company: 'c' })).toBe('c');
+    expect(company({ team: ['t', 's'] })).toBe('t');
+    expect([company({}), company('x'), company(undefined)]).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('or id that is empty says nothing, and refuses no event', () => {
+    const groups = { company: [], organization: 'o' };
+    expect(read('amplitude', { event_type: 'A', user_id: '', device_id: 'd', groups })).toMatchObject([
+      { user_id: 'd', company_id: 'o' },
+    ]);
+    const properties = { $user_id: '', distinct_id: 'd', company_id: [''], $group_id: ['g'] };
+    expect(read('mixpanel', { event: 'A', properties })).toMatchObject([{ user_id: 'd', company_id: 'g' }]);
+    const $groups = { company: '' };
+    for (const [none] of [
+      read('posthog', { event: 'A', distinct_id: 'd', properties: { $groups } }),
+      read('segment', { type: 'track', event: 'A', userId: 'd', context: { groupId: '' } }),
+      read('segment', { type: 'identify', userId: 'd', context: { groupId: null } }),
+    ])
+      expect([none['user_id'], none['company_id']]).toEqual(['d', undefined]);
+  });
+});
