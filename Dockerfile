@@ -27,7 +27,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data
 WORKDIR /app
 COPY --from=build /build/package ./
 # All this belongs to root and is only read. A volume that is mounted at one of these is made with its owner.
-RUN mkdir /data /inbox /schedules /backups && chown 1000:1000 /data /inbox /schedules /backups
+RUN mkdir /data /inbox /schedules && chown 1000:1000 /data /inbox /schedules
 USER 1000:1000
 EXPOSE 8080
 STOPSIGNAL SIGTERM

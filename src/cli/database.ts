@@ -3,10 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { type Pruned, prune as pruneAll } from '../background-jobs/prune.ts';
-import { plural } from '../domain/wording.ts';
-import { mendLake } from '../lake/lost-files.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { defineCommand, flag, several } from './define-command.ts';
+import { defineCommand, several } from './define-command.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';
 import { type ProcessEnv, readSettings } from './settings.ts';
@@ -122,41 +120,14 @@ export const prune = defineCommand({
     'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
     'or what the definitions say, changes after CHANGES_DAYS, and what killed processes left in the storage. A server may\n' +
     'run meanwhile.',
-  options: {
-    mendLake: flag('--mend-lake', 'after a restore: make the lake what the database says'),
-  },
   json: 'print the counts as JSON',
-  details: `With --mend-lake, files in the folders of this database's lake tables that it
-does not know are removed, and files that are gone or damaged are written anew
-from the database; all of them are read for it. Events that only such a file
-had are lost: after a restore, for example, those of a file that a deletion has
-rewritten since the backup. The command reports them by month.
-Folders of other databases in the same storage are left alone. But a restored
-database has the tables of the one it was backed up from: if that is still in
-use, give this one a copy of the files first, or the other loses its newer
-ones.
-
-Exit code: 1 if events past their retention could not be moved or removed.`,
-  examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune', 'sluice prune --mend-lake'],
+  details: 'Exit code: 1 if events past their retention could not be removed.',
+  examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune'],
   inSession: async (call) => {
-    const { system, json, terminal, flags } = call;
-    const mended = flags.mendLake ? await mendLake(system) : null;
-    // If the rest fails, nothing else reports them.
-    for (const { month, events } of mended?.lost ?? [])
-      terminal.inform(
-        `Lost with missing or damaged files of the lake: ${plural(events, 'event')} of ${month}.`,
-      );
+    const { system, json, terminal } = call;
     const counts = await pruneAll(system);
     if (!json) terminal.print('Removed:');
-    printRecord(call, {
-      ...recordOf(counts),
-      ...(mended !== null && {
-        unknown_lake_files: mended.unknown.length,
-        foreign_lake_files: mended.foreign.length,
-        missing_lake_files: mended.missing.length,
-        lost_events: mended.lost,
-      }),
-    });
+    printRecord(call, recordOf(counts));
     if (counts.problem === null) return;
     terminal.inform(`Events that outlived their retention could not be removed: ${counts.problem}`);
     process.exitCode = exitCodes.failed;

@@ -93,8 +93,6 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./database.ts')).migrate,
   status: async () => (await import('./status.ts')).status,
   prune: async () => (await import('./database.ts')).prune,
-  backup: async () => (await import('./backup.ts')).backup,
-  restore: async () => (await import('./backup.ts')).restore,
   db: async () => (await import('./database.ts')).db,
   psql: async () => (await import('./database.ts')).psql,
   completion: async () => (await import('./completion.ts')).completion,

@@ -329,15 +329,6 @@ export const EVENTS_LOCK_MS = 200;
 /** The tries at a lock that holds up others while it is waited for. */
 export const LOCK_TRIES = 10;
 export const LOCK_PAUSE_MS = 250;
-/** The copy of a database waits so long for a table whose definition is being changed. */
-export const COPY_LOCK_MS = 30_000;
-/** An entry of a backup's archive: a part of a stored file or a table, held in memory. */
-export const BACKUP_PART_BYTES = 4 * MiB;
-/** The largest entry is the description of a database with very many months of events. */
-export const MAX_ARCHIVE_ENTRY_BYTES = 64 * MiB;
-export const STORED_FILES_AT_A_TIME = 1_000;
-/** An incomplete backup without a new byte for so long is abandoned. */
-export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
 /** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
 export const ARCHIVE_PART_BYTES = 64 * MiB;
 /** Properties with columns of their own in the lake: each costs a footer of a file some 100 bytes for each row group. */

@@ -150,8 +150,8 @@ export async function hasUsableData(layout: Layout, major: string): Promise<bool
   if (found === undefined) return false;
   throw new EmbeddedPostgresError(
     `The data in ${layout.data} was made by PostgreSQL ${found}; this version of sluice brings PostgreSQL ${major}, ` +
-      'which cannot read it. Nothing was changed. Make a backup with the version of sluice that made it (sluice backup), and ' +
-      'restore that with this one: sluice restore FILE --replace',
+      `which cannot read it. Nothing was changed. Start the version of sluice that made it, copy its database with pg_dump, ` +
+      `move ${layout.root} away, start this version and restore: docs/moving.md#to-another-major-version`,
   );
 }
 

@@ -9,14 +9,13 @@
  * It promises: one server per data directory; the server ends when this process ends, however that happens; what was
  * committed is there at the next start; only this machine reaches it, and only its owner can read its password.
  */
-import { access, constants } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
 import { withDeadline } from '../timers.ts';
-import { locatePackage, provideBinaries } from './binaries.ts';
-import { awaitPreviousServer, claimForRestore, isIncomplete, refuseIncomplete } from './claims.ts';
+import { provideBinaries } from './binaries.ts';
+import { awaitPreviousServer } from './claims.ts';
 import { createCluster, inspectMachine, resetPassword, serverSettings } from './cluster.ts';
 import {
   EmbeddedPostgresError,
@@ -66,8 +65,6 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: Record<string, string>;
   /** Any free one by default. */
   readonly port?: number;
-  /** On a directory that a restore has claimed. */
-  readonly isRestore?: boolean;
 }
 
 export const embeddedPostgres = {
@@ -75,12 +72,6 @@ export const embeddedPostgres = {
   startAndKeepRunning,
   findRunning,
   hasData,
-  inspect,
-  claimForRestore,
-  /** Tells whether there is data, even of another version, that is not left over from a restore. */
-  hasDataToKeep: async (dataDir: string) => !(await isIncomplete(layoutOf(dataDir))) && hasData(dataDir),
-  /** @throws EmbeddedPostgresError if a server runs on the data. */
-  awaitUnused: (dataDir: string, log: Logger) => awaitPreviousServer(layoutOf(dataDir), log),
   /** Tells whether the error says that the server cannot run here; its message says why and what to do. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Tells whether the error says that another live server owns the data directory. */
@@ -89,15 +80,13 @@ export const embeddedPostgres = {
 
 /**
  * Starts the server for dataDir (creating it on first use).
- * Throws EmbeddedPostgresError if a live server runs on it already (`isInUse`), none can run here, or a restore into it is not
- * complete.
+ * Throws EmbeddedPostgresError if a live server runs on it already (`isInUse`), or none can run here.
  */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
   const layout = layoutOf(resolve(options.dataDir));
   await ensureRoot(layout);
-  if (options.isRestore !== true) await refuseIncomplete(layout);
   await awaitPreviousServer(layout, log);
   const account = await chooseAccount(layout);
   const binaries = await provideBinaries({ account, layout, log });
@@ -218,7 +207,7 @@ async function startAgain(
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readServerFile(layout);
-  if (server === undefined || (await isIncomplete(layout))) return undefined;
+  if (server === undefined) return undefined;
   const password = await readPassword(layout.password);
   if (password === undefined) return undefined;
   const url = serverUrl(server.port, password);
@@ -230,20 +219,7 @@ async function findRunning(dataDir: string): Promise<string | undefined> {
   }
 }
 
-/**
- * Tells whether a server was ever started on it, by whatever version.
- * @throws EmbeddedPostgresError if a restore into it is not complete.
- */
+/** Tells whether a server was ever started on it, by whatever version. */
 async function hasData(dataDir: string): Promise<boolean> {
-  await refuseIncomplete(layoutOf(dataDir));
   return (await readMajor(layoutOf(dataDir))) !== undefined;
-}
-
-/** Inspects a data directory without starting anything. Throws EmbeddedPostgresError if no server can run here. */
-async function inspect(dataDir: string): Promise<{ readonly major: string; readonly hasData: boolean }> {
-  await refuseIncomplete(layoutOf(dataDir));
-  const { version, native } = await locatePackage();
-  const major = version.split('.')[0] ?? '';
-  await access(join(native, 'bin', 'postgres'), constants.R_OK);
-  return { major, hasData: await hasUsableData(layoutOf(dataDir), major) };
 }

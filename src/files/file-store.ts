@@ -94,7 +94,7 @@ export class LostLakeFile extends MissingFileError {
   readonly ref: FileRef;
 
   constructor(ref: FileRef, cause: unknown) {
-    const advice = 'bring it back from a copy, or run `sluice prune --mend-lake`';
+    const advice = 'bring it back from a copy';
     super(`${ref}, a file of the lake, is missing or damaged: ${advice}`, { cause });
     this.ref = ref;
   }

@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test('what docker-compose.yml runs, run without an engine: migrate, serve, work; a file in, a file out, a file dropped, a backup', async () => {
+test('what docker-compose.yml runs, run without an engine: migrate, serve, work; a file in, a file out, a file dropped', async () => {
   const [image, { services }] = await Promise.all([
     temporaryFolder().then(buildImage),
     exampleVariables().then(readCompose),
@@ -37,8 +37,8 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   // The names of other containers become addresses of this machine.
   await writeFile(join(secrets, 'database_url'), database.url);
   await writeFile(join(secrets, 'redis_url'), redisUrl);
-  const mounts = ['data', 'inbox', 'backups'].map((name) => join(host, name));
-  const [DATA_DIR = '', INBOX_DIR = '', backups = ''] = mounts;
+  const mounts = ['data', 'inbox'].map((name) => join(host, name));
+  const [DATA_DIR = '', INBOX_DIR = ''] = mounts;
   for (const folder of mounts) await mkdir(folder).then(() => chmod(folder, 0o777));
   const here: Record<string, string> = {
     ...{ DATA_DIR, INBOX_DIR },
@@ -54,7 +54,6 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
     return runPart(image, name, given, part, here);
   };
   const exitCode = (name: string, part: Part): Promise<string> => ended(run(name, part));
-  const command = (...words: string[]): Promise<string> => ended(run('cli', 'program', words));
   expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
   expect(await exitCode('migrate', 'program')).toBe('exit code 0');
   expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
@@ -80,10 +79,6 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
     const users = await execute(database.url, `select from sluice.users where user_id = 'dropped'`);
     return users.length === 1;
   });
-
-  const archive = join(backups, 'backup.tar.gz');
-  expect(await command('backup', archive)).toBe('exit code 0');
-  expect(await command('backup', '--verify', archive)).toBe('exit code 0');
 
   // A worker that hangs: it stays in the table, and is not seen any more.
   worker.signal('SIGSTOP');

@@ -339,7 +339,6 @@ async function runCommands(house: House): Promise<void> {
   await command(house, 'report');
   await command(house, 'users', 'show', 'csv-1');
   await site.sql('checkpoint');
-  await command(house, 'backup', join(folder, 'data', 'backup.tar.gz'), '-q');
 }
 
 async function expectNothingClear({ site, written, answers, hooks }: House): Promise<void> {

@@ -3,9 +3,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { sweep } from '../../src/background-jobs/prune.ts';
 import { openRecord, readUser } from '../../src/ingest/read-record.ts';
-import { type Database, databaseOn } from '../../src/postgres/database.ts';
-import { connectForCopy, readDatabase } from '../../src/postgres/database-copy/read-database.ts';
-import { DatabaseWriter } from '../../src/postgres/database-copy/write-database.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { findCursorProblem, readChangeLog, switchChangeLog } from '../../src/postgres/stores/change-log.ts';
 import { prepareDatabase } from '../../src/provide-database.ts';
 import { collectLog } from '../support/collected-log.ts';
@@ -13,7 +11,6 @@ import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
 import { runManually, startManually } from '../support/load-file.ts';
-import { createEmptyDatabase } from '../support/postgres.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { loadFile, undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -271,60 +268,6 @@ describe('positions', () => {
       await prepareDatabase(t.databaseUrl, false, log, 14);
       expect(await write(15)).toBeGreaterThan(2 ** 33);
     });
-  });
-
-  // proves: cursors-of-copies, backup-moment
-  test('stay exact across a restore: a cursor from before the backup goes on, one taken later is refused', async () => {
-    await identify('kept', { n: 1 });
-    await identify('changed', { n: 1 });
-    await identify('removed', { n: 1 });
-    const cursor = await connectTo(t.databaseUrl, cursorOf);
-    await identify('changed', { n: 2 });
-    await ask(`delete from users where user_id = 'removed'`);
-    await identify('made', { n: 1 });
-    const source = await readDatabase(t.databaseUrl);
-    onTestFinished(() => source.close());
-    // After the snapshot of the backup: of another life of the data.
-    await identify('lost', { n: 1 });
-    const lost = await connectTo(t.databaseUrl, cursorOf);
-
-    const restored = await createEmptyDatabase();
-    onTestFinished(() => restored.drop());
-    const target = await connectForCopy(restored.url);
-    onTestFinished(() => target.end());
-    const writer = await DatabaseWriter.begin(target, source.shape);
-    for (const table of source.shape.tables) await writer.write(table, source.copyOut(table));
-    await writer.finish();
-    const copy = databaseOn(target as unknown as pg.PoolClient);
-    expect(await readLog(target)).toMatchObject({ since: (await readLog())?.since });
-    expect([await isValid(copy, cursor), await isValid(copy, lost)]).toEqual([true, false]);
-
-    await target.query(`insert into sluice.users (environment_id, user_id) values (${environmentId}, 'new')`);
-    await target.query(`update sluice.users set metadata = '{"n":"3"}' where user_id = 'changed'`);
-    await target.query(`delete from sluice.users where user_id = 'made'`);
-    const since = async (from: string) => {
-      const { rows } = await target.query<{ key: string }>(
-        `select user_id as key from sluice.users where sluice.is_since(position, $1::pg_snapshot)
-         union all
-         select '-' || key from sluice.changes c where removed and sluice.is_since(position, $1::pg_snapshot)
-           and not exists (select from sluice.users where user_id = c.key)`,
-        [from],
-      );
-      return rows.map(({ key }) => key).sort();
-    };
-    expect(await since(cursor)).toEqual(['-made', '-removed', 'changed', 'new']);
-    const later = await cursorOf(target);
-    await target.query(`update sluice.users set metadata = '{"n":"4"}' where user_id = 'kept'`);
-    expect(await isValid(copy, later)).toBe(true);
-    expect(await since(later)).toEqual(['kept']);
-    const images = await target.query(
-      `select before, load_id from sluice.changes where key = 'changed' order by seq`,
-    );
-    expect(images.rows.map(({ before }) => before)).toEqual([{ n: 1 }, { n: 2 }]);
-    const partitions = await target.query(
-      `select count(*)::int as n from pg_inherits where inhparent = 'sluice.changes'::regclass and inhrelid <> 'sluice.changes_default'::regclass`,
-    );
-    expect(partitions.rows[0]?.n).toBeGreaterThanOrEqual(8);
   });
 });
 

@@ -179,6 +179,19 @@ async function linkTargets(packageDir: string): Promise<string[]> {
 }
 
 describe('an embedded Postgres', () => {
+  // proves: upgrade
+  test('refuses data of another major version, says what to do, and changes nothing', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    await (await start(dataDir)).stop();
+    const version = join(dataDir, 'data', 'PG_VERSION');
+    await writeFile(version, '17\n');
+    await expect(start(dataDir)).rejects.toThrow(
+      /made by PostgreSQL 17.*brings PostgreSQL 18.*Nothing was changed.*pg_dump.*docs\/moving\.md/,
+    );
+    await writeFile(version, '18\n');
+    expect((await start(dataDir)).version).toMatch(/^18\./);
+  });
+
   test('answers queries after the first start, as a role that is no superuser', async () => {
     const server = await start(join(await temporaryDir(), 'postgres'));
     const [row] = await query<Record<string, unknown>>(

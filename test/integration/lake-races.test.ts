@@ -1,13 +1,7 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { writeBackupFile } from '../../src/backup/backup.ts';
-import { restoreBackup } from '../../src/backup/restore.ts';
-import { readConfig } from '../../src/config.ts';
-import { openSystem, type System } from '../../src/context.ts';
+import type { System } from '../../src/context.ts';
 import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { readUserHistory } from '../../src/profiles/user-events.ts';
@@ -25,7 +19,6 @@ import {
   readTable,
 } from '../support/lake.ts';
 import { expireLeases, withoutQueue } from '../support/load-file.ts';
-import { createEmptyDatabase } from '../support/postgres.ts';
 import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { loadFile, runJob, undo } from '../support/undo.ts';
@@ -269,55 +262,3 @@ test('without LAKE=mirror the profiles leave the lake, and come back with it', a
   await pruneEvents(t.system);
   await expectSame();
 });
-
-// proves: move, backup-moment, lake-mirror
-test('a lake that was restored into another database and store is whole, and goes on exactly where it was', async () => {
-  await add([0, 1, 7], 10);
-  await addUser('u1');
-  await addUser('doomed-user');
-  await pruneEvents(t.system);
-  await add([0], 5);
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-restored-'));
-  const database = await createEmptyDatabase();
-  const path = join(folder, 'backup.tar.gz');
-  await writeBackupFile(
-    { databaseUrl: t.databaseUrl, files: t.system.files, filesAt: t.system.files.location },
-    path,
-  );
-  const config = readConfig({ ...t.variables, DATABASE_URL: database.url, DATA_DIR: folder });
-  const restored = openSystem({
-    ...{ config, databaseUrl: database.url, log: t.system.log, role: 'test', poolSize: 5, readPoolSize: 2 },
-  });
-  try {
-    await restoreBackup(path, { databaseUrl: database.url, files: restored.files });
-    expect(sorted(await readLake(restored, 'default'))).toEqual(sorted(await readLake(t.system, 'default')));
-    // The old service is gone, with its files.
-    await rm(t.config.filesDir, { recursive: true });
-    await mirrorEvents(restored);
-    expect(await expectSame(restored)).toHaveLength(35);
-    const there = { ...t, system: restored, storedFiles: () => listFiles(config.filesDir) };
-    await insertEvents(there, [
-      {
-        ...{ environment: environmentId, id: 'after', name: 'seen', user: 'doomed-user', company: null },
-        ...{ at: new Date().toISOString(), metadata: {}, named: true },
-      },
-    ]);
-    await mirrorEvents(restored);
-    expect(await expectSame(restored)).toHaveLength(36);
-    const deletion = await acceptDeletion(restored, environmentId, 'users', ['doomed-user']);
-    expect(await deletion.run()).toMatchObject({ status: 'completed' });
-    expect(await expectSame(restored)).toHaveLength(35);
-    await pruneEvents(restored);
-    await expectNamedFiles(there);
-    expect(await filesWith(there, 'doomed-user')).toEqual([]);
-  } finally {
-    await restored.close();
-    await database.drop();
-    await rm(folder, { recursive: true, force: true });
-  }
-});
-
-async function listFiles(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-}

@@ -11,8 +11,6 @@ import { localLimits, receive } from '../../src/load/receive/receive.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { PersonalData } from '../../src/personal/personal-data.ts';
 import { type PersonalKeys, wrapKey } from '../../src/personal-keys.ts';
-import { readDatabase } from '../../src/postgres/database-copy/read-database.ts';
-import { storedFiles } from '../../src/postgres/database-copy/stored-files.ts';
 import { fileKeys } from '../../src/postgres/stores/file-keys.ts';
 import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
@@ -138,29 +136,6 @@ describe.each(['folder', 's3'] as const)(
       expect(await deletion.run()).toMatchObject({ status: 'completed' });
       const { rejects } = await readRejectsPage(t.system, bad.loadId, 0, page);
       expect([await keys(), rejects.map(({ raw }) => raw.length)]).toEqual([0, [0]]);
-    });
-
-    test('a backup has the file and the key of a load under way, and neither of one that has ended', async () => {
-      const one = await startManually(t.system, environmentId, file('d'));
-      const kept = await look(one.jobId);
-      const copied = async (): Promise<[string[], boolean]> => {
-        const database = await readDatabase(t.databaseUrl);
-        try {
-          const refs: string[] = [];
-          for await (const { ref } of storedFiles(database)) refs.push(ref);
-          const table = database.shape.tables.find(({ name }) => name === 'file_keys');
-          let text = '';
-          for await (const bytes of database.copyOut(table as never)) text += bytes.toString();
-          return [refs, text.includes(kept.ref)];
-        } finally {
-          await database.close();
-        }
-      };
-      expect(await copied()).toEqual([[kept.ref], true]);
-      await one.chunk(0);
-      await one.finish();
-      expect((await look(one.jobId)).hasKey).toBe(true);
-      expect(await copied()).toEqual([[], false]);
     });
 
     test('a file that a killed process was writing has no key', async () => {

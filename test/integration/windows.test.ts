@@ -5,13 +5,10 @@ import type { System } from '../../src/context.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { pageOf } from '../../src/export/write/page.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { connectForCopy, readDatabase } from '../../src/postgres/database-copy/read-database.ts';
-import { DatabaseWriter } from '../../src/postgres/database-copy/write-database.ts';
 import { type DatedUserRow, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { everything } from '../support/export-files.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
-import { createEmptyDatabase } from '../support/postgres.ts';
 import { runs } from '../support/runs.ts';
 import type { StoredProfile } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -277,44 +274,4 @@ describe('a copy that is kept by increments', () => {
     });
     await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 120_000, numRuns: runs(120) });
   });
-
-  // proves: increments
-  test('goes on at a restored database with a cursor from before the backup, whoever wrote during it', async () => {
-    const property = fc.asyncProperty(schedule, schedule, pauses, async (first, second, waits) => {
-      const environmentId = await newEnvironment(t.system);
-      const copy = new Copy(environmentId);
-      await copy.take(t.system);
-      const target = await createEmptyDatabase();
-      const writing = Promise.all(
-        first.map(async (acts: readonly Act[]) => {
-          for (const own of acts) await act(t.system, environmentId, own);
-        }),
-      );
-      await restore(t.databaseUrl, target.url);
-      await writing;
-      const restored = t.openAnother({ databaseUrl: target.url });
-      try {
-        await run(restored, copy, environmentId, second, waits);
-        expect(copy.content).toEqual(await stored(restored, environmentId));
-      } finally {
-        await restored.close();
-        await target.drop();
-      }
-    });
-    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 60_000, numRuns: runs(6) });
-  });
 });
-
-/** As a backup and its restore. */
-async function restore(from: string, to: string): Promise<void> {
-  const source = await readDatabase(from);
-  const target = await connectForCopy(to);
-  try {
-    const writer = await DatabaseWriter.begin(target, source.shape);
-    for (const table of source.shape.tables) await writer.write(table, source.copyOut(table));
-    await writer.finish();
-  } finally {
-    await target.end();
-    await source.close();
-  }
-}

@@ -6,7 +6,6 @@ const long = [
   'test/acceptance/package.test.ts',
   'test/acceptance/readme.test.ts',
   'test/acceptance/commands.test.ts',
-  'test/acceptance/backup-command.test.ts',
   'test/acceptance/start.test.ts',
   'test/acceptance/schedules.test.ts',
   'test/console/load.test.ts',

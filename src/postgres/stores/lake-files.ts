@@ -302,53 +302,6 @@ function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRe
   return columnOf<FileRef>(db)`select file_ref from lake_files where ${condition} order by file_id`;
 }
 
-/** Lists all files that the ledger has, and the folders of its tables. */
-export async function listRefs(client: pg.Pool | pg.ClientBase) {
-  const { rows } = await client.query<{
-    ref: FileRef;
-    isNamed: boolean;
-    month: string;
-    bytes: number | null;
-    sha256: string | null;
-    coldEvents: string;
-  }>(`
-    select
-      file_ref as ref,
-      state = 'stored' as "isNamed",
-      to_char(month, 'YYYY-MM') as month,
-      byte_count::float8 as bytes,
-      encode(sha256, 'hex') as sha256,
-      case when kind = 'data' and table_name = 'events' and not is_hot then coalesce(row_count, 0) else 0 end as "coldEvents"
-    from sluice.lake_files`);
-  const tables = await client.query<{ folder: string }>('select folder from sluice.lake_tables');
-  return {
-    files: new Map(rows.map(({ ref, ...of }) => [ref, { ...of, coldEvents: Number(of.coldEvents) }])),
-    folders: new Set(tables.rows.map(({ folder }) => folder)),
-  };
-}
-
-/**
- * Takes files that are gone out of their tables, which it returns. Months of which the database has the events are written whole by the
- * next append; ranges of profiles it finds changed.
- */
-export function giveUpFiles(db: Database, refs: readonly FileRef[]): Promise<TableKey[]> {
-  return rowsOf<TableKey>(db)`
-    with gone as (
-      update lake_files
-      set state = 'replaced'
-      where file_ref = any(${[...refs]}::text[]) and state = 'stored'
-      returning *
-    ),
-    due as (
-      update lake_months m
-      set cursor = null, revision = revision + 1
-      where exists (
-        select 1 from gone g where g.is_hot and g.environment_id = m.environment_id and g.month = m.month
-      )
-    )
-    select distinct environment_id as "environmentId", table_name as name from gone`;
-}
-
 /** Keeps files that are replaced from being removed until the transaction ends. */
 export async function keepFiles(db: Database): Promise<void> {
   await sql`lock table event_retirements in row share mode`.execute(db);
