@@ -43,6 +43,8 @@ export interface EventRecord extends Record_ {
   readonly eventId: string | null;
   readonly eventName: string;
   readonly isPageView?: true;
+  /** The user is created if there is none. */
+  readonly impliesUser?: true;
   readonly userId: string;
   /** null: the company the user belongs to; '': none. */
   readonly companyId: string | null;

@@ -5,6 +5,7 @@ import { checkConstraints, type Database, inSavepoint, inTransaction } from '../
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
+import { createNamedUsers } from '../postgres/stores/profiles.ts';
 import type { Persons } from './persons.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
@@ -80,6 +81,8 @@ interface Rows {
   readonly events: readonly EventRow[];
   /** Events whose company is not known until the profiles are written. */
   readonly laterEvents: readonly EventRow[];
+  /** Events that imply their users. */
+  readonly implying: readonly EventRecord[];
 }
 
 /**
@@ -148,7 +151,8 @@ export class BatchWriter {
     const [batch] = batches;
     const key = batch?.idempotency ?? null;
     if (batch === undefined) return;
-    if (key === null && isEmpty(rows.profiles) && rows.events.length <= BATCH_STATEMENT_EVENTS) {
+    const isOfEvents = isEmpty(rows.profiles) && rows.implying.length === 0;
+    if (key === null && isOfEvents && rows.events.length <= BATCH_STATEMENT_EVENTS) {
       // A single statement is a transaction.
       return this.#writeRows(this.#context.pool, rows);
     }
@@ -165,12 +169,14 @@ export class BatchWriter {
       profiles: await this.#profiles.prepare(profiles),
       events: rows.slice(0, events.length),
       laterEvents: rows.slice(events.length),
+      implying: [...events, ...later].filter(({ impliesUser }) => impliesUser === true),
     };
   }
 
-  async #writeRows(connection: Connection, { events, profiles, laterEvents }: Rows): Promise<void> {
+  async #writeRows(connection: Connection, { events, profiles, laterEvents, implying }: Rows): Promise<void> {
     await this.#writeEvents(connection, events);
     await this.#profiles.write(connection, profiles);
+    if (implying.length > 0) await createNamedUsers(connection, implying);
     await this.#writeEvents(connection, laterEvents);
   }
 

@@ -57,7 +57,7 @@ function readProfile(record: JsonObject, context: ProductContext): OurRecords | 
     ? readUpdate(record)
     : readProperties(others);
   if (properties === null)
-    return notStored('increments and other operations that need the stored value are not stored');
+    return notStored('operations that need the stored value, such as increments, are not stored');
   if (!isUser)
     return [{ event_type: 'identify_company', company_id: $group_id, metadata: unsigned(properties) }];
   const { company, metadata } = withoutCompany(properties, context);

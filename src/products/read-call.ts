@@ -43,8 +43,10 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const [record, ...profiles] = records;
   const { event_type: kind, user_id, company_id } = record;
   const isEvent = kind === 'track' || kind === 'page_view';
-  // An event implies its user.
-  if (isEvent && !profiles.some((each) => each['event_type'] === kindOfEntity.users))
+  const isAlone = isEvent && !profiles.some((each) => each['event_type'] === kindOfEntity.users);
+  const hasCompany = company_id !== undefined && company_id !== null;
+  // An event that names a company moves its user there.
+  if (isAlone && hasCompany)
     profiles.push({ event_type: kindOfEntity.users, user_id, company_id, metadata: {} });
   const read = ({ event_type: of, ...value }: JsonObject): ItemRecord => {
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
@@ -52,6 +54,7 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   };
   // In this order problems of the record itself are reported first.
   const own = read(record);
+  if (isAlone && !hasCompany) Object.assign(own.record, { impliesUser: true });
   return [...profiles.map((profile) => ({ ...read(profile), isBeside: true }) as ItemRecord), own];
 }
 

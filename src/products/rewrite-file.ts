@@ -25,7 +25,7 @@ import { idText, isReason, type ProductContext } from './record.ts';
  */
 
 /** Memberships that are remembered while a file is rewritten. */
-const MAX_MEMBERSHIPS = 100_000;
+const MAX_MEMBERSHIPS = 250_000;
 
 /** Lines that are rewritten before everything else gets its turn. */
 const LINES_AT_A_TIME = 100;

@@ -40,6 +40,7 @@ const upsertUsers = readQuery('upsert-users');
 const upsertCompanies = readQuery('upsert-companies');
 const mergeDatedUsers = readQuery('merge-dated-users');
 const mergeDatedCompanies = readQuery('merge-dated-companies');
+const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
@@ -57,6 +58,15 @@ export async function writeUsers(
     await runQuery(client, applyUserRemovals, [given[0]]);
     if (companies.length > 0) await runQuery(client, applyCompanyRemovals, [given[1]]);
   });
+}
+
+/** Creates those of the users that do not exist. */
+export async function createNamedUsers(
+  connection: pg.Pool | pg.PoolClient,
+  users: readonly { readonly environmentId: number; readonly userId: string }[],
+): Promise<void> {
+  const keys = new Set(users.map(({ environmentId: e, userId: k }) => JSON.stringify({ e, k })));
+  await runQuery(connection, insertNamed, [`[${[...keys].join(',')}]`]);
 }
 
 /** Writes companies, all or nothing; each key once. Given a client: in its transaction. */
