@@ -11,7 +11,7 @@ import { deletionJob } from './deletion.ts';
 import { deliveryJob } from './delivery.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
-import { mirrorJob, pruneJob, sizesJob } from './prune.ts';
+import { mirrorJob, pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
 export interface JobContext extends System, SendContext, ScheduleContext {
@@ -33,7 +33,6 @@ const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
   deletion: deletionJob,
   prune: pruneJob,
   mirror: mirrorJob,
-  sizes: sizesJob,
   export: exportJob,
   delivery: deliveryJob,
   run: runJob,

@@ -1,9 +1,7 @@
 import { type PruneContext, prune } from '../src/background-jobs/prune.ts';
 import type { Config } from '../src/config.ts';
-import { countSizes } from '../src/definitions/segments.ts';
 import { ConflictError } from '../src/domain/errors.ts';
 import { endTask, repeatTask } from '../src/postgres/stores/tasks.ts';
-import type { SnapshotSources } from '../src/profiles/segments.ts';
 import type { RetentionContext } from '../src/retention/archive-events.ts';
 import { mirrorEvents } from '../src/retention/mirror-events.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
@@ -46,17 +44,5 @@ export const mirrorJob: TaskKind<MirrorContext & TaskContext> = {
     await mirrorEvents(context, signal);
     const isOwn = lake === 'mirror' ? repeatTask(context.db, claim, lakeEveryMs) : endTask(context.db, claim);
     if (!(await isOwn)) throw new ConflictError('another worker appends to the lake');
-  },
-};
-
-/** The sizes of segments are counted every night, beside the jobs: it mostly waits for the database. */
-export const sizesJob: TaskKind<TaskContext & SnapshotSources> = {
-  ...periodic,
-  name: 'sizes',
-  stops: 'at once',
-  beside: 1,
-  async run(context, claim, signal) {
-    const nextMs = await countSizes(context, signal);
-    if (!(await repeatTask(context.db, claim, nextMs))) throw new ConflictError('another worker counts');
   },
 };

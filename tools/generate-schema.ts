@@ -29,7 +29,6 @@ const unnamed = [
   'lake_tables',
   'migrations',
   'rates',
-  'segment_sizes',
   'suppression_keys',
   'suppressions',
   'titled_items',

@@ -142,15 +142,6 @@ export const definitionPreview = defineRecord('DefinitionPreview', 'Users whom a
 });
 export type DefinitionPreview = Static<typeof definitionPreview.schema>;
 
-export const segmentSizes = defineRecord('SegmentSizes', 'Sizes of a segment over time.', {
-  id: ordinal('ID of the segment.'),
-  sizes: items('One of each day on which it was counted, oldest first.', {
-    day: Type.String({ format: 'date', description: 'The day, UTC.', examples: ['2026-11-20'] }),
-    users: orNull(count('Number of users in the segment. Null if counting took too long.', 3120)),
-  }),
-});
-export type SegmentSizes = Static<typeof segmentSizes.schema>;
-
 export const userSegments = defineRecord('UserSegments', 'Current segments of a user.', {
   segment_ids: listOf(
     'IDs of the segments, in the order of the segment lookup.',

@@ -74,12 +74,12 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }
 
-/** Sees to it that there are the tasks of pruning, of counting segments and of mirroring, one each for all workers. Each is due at once when it is made. */
+/** Sees to it that there are the tasks of pruning and of mirroring, one each for all workers. Each is due at once when it is made. */
 export async function schedulePruning(
   context: TaskContext & { readonly config: Pick<Config, 'lake'> },
 ): Promise<void> {
   const mirrors = context.config.lake === 'mirror' ? (['mirror'] as const) : [];
-  for (const kind of ['prune', 'sizes', ...mirrors] as const) {
+  for (const kind of ['prune', ...mirrors] as const) {
     const task = await insertTask(context.db, {
       ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
       ...{ jobId: null, requestId: null },

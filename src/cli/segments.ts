@@ -1,17 +1,12 @@
 /** `sluice segments`: who is in a segment, and segments made beside the definitions file. */
 import { createSegment, removeSegment, renderSegment, requireDefinition } from '../definitions/segments.ts';
 import type { StoredSegment } from '../domain/definitions.ts';
-import { messageOf, TookTooLong } from '../domain/errors.ts';
-import {
-  MAX_OPERATOR_FILE_BYTES,
-  MAX_SEGMENT_SAMPLE,
-  SEGMENT_PREVIEW_TIMEOUT_MS,
-  SEGMENT_SIZE_DAYS,
-} from '../domain/limits.ts';
+import { TookTooLong } from '../domain/errors.ts';
+import { MAX_OPERATOR_FILE_BYTES, MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
-import { findSegmentItem, listSizes } from '../postgres/stores/segments.ts';
+import { findSegmentItem } from '../postgres/stores/segments.ts';
 import { previewSegment } from '../profiles/segments.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
@@ -43,7 +38,11 @@ const create = defineCommand({
   argument: required('<key>', 'its name, which stays: letters, digits, _ . and -'),
   options: {
     title: text('--title <title>', 'what people call it; default: the key'),
-    definition: text('--definition <file>', 'JSON, as docs/segments.md says; - for standard input', '-'),
+    definition: text(
+      '--definition <file>',
+      'YAML or JSON, as docs/segments.md says; - for standard input',
+      '-',
+    ),
     category: text('--category <category>', 'what it is sorted under; default: custom'),
     usage: text('--usage <usage>', 'what it is used for; default: analytics'),
   },
@@ -56,26 +55,21 @@ const create = defineCommand({
     const { system, environmentId, argument: key, flags } = call;
     const { title = key, definition, ...others } = flags;
     const given = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
-    const fields = { ...given, key, title, definition: await readJson(definition) };
+    const fields = {
+      ...given,
+      key,
+      title,
+      definition: String(await readBytes(definition, MAX_OPERATOR_FILE_BYTES)),
+    };
     const made = await createSegment(system.db, environmentId, fields);
     printDone(call, renderSegment(made), `Made segment ${made.id}: sluice segments preview ${key}`);
   },
 });
 
-async function readJson(name: string): Promise<object> {
-  const bytes = await readBytes(name, MAX_OPERATOR_FILE_BYTES);
-  try {
-    return JSON.parse(bytes.toString()) as object;
-  } catch (error) {
-    throw new UsageError(`${name} is not JSON: ${messageOf(error)}`);
-  }
-}
-
 const remove = defineCommand({
   name: 'delete',
   summary: 'delete a segment',
-  description:
-    'Deletes a segment that the API made, with its sizes. Those of the definitions file are removed there.',
+  description: 'Deletes a segment that the API made. Those of the definitions file are removed there.',
   argument: segmentArgument,
   json: true,
   examples: ['sluice segments delete payers'],
@@ -84,24 +78,6 @@ const remove = defineCommand({
     const { id, key } = await requireSegment(call, argument);
     await removeSegment(system.db, environmentId, id);
     printDone(call, { id, key, deleted: true }, `The segment ${key} is deleted.`);
-  },
-});
-
-const sizes = defineCommand({
-  name: 'sizes',
-  summary: 'how large a segment was, day by day',
-  description: `Shows the size of a segment on each day, UTC. It is counted every night and kept for ${SEGMENT_SIZE_DAYS} days.`,
-  argument: segmentArgument,
-  json: 'print what GET /v1/segments/{id}/sizes answers',
-  examples: ['sluice segments sizes payers', "sluice segments sizes payers --json | jq '.sizes[-1].users'"],
-  inEnvironment: async (call) => {
-    const { id } = await requireSegment(call, call.argument);
-    const found = await listSizes(call.system.db, id);
-    if (call.json) return call.terminal.json({ id, sizes: found });
-    printList(call, found, {
-      columns: ['day', 'users'],
-      none: 'It has not been counted yet; workers count every night.',
-    });
   },
 });
 
@@ -166,5 +142,5 @@ export const segments = defineCommand({
   description:
     'Segments are defined in a file (`sluice definitions`), or made one by one; exports are filtered by them.',
   examples: ['sluice segments list', 'sluice segments preview power-users'],
-  commands: [listSegments, create, remove, preview, sizes],
+  commands: [listSegments, create, remove, preview],
 });

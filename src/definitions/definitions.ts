@@ -222,6 +222,17 @@ function checkDefinition(place: Place): void {
   }
 }
 
+/** The definition of a segment by itself. */
+const definitionText: OperatorFile<TSchema> = {
+  schema: anything({}),
+  emptyCure: 'write a condition, such as `{"property": "plan", "equals": "pro"}`',
+  check: checkDefinition,
+};
+
+export function readDefinitionText(text: string): FileReading<unknown> {
+  return readOperatorFile(Buffer.from(text), definitionText);
+}
+
 export function readDefinitionsFile(bytes: Uint8Array): FileReading<Definitions> {
   return readOperatorFile(bytes, definitionsFile);
 }

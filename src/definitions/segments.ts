@@ -1,43 +1,33 @@
 /*
  * Segments made by the API and the console, held to the schema of the definitions file. What the file defines is changed in the file:
- * `applyDefinitions` has the other half of the rule. Their sizes are counted once a day.
+ * `applyDefinitions` has the other half of the rule.
  */
-import type { Static } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';
-import { anyObject, object } from '../api/schema.ts';
+import { object } from '../api/schema.ts';
 import { definedByFile, type SegmentItem, type StoredSegment } from '../domain/definitions.ts';
-import { inputError, TookTooLong } from '../domain/errors.ts';
-import {
-  MAX_OPERATOR_FILE_BYTES,
-  MAX_OPERATOR_FILE_ITEMS,
-  SEGMENT_SIZE_DAYS,
-  SEGMENT_SIZE_TIMEOUT_MS,
-  SEGMENT_SIZES_BUDGET_MS,
-} from '../domain/limits.ts';
-import { LostLakeFile } from '../files/file-store.ts';
+import { inputError } from '../domain/errors.ts';
+import { MAX_OPERATOR_FILE_BYTES, MAX_OPERATOR_FILE_ITEMS } from '../domain/limits.ts';
+import { throwFileProblems } from '../operator-file/read.ts';
 import type { Database } from '../postgres/database.ts';
 import { definitionsOf, lockDefinitions } from '../postgres/stores/definitions.ts';
-import {
-  findSegmentItem,
-  findUncounted,
-  forgetSizes,
-  measureSegments,
-  readDay,
-  storeSize,
-  type UncountedSegment,
-} from '../postgres/stores/segments.ts';
-import { previewSegment, type SnapshotSources } from '../profiles/segments.ts';
+import { findSegmentItem, measureSegments } from '../postgres/stores/segments.ts';
 import { describeSegment, readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { compileSchema, optional, throwProblems, worded } from '../validation.ts';
-import { segmentItemSchema } from './definitions.ts';
+import { readDefinitionText, segmentItemSchema } from './definitions.ts';
 
 const { key, title, usage, category, is_hidden, is_protected, status } = segmentItemSchema.properties;
 const label = 'must be 1 to 100 characters on one line';
 
 export const definitionField = worded(
-  anyObject('The definition, in the language of docs/segments.md.'),
-  'definition must be an object',
+  Type.Unsafe<object | string>({
+    type: ['object', 'string'],
+    additionalProperties: true,
+    description:
+      'The definition, in the language of docs/segments.md: an object, or its text in YAML or JSON. Problems of a text have their lines.',
+  }),
+  'definition must be an object or text',
 );
 
 const changeable = {
@@ -67,6 +57,14 @@ export async function requireSegmentItem(
   const found = await findSegmentItem(db, environmentId, { segmentId });
   if (found !== null) return found;
   throw inputError('not_found', 'there is no such segment', `segment_id: ${segmentId}`);
+}
+
+/** Returns the definition as JSON has it. @throws InputError with the line of every problem of a text. */
+export function parseDefinition(definition: object | string): unknown {
+  if (typeof definition === 'object') return definition;
+  const { value, problems } = readDefinitionText(definition);
+  throwFileProblems('definition', problems);
+  return value;
 }
 
 /** @throws InputError with every problem of the definition. */
@@ -137,14 +135,15 @@ async function requireOwn(db: Database, environmentId: number, segmentId: number
 /** Fills in what is left out. All segments of an environment fit into a definitions file. */
 async function complete(db: Database, environmentId: number, fields: NewSegment): Promise<SegmentItem> {
   throwProblems(findProblems(fields));
-  requireDefinition(fields.definition);
+  const definition = parseDefinition(fields.definition);
+  requireDefinition(definition);
   const { segments, characters } = await measureSegments(db, environmentId, fields.key);
-  const isTooMuch = characters + JSON.stringify(fields.definition).length > MAX_OPERATOR_FILE_BYTES;
+  const isTooMuch = characters + JSON.stringify(definition).length > MAX_OPERATOR_FILE_BYTES;
   if (segments >= MAX_OPERATOR_FILE_ITEMS || isTooMuch) {
     const message = `An environment has at most ${MAX_OPERATOR_FILE_ITEMS} segments and 4 MiB of definitions: delete some`;
     throw inputError('invalid_field', message, 'definition');
   }
-  return Default(segmentItemSchema, { ...fields, made_by: 'api' }) as SegmentItem;
+  return Default(segmentItemSchema, { ...fields, definition, made_by: 'api' }) as SegmentItem;
 }
 
 /** A segment as callers see it, over HTTP and with `--json`. */
@@ -156,51 +155,4 @@ export function renderSegment({ definition, ...item }: StoredSegment) {
     // A definition that a newer version of this program has written is shown as it is.
     words: segment === null ? [] : describeSegment(segment),
   };
-}
-
-const countedAtOnce = 100;
-
-interface CountContext extends SnapshotSources {
-  readonly db: Database;
-}
-
-/** Counts every segment once a day; returns the milliseconds until the next count is due. May run twice. */
-export async function countSizes(context: CountContext, signal: AbortSignal): Promise<number> {
-  const { db, log } = context;
-  const { day, nextMs } = await readDay(db);
-  const until = performance.now() + SEGMENT_SIZES_BUDGET_MS;
-  for (let some = await findUncounted(db, day, countedAtOnce); some.length > 0; ) {
-    for (const each of some) {
-      if (performance.now() > until) {
-        log.warn('counting the segments took too long; the others come first the next night');
-        return nextMs;
-      }
-      const users = await sizeOf(context, each, signal);
-      await storeSize(db, each.id, { day, users });
-    }
-    some = await findUncounted(db, day, countedAtOnce);
-  }
-  await forgetSizes(db, SEGMENT_SIZE_DAYS);
-  return nextMs;
-}
-
-/** Returns `null` if it takes too long, a file of the lake is lost, or a newer version of this program has written the definition. */
-async function sizeOf(
-  context: CountContext,
-  { id, environmentId, definition }: UncountedSegment,
-  signal: AbortSignal,
-): Promise<number | null> {
-  const { segment } = readSegment(definition);
-  if (segment === null) return null;
-  try {
-    const options = { timeoutMs: SEGMENT_SIZE_TIMEOUT_MS, signal };
-    return (await previewSegment(context, environmentId, segment, options)).users;
-  } catch (error) {
-    if (!(error instanceof TookTooLong || error instanceof LostLakeFile)) throw error;
-    context.log.warn(
-      { err: error, segment_id: id, environment_id: environmentId },
-      'a segment is not counted',
-    );
-    return null;
-  }
 }

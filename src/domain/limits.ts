@@ -300,10 +300,6 @@ export const MAX_SEGMENT_VALUES = 1_000;
 export const MAX_COMPARED_CHARS = 100;
 export const MAX_SEGMENT_SAMPLE = 100;
 export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
-/** The nightly count of a segment ends after this time, and that of all after the next; those left over come first the next night. */
-export const SEGMENT_SIZE_TIMEOUT_MS = 60_000;
-export const SEGMENT_SIZES_BUDGET_MS = 2 * 60 * 60 * 1000;
-export const SEGMENT_SIZE_DAYS = 400;
 
 export const TASK_PAUSE_MS = 5_000;
 

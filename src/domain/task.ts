@@ -14,7 +14,6 @@ export const taskQueues = {
   deletion: queueName,
   prune: queueName,
   mirror: queueName,
-  sizes: queueName,
   export: exportQueueName,
   delivery: queueName,
   run: queueName,
@@ -23,7 +22,7 @@ export const taskQueues = {
 export type TaskKindName = keyof typeof taskQueues;
 
 /** Kinds that are done beside the jobs of their queue: see `TaskKind.beside`. */
-export const besideKinds: readonly TaskKindName[] = ['delivery', 'run', 'sizes'];
+export const besideKinds: readonly TaskKindName[] = ['delivery', 'run'];
 
 export function kindsInTurn(queue: string): TaskKindName[] {
   const names = Object.keys(taskQueues) as TaskKindName[];

@@ -239,20 +239,27 @@ test('the rules are shown, applied, and refused with the line at fault', async (
   await page.getByText('1', { exact: true }).first().waitFor();
 });
 
-test('a segment says who is in it in words and by number, and a changed definition says who would be', async () => {
+test('a segment says in words and, when asked, by number who is in it, and marks the line at fault of a changed definition', async () => {
   await expectGoodInEveryLook(stage, 'segments', '/segments', (page) => page.getByText('Pro plan').waitFor());
   const page = await stage.open('/segments');
   await page.getByRole('link', { name: 'People who share reports' }).click();
   await page.getByText('did at least 3 times "report_shared" in the last 30 days').waitFor();
   const path = new URL(page.url()).pathname.replace('/console', '');
   await expectGoodInEveryLook(stage, 'segment', path, (each) =>
-    each.getByRole('link', { name: 'u1' }).waitFor(),
+    each.getByRole('button', { name: 'Count the users' }).waitFor(),
   );
   await page.getByText(/wins over the console/).waitFor();
   expect(await page.getByRole('button', { name: 'Save' }).count()).toBe(0);
-  await page.getByLabel('Value', { exact: true }).last().fill('ada@');
-  await page.getByText('not: email contains "ada@"').waitFor();
-  await page.getByText(/^\d+ users?, 1 fewer than now$/).waitFor();
+  await page.getByRole('button', { name: 'Count the users' }).click();
+  await page.getByText(/^\d+ users?$/).waitFor();
+  const editor = page.getByLabel('As YAML or JSON');
+  await editor.fill('property: email\ncontain: ada@\n');
+  await page.getByRole('button', { name: 'Count the users' }).click();
+  await page.getByText('definition: line 1').waitFor();
+  expect(await page.locator('.editor-lines :nth-child(1)').getAttribute('data-marked')).toBe('');
+  await editor.fill('property: email\ncontains: ada@\n');
+  await page.getByRole('button', { name: 'Count the users' }).click();
+  await page.getByText('email contains "ada@"').waitFor();
 });
 
 test('an export says its rows, its size and how its files begin before it is started, and then has files with hashes', async () => {

@@ -1,11 +1,5 @@
 import { Type } from 'typebox';
-import {
-  definitionPreview,
-  segmentDetail,
-  segmentPreview,
-  segmentSizes,
-  userSegments,
-} from '../../api/definition.ts';
+import { definitionPreview, segmentDetail, segmentPreview, userSegments } from '../../api/definition.ts';
 import { object } from '../../api/schema.ts';
 import {
   changedSegment,
@@ -13,14 +7,14 @@ import {
   createSegment,
   definitionField,
   newSegment,
+  parseDefinition,
   removeSegment,
   renderSegment,
   requireDefinition,
   requireSegmentItem,
 } from '../../definitions/segments.ts';
-import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS, SEGMENT_SIZE_DAYS } from '../../domain/limits.ts';
+import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import { listSizes } from '../../postgres/stores/segments.ts';
 import { findSegmentsOf, previewSegment } from '../../profiles/segments.ts';
 import { describeSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
@@ -93,8 +87,7 @@ const remove = route({
   at: 'DELETE /v1/segments/:segment_id',
   operationId: 'deleteSegment',
   summary: 'Delete a segment',
-  description:
-    'Deletes the segment and its sizes. Segments of the definitions file and protected ones are refused.',
+  description: 'Deletes the segment. Segments of the definitions file and protected ones are refused.',
   access: 'import',
   params,
   answer: { status: 204, description: 'The segment is deleted.' },
@@ -102,20 +95,6 @@ const remove = route({
   handle: async ({ system: { db }, params: { segment_id }, environment }) => {
     await removeSegment(db, environment, Number(segment_id));
     return undefined;
-  },
-});
-
-const sizes = route({
-  at: 'GET /v1/segments/:segment_id/sizes',
-  operationId: 'listSegmentSizes',
-  summary: 'List the sizes of a segment',
-  description: `Returns the number of users in the segment by day, oldest first. It is counted every night, and kept for ${SEGMENT_SIZE_DAYS} days.`,
-  access: 'read',
-  params,
-  answer: { description: 'The sizes.', schema: segmentSizes.ref },
-  handle: async (call) => {
-    const { id } = await itemOf(call);
-    return { id, sizes: await listSizes(call.system.reader.db, id) };
   },
 });
 
@@ -157,7 +136,7 @@ const previewDefinition = route({
   json: { schema: definitionBody, examples: { plan: { summary: 'By a property', value: { definition } } } },
   answer: { description: 'The preview.', schema: definitionPreview.ref },
   handle: async (call) => {
-    const segment = requireDefinition(call.body.definition);
+    const segment = requireDefinition(parseDefinition(call.body.definition));
     return { ...(await count(call, segment)), words: describeSegment(segment) };
   },
 });
@@ -181,6 +160,6 @@ const listOfUser = route({
 });
 
 export const segmentRoutes: readonly Route[] = [
-  ...[create, show, change, remove, sizes],
+  ...[create, show, change, remove],
   ...[preview, previewDefinition, listOfUser],
 ];

@@ -92,7 +92,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/companies/{company_id}/history',
     'GET /v1/report',
     'GET /v1/segments/{segment_id}',
-    'GET /v1/segments/{segment_id}/sizes',
     'POST /v1/segments/preview',
     'GET /v1/schedules',
     'GET /v1/schedules/{schedule}',

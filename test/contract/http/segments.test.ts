@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { SegmentDetail, SegmentSizes } from '../../../src/api/definition.ts';
-import { storeSize } from '../../../src/postgres/stores/segments.ts';
+import type { SegmentDetail } from '../../../src/api/definition.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -87,7 +86,6 @@ describe('a segment of the API', () => {
     const { key: _, ...fields } = payers;
     for (const [path, options] of [
       [at(made), {}],
-      [`${at(made)}/sizes`, {}],
       [at(made), put(fields)],
       [at(made), { method: 'DELETE' }],
     ] as const) {
@@ -119,17 +117,22 @@ test('a segment of the definitions file is changed and deleted only there', asyn
   expect(await show(made)).toMatchObject({ id: made.id, made_by: 'file', title: 'Segment both' });
 });
 
-test('the sizes of a segment are listed by day', async () => {
-  const made = await create({ key: 'sized' });
-  const sizes = async () => (await server.json<SegmentSizes>(`${at(made)}/sizes`)).body;
-  expect(await sizes()).toEqual({ id: made.id, sizes: [] });
-  const stored = [
-    { day: '2026-11-18', users: 5 },
-    { day: '2026-11-19', users: null },
-    { day: '2026-11-20', users: 7 },
-  ];
-  for (const size of stored.toReversed()) await storeSize(t.system.db, made.id, size);
-  expect(await sizes()).toEqual({ id: made.id, sizes: stored });
+// proves: segments-made
+test('a definition may be a text in YAML, and is refused with the lines of its problems', async () => {
+  const definition = 'any:\n  - property: plan\n    equals: pro\n  - event: paid\n';
+  const made = await create({ key: 'text', definition });
+  expect(made.definition).toEqual({ any: [{ property: 'plan', equals: 'pro' }, { event: 'paid' }] });
+  const wrong = 'any:\n  - property: plan\n  - event: paid\n    at_least: 0\n';
+  for (const path of ['/v1/segments', '/v1/segments/preview']) {
+    const json = path.endsWith('preview')
+      ? { definition: wrong }
+      : { ...payers, key: 'x', definition: wrong };
+    const { status, body } = await server.json<ErrorBody>(path, { json });
+    expect([status, body.errors.map(({ details }) => details)]).toEqual([
+      400,
+      ['definition: line 2, column 5', 'definition: line 4, column 5'],
+    ]);
+  }
 });
 
 // proves: leaving-client

@@ -80,8 +80,6 @@ interface BarsProps {
   readonly parts: readonly (readonly [name: string, ink: string])[];
   /** The height of the drawing, in words. */
   readonly top?: string;
-  /** The numbers are levels, whose sum says nothing. */
-  readonly isLevel?: boolean;
   /** Words below the axis, from left to right. */
   readonly axis: readonly (string | undefined)[];
 }
@@ -105,7 +103,7 @@ export function barOf(part: number, whole: number, words: string): VNode {
 }
 
 /** Draws numbers over time, a bar each, the newest at the right. A part that is not 0 is always seen. */
-export function Bars({ label, bars, parts, top, axis, isLevel = false }: BarsProps): VNode {
+export function Bars({ label, bars, parts, top, axis }: BarsProps): VNode {
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) || 1;
   const sums = parts.map(([name], part) => ({
     name,
@@ -129,7 +127,7 @@ export function Bars({ label, bars, parts, top, axis, isLevel = false }: BarsPro
         viewBox={`0 0 ${bars.length * step} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={isLevel ? label : `${said} ${label}`}
+        aria-label={`${said} ${label}`}
       >
         {bars.map(({ title, values }, at) => (
           <g key={at}>

@@ -1,20 +1,19 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { DefinitionPreview, SegmentDetail, SegmentPreview } from '../../../../api/definition.ts';
-import { api, post, screenHref, useData, useSubmit } from '../../lib/api.ts';
+import type { DefinitionPreview, SegmentDetail } from '../../../../api/definition.ts';
+import { api, post, screenHref, useAction, useSubmit } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { Button, CopyButton, InputField } from '../../ui/controls.tsx';
-import { Notice, Page, Problems, Section } from '../../ui/page.tsx';
+import { Notice, Page, Section } from '../../ui/page.tsx';
+import { TextEditor } from '../../ui/text-editor.tsx';
 import { profileHref } from '../profiles.tsx';
-import { Builder } from './builder.tsx';
-import { isComplete, type Node, newCondition } from './condition.ts';
 
 /** Makes a segment. */
 export function NewSegment(): VNode {
   return (
     <Page title="New segment" parent={{ title: 'Segments', href: screenHref('/segments') }}>
-      <Editor segment={null} now={null} />
+      <Editor segment={null} />
     </Page>
   );
 }
@@ -22,18 +21,23 @@ export function NewSegment(): VNode {
 interface EditorProps {
   /** `null` makes a new one. */
   readonly segment: SegmentDetail | null;
-  /** The number of members; `null` until they are counted. */
-  readonly now: number | null;
   readonly onSaved?: () => void;
 }
 
-/** The definition, counted while it is changed. That of the definitions file can be tried out, and not saved. */
-export function Editor({ segment, now, onSaved }: EditorProps): VNode {
+const example = { all: [{ property: 'plan', equals: 'pro' }] };
+
+/** The definition as text, counted on demand. That of the definitions file can be tried out, and not saved. */
+export function Editor({ segment, onSaved }: EditorProps): VNode {
   const { route } = useLocation();
   const [title, setTitle] = useState(segment?.title ?? '');
   const [key, setKey] = useState<string | null>(null);
-  const [definition, setDefinition] = useState((segment?.definition ?? newCondition.property) as Node);
+  const [definition, setDefinition] = useState(JSON.stringify(segment?.definition ?? example, null, 2));
+  const [counted, setCounted] = useState<DefinitionPreview | null>(null);
   const named = key ?? keyOf(title);
+  const counting = useAction(async () => {
+    setCounted(null);
+    setCounted(await post<DefinitionPreview>('/v1/segments/preview', { definition }));
+  });
   const saving = useSubmit(async () => {
     if (segment === null) {
       const made = await post<SegmentDetail>('/v1/segments', { key: named, title, definition });
@@ -44,12 +48,8 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
     onSaved?.();
   });
   const isOfFile = segment?.made_by === 'file';
-  const isChanged = JSON.stringify(definition) !== JSON.stringify(segment?.definition);
   return (
-    <Section
-      title="Definition"
-      aside={<CopyButton label="Copy as JSON" text={JSON.stringify(definition, null, 2)} />}
-    >
+    <Section title="Definition" aside={<CopyButton text={definition} />}>
       <form class="stack" onSubmit={saving.onSubmit}>
         {isOfFile ? (
           <Notice>
@@ -64,21 +64,40 @@ export function Editor({ segment, now, onSaved }: EditorProps): VNode {
             ) : null}
           </div>
         )}
-        <Builder of={definition} onChange={setDefinition} />
-        {isChanged ? <Counted definition={definition} now={now} /> : null}
-        <Problems error={saving.error} />
-        {isOfFile ? null : (
-          <div class="row">
+        <TextEditor
+          label="As YAML or JSON"
+          hint={
+            <>
+              Such as <code>property: plan</code> with <code>in: [pro, team]</code>, or{' '}
+              <code>event: paid</code> with <code>at_least: 3</code>, in groups <code>all</code>,{' '}
+              <code>any</code> and <code>not</code>.
+            </>
+          }
+          text={definition}
+          onInput={(text) => {
+            setDefinition(text);
+            setCounted(null);
+          }}
+          error={saving.error ?? counting.error}
+        />
+        <div class="row">
+          {isOfFile ? null : (
             <Button
               type="submit"
               look="main"
               needs="import"
-              disabled={saving.isRunning || title === '' || named === '' || !isComplete(definition)}
+              disabled={saving.isRunning || title === '' || named === ''}
             >
               {segment === null ? 'Create the segment' : 'Save'}
             </Button>
-          </div>
-        )}
+          )}
+          <Button disabled={counting.isRunning} onClick={() => void counting.run()}>
+            {counting.isRunning ? 'Counting …' : 'Count the users'}
+          </Button>
+        </div>
+        <div class="stack" aria-live="polite">
+          {counted === null ? null : <Counted of={counted} />}
+        </div>
       </form>
     </Section>
   );
@@ -93,61 +112,15 @@ function keyOf(title: string): string {
     .slice(0, 100);
 }
 
-/** The pause in typing after which is counted. */
-const pauseMs = 300;
-
-/** Shows how many users the definition matches now. A count under way ends when the definition changes. */
-function Counted({ definition, now }: { readonly definition: Node; readonly now: number | null }): VNode {
-  const key = isComplete(definition) ? JSON.stringify(definition) : null;
-  const { data, error, isLoading, reload } = useData(key, async (signal) => {
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
-    signal.throwIfAborted();
-    return post<DefinitionPreview>('/v1/segments/preview', { definition }, signal);
-  });
-  return (
-    <div class="stack" aria-live="polite" aria-busy={isLoading}>
-      {key === null ? <p class="muted">Fill in the conditions to see who is in it.</p> : null}
-      <Problems error={key === null ? null : error} onRetry={reload} />
-      {key === null || error !== null ? null : data === undefined || isLoading ? (
-        <p class="muted">Counting …</p>
-      ) : (
-        <>
-          <p>
-            <strong class="num">{plural(data.count, 'user')}</strong>
-            {now === null ? '' : difference(data.count - now)}
-          </p>
-          <Words of={data.words} />
-          <Ids of={data} />
-        </>
-      )}
-    </div>
-  );
-}
-
-function difference(more: number): string {
-  if (more === 0) return ', as many as now';
-  return `, ${formatCount(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than now`;
-}
-
-/** Shows each group of conditions with its members indented. */
-export function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
-  if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
-  return (
-    <ul class="words">
-      {of.map(({ depth, text }, at) => (
-        <li key={at} class="break" style={{ marginInlineStart: `${Math.min(depth, 5) * 1.25}rem` }}>
-          {visibleText(text)}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-export function Ids({ of: { count, user_ids } }: { readonly of: Omit<SegmentPreview, 'id'> }): VNode {
+/** Shows how many users a definition matches now, and some of them. */
+function Counted({ of: { count, user_ids, words } }: { readonly of: DefinitionPreview }): VNode {
   const rest = count - user_ids.length;
-  if (count === 0) return <p class="muted">No user is in it now.</p>;
   return (
     <>
+      <p>
+        <strong class="num">{plural(count, 'user')}</strong>
+      </p>
+      <Words of={words} />
       <ul class="row">
         {user_ids.map((id) => (
           <li key={id} class="break">
@@ -161,5 +134,19 @@ export function Ids({ of: { count, user_ids } }: { readonly of: Omit<SegmentPrev
         </p>
       ) : null}
     </>
+  );
+}
+
+/** Shows each group of conditions with its members indented. */
+export function Words({ of }: { readonly of: SegmentDetail['words'] }): VNode {
+  if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
+  return (
+    <ul class="words">
+      {of.map(({ depth, text }, at) => (
+        <li key={at} class="break" style={{ marginInlineStart: `${Math.min(depth, 5) * 1.25}rem` }}>
+          {visibleText(text)}
+        </li>
+      ))}
+    </ul>
   );
 }

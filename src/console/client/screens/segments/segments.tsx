@@ -1,20 +1,13 @@
 import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
-import type {
-  SegmentDetail,
-  Segment as SegmentItem,
-  SegmentPage,
-  SegmentPreview,
-  SegmentSizes,
-} from '../../../../api/definition.ts';
+import type { SegmentDetail, Segment as SegmentItem, SegmentPage } from '../../../../api/definition.ts';
 import { api, mayUse, screenHref, useApi, useQuery } from '../../lib/api.ts';
-import { formatCount, plural, visibleText } from '../../lib/format.ts';
+import { visibleText } from '../../lib/format.ts';
 import { ConfirmButton } from '../../ui/dialog.tsx';
-import { Bars } from '../../ui/drawings.tsx';
 import { Empty, Facts, Loaded, Page, Section } from '../../ui/page.tsx';
 import { type Column, List } from '../../ui/table.tsx';
 import { segmentsPath } from '../profiles.tsx';
-import { Editor, Ids, Words } from './editor.tsx';
+import { Editor, Words } from './editor.tsx';
 
 const columns: readonly Column<SegmentItem>[] = [
   ['Segment', ({ title }) => <span class="break">{visibleText(title)}</span>],
@@ -67,19 +60,12 @@ export function Segments(): VNode {
   );
 }
 
-/** Shows a segment: its members, its size over time, and its definition, which can be changed. */
+/** Shows a segment: its definition, which can be changed and counted. */
 export function Segment(): VNode {
   const { id = '' } = useRoute().params;
   const { route } = useLocation();
   const path = `/v1/segments/${encodeURIComponent(id)}`;
   const segment = useApi<SegmentDetail>(path);
-  const members = useApi<SegmentPreview>(`${path}/preview`);
-  const sizes = useApi<SegmentSizes>(`${path}/sizes`);
-  const count = members.data?.count ?? null;
-  const reload = (): void => {
-    segment.reload();
-    members.reload();
-  };
   const remove = async (): Promise<void> => {
     await api(path, { method: 'DELETE' });
     route(screenHref('/segments'));
@@ -88,7 +74,6 @@ export function Segment(): VNode {
     <Page
       title={visibleText(segment.data?.title ?? `Segment ${id}`)}
       parent={{ title: 'Segments', href: screenHref('/segments') }}
-      aside={count === null ? null : <span class="muted num">{plural(count, 'user')}</span>}
       actions={
         <>
           {segment.data?.made_by === 'api' ? (
@@ -96,7 +81,7 @@ export function Segment(): VNode {
               label="Delete …"
               needs="import"
               title="Delete the segment"
-              sentence={() => 'The segment and its sizes are deleted. Its users stay.'}
+              sentence={() => 'The segment is deleted. Its users stay.'}
               verb={() => 'Delete it'}
               isDestructive
               act={remove}
@@ -119,20 +104,10 @@ export function Segment(): VNode {
                 <Words of={data.words} />
               </Section>
               {data.words.length === 0 ? null : (
-                <Editor key={data.id} segment={data} now={count} onSaved={reload} />
+                <Editor key={data.id} segment={data} onSaved={segment.reload} />
               )}
             </div>
             <div class="stack">
-              <Section title="Members">
-                <Loaded of={members} rows={4} label="Counting">
-                  {(preview) => <Ids of={preview} />}
-                </Loaded>
-              </Section>
-              <Section title="Size over time">
-                <Loaded of={sizes} rows={2}>
-                  {(found) => <Sizes of={found.sizes} />}
-                </Loaded>
-              </Section>
               <Section title="Details">
                 <Details of={data} />
               </Section>
@@ -156,31 +131,6 @@ function Details({ of }: { readonly of: SegmentDetail }): VNode {
         ['Protected', of.is_protected ? 'yes: it cannot be removed by mistake' : null],
         ['Hidden', of.is_hidden ? 'yes: it is not offered in lists' : null],
       ]}
-    />
-  );
-}
-
-const shownDays = 90;
-
-function Sizes({ of }: { readonly of: SegmentSizes['sizes'] }): VNode {
-  const shown = of.slice(-shownDays);
-  const [first, last] = [shown[0], shown.at(-1)];
-  if (first === undefined || last === undefined) {
-    return <p class="muted">There is no count yet: users are counted every night.</p>;
-  }
-  const words = (size: typeof first): string =>
-    size.users === null ? 'not counted: it took too long' : plural(size.users, 'user');
-  return (
-    <Bars
-      label={`${words(first)} on ${first.day}, ${words(last)} on ${last.day}`}
-      parts={[['users', '--accent-strong']]}
-      axis={[
-        first.day,
-        `at most ${formatCount(Math.max(...shown.map(({ users }) => users ?? 0)))}`,
-        last.day,
-      ]}
-      bars={shown.map((size) => ({ values: [size.users ?? 0], title: `${size.day}: ${words(size)}` }))}
-      isLevel
     />
   );
 }
