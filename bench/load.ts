@@ -5,7 +5,7 @@
  * npm run bench:load -- --dialects [--rows N]
  * npm run bench:load -- --large [--rows N | --events N]
  * npm run bench:load -- --plans [--rows N] [--turns N]
- * npm run bench:load -- --mirror | --sealed [--rows N] [--turns N]
+ * npm run bench:load -- --mirror [--rows N] [--turns N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
  * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
@@ -15,7 +15,7 @@
  * --against: of the other ways: copy, hand.
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
- * --plans: a plan of each file, and then its load. --mirror: a file that lacks 1 % of the users, loaded and as a mirror. --sealed: new users, whose file is stored encrypted.
+ * --plans: a plan of each file, and then its load. --mirror: a file that lacks 1 % of the users, loaded and as a mirror.
  * --rules: the rules of `benchRules` count: twenty, or that emails are unique; every record keeps to them. --aliases: so many ids of other users are
  * aliases.
  */
@@ -28,7 +28,7 @@ import { compareDialects } from './dialects.ts';
 import { compareEvents } from './events.ts';
 import { diskOfBenches, makeFolder } from './folder.ts';
 import { type LargeLoad, measureLarge } from './large.ts';
-import { compareMirrors, comparePlans, compareSealed, measureLatency } from './plans.ts';
+import { compareMirrors, comparePlans, measureLatency } from './plans.ts';
 import { type Service, startService } from './service.ts';
 import { compareUsers, stepKeys, wayKeys } from './users.ts';
 import { benchRules, writeUsersFile } from './users-file.ts';
@@ -45,7 +45,6 @@ const { values: flags } = parseArgs({
     dialects: { type: 'boolean', default: false },
     plans: { type: 'boolean', default: false },
     mirror: { type: 'boolean', default: false },
-    sealed: { type: 'boolean', default: false },
     events: { type: 'string' },
     aliases: { type: 'string', default: '0' },
     rules: { type: 'string', default: '0' },
@@ -62,9 +61,7 @@ const compare = flags.plans
   ? comparePlans
   : flags.mirror
     ? compareMirrors
-    : flags.sealed
-      ? compareSealed
-      : null;
+    : null;
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const folder = await makeFolder('sluice-bench-files-');
 try {

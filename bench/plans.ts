@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type pg from 'pg';
-import { cpuSince, median, readCpu } from './figures.ts';
+import { median } from './figures.ts';
 import type { JobDetail, Service } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
 
@@ -89,35 +89,6 @@ export async function compareMirrors(
   );
 }
 
-/** Loads new users and, under a rule that concerns none of them, again with their file sealed, turn after turn. */
-export async function compareSealed(
-  ...[service, client, folder, { rows, turns }, print]: Parameters<typeof compareMirrors>
-) {
-  const path = join(folder, 'users.csv');
-  await writeUsersFile(path, { rows, format: 'csv' });
-  const load = async (document: string): Promise<readonly [number, number]> => {
-    await client.query('truncate sluice.users, sluice.companies, sluice.rules cascade');
-    await client.query(
-      'insert into sluice.rules (environment_id, version, document) select environment_id, 1, $1 from sluice.environments',
-      [document],
-    );
-    await client.query('checkpoint');
-    const before = readCpu(service);
-    const { seconds } = await service.load(path, 'text/csv');
-    const { api, workers } = cpuSince(service, before);
-    return [seconds, api + workers] as const;
-  };
-  const ratios: number[][] = [[], []];
-  for (let turn = 0; turn < turns; turn++) {
-    const open = await load('{}');
-    const sealed = await load('{"events":{"properties":{"none":{"personal":"drop"}}}}');
-    for (const at of [0, 1] as const) ratios[at]?.push(sealed[at] / open[at]);
-  }
-  const [seconds, cpu] = ratios.map((of) => median(of).toFixed(2));
-  print(
-    `${rows} users, all new; sealed ÷ open: ${seconds}, of the processor time of server and workers: ${cpu}`,
-  );
-}
 
 const times = 200;
 

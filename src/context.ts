@@ -5,7 +5,6 @@ import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
 import { linkFilesForMail } from './export/file-links.ts';
 import { writeExport } from './export/write/write-export.ts';
-import { sealingStore } from './files/sealed-files.ts';
 import { openFileStore } from './files/storage.ts';
 import { createHealth, type Health } from './health/ready.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
@@ -23,7 +22,6 @@ import {
   type Reader,
   readerOn,
 } from './postgres/pool.ts';
-import { fileKeys } from './postgres/stores/file-keys.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { createQueueNotifier } from './queue/notify.ts';
@@ -83,9 +81,8 @@ export function openSystem(options: SystemOptions): System {
   tracing?.watchPool(pool);
   if (reader.pool !== pool) tracing?.watchPool(reader.pool);
   const knownProperties = new KnownProperties(log);
-  const personal = new PersonalData(db, config.personalKeys);
-  const storage = openFileStore(config.storage, config.maxInflatedBytes);
-  const files = sealingStore(storage, fileKeys({ db, personal }));
+  const personal = new PersonalData(db, config.personalKey);
+  const files = openFileStore(config.storage, config.maxInflatedBytes);
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const rates = new Rates({ db, log });
   const ingest = openIngest({ pool, db, personal, knownProperties, metrics, tracing });

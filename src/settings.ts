@@ -13,7 +13,6 @@ import {
 } from './domain/limits.ts';
 import { isMailAddress } from './domain/notification.ts';
 import { choice, rule } from './operator-file/schema.ts';
-import { type PersonalKeys, readPersonalKeys } from './personal-keys.ts';
 
 /*
  * The kinds of settings say how the text of each becomes a value, and which schema the value must fit. Only the table below uses
@@ -161,17 +160,6 @@ function secretKey(meaning: string) {
   return { fallback: '', meaning, schema, parse: orNull, secret: true };
 }
 
-/** null: what is given is no list of keys. */
-function personalKeys(meaning: string) {
-  const schema = Type.Refine(
-    Type.Unsafe<PersonalKeys>({}),
-    (keys) => keys instanceof Map,
-    () =>
-      'must be keys such as 2026:…, each with 32 bytes in Base64 (openssl rand -base64 32), with commas between',
-  );
-  return { fallback: '', meaning, schema, parse: readPersonalKeys, secret: true };
-}
-
 function mailAddress(fallback: string, meaning: string) {
   const sentence = 'must be one plain address such as sluice@example.com';
   const schema = Type.Refine(Type.String(), isMailAddress, () => sentence);
@@ -241,8 +229,8 @@ const table = {
   adminKey: secretKey(
     'If set, this key (20 to 200 characters) signs in to /console for every environment; empty: only API keys do.',
   ),
-  personalKeys: personalKeys(
-    'Keys for personal data (docs/personal-data.md): id:key, with commas between. The first encrypts, all decrypt, the last makes the hashes; empty: rules cannot hash or encrypt.',
+  personalKey: secretKey(
+    'The secret that hashes personal values (docs/personal-data.md), 20 to 200 characters. Never change it; empty: rules cannot hash.',
   ),
   logLevel: oneOf('info', 'Lowest level that is logged.', [
     'trace',

@@ -284,7 +284,6 @@ create table sluice.load_rejects (
   error_code text not null,
   message text not null,
   raw bytea not null,
-  sealed_in text,
   kind text,
   cause bigint not null,
   shape text not null,
@@ -293,9 +292,7 @@ create table sluice.load_rejects (
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
-comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. An amended one moves to sluice.amended_rejects.';
-comment on column sluice.load_rejects.sealed_in is
-  'The sealed file under whose key raw is encrypted; null: it is clear. Without that key raw cannot be read any more.';
+comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. Under rules that call something personal, raw is empty. An amended one moves to sluice.amended_rejects.';
 comment on column sluice.load_rejects.kind is
   'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
 comment on column sluice.load_rejects.cause is

@@ -5,10 +5,10 @@ import type { Config } from '../config.ts';
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
 import { type ExportContext, exportFolder } from '../export/context.ts';
-import type { SealingStore } from '../files/sealed-files.ts';
-import { removeAbandoned } from '../load/accept-load.ts';
+import type { FileStore } from '../files/file-store.ts';
 import type { LoadContext } from '../load/context.ts';
 import { type EndContext, expireHeldLoads } from '../load/end-load.ts';
+import { removeAbandoned } from '../load/received.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
@@ -26,7 +26,7 @@ import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../timers.ts';
 
 export interface PruneContext extends EndContext {
-  readonly files: SealingStore;
+  readonly files: FileStore;
   readonly config: Pick<
     Config,
     | 'fileRetentionDays'
@@ -158,7 +158,7 @@ export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 
 interface Context {
   readonly pool: pg.Pool;
   readonly db: Database;
-  readonly files: SealingStore;
+  readonly files: FileStore;
   readonly config: Pick<Config, 'changesDays'>;
 }
 

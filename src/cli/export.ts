@@ -88,7 +88,6 @@ const options = {
     compressions,
   ),
   escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
-  decrypt: flag('--decrypt', 'decrypt personal values'),
   everything: flag(
     '--everything',
     'all data, and definitions and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
@@ -171,7 +170,6 @@ function requireAll({
   escapeFormulas,
   includeRemoved,
   distinctIds,
-  decrypt: _,
   ...filters
 }: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
@@ -198,7 +196,6 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
     format: wish.format,
     compression: wish.compression,
     escape_formulas: wish.escapeFormulas,
-    decrypt: wish.decrypt,
   };
 }
 

@@ -14,9 +14,10 @@ import { describeMirror } from '../domain/mirror.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
-import { acceptLoad, receivingStore } from '../load/accept-load.ts';
+import { acceptLoad } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
+import { receivingStore } from '../load/received.ts';
 import { renderLoadDetail, renderMirror, rowsPerSecond } from '../load/render-load.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
@@ -31,7 +32,7 @@ import type { Workers } from './workers.ts';
 
 /** Takes the input into the store, as an upload would be. `onBytes` is told the bytes read so far. */
 async function readInput(
-  { system, environmentId }: ImportSession,
+  { system }: ImportSession,
   { path }: Input,
   { format, source: said, map, signal }: ImportOptions,
   onBytes: (bytes: number) => void,
@@ -47,7 +48,7 @@ async function readInput(
   };
   const hints = { format: format ?? undefined, filename: path ?? undefined, source: said, map };
   try {
-    return await receiveLocal(counted(), receivingStore(system, environmentId), hints, system.config, signal);
+    return await receiveLocal(counted(), receivingStore(system), hints, system.config, signal);
   } finally {
     source.destroy();
   }

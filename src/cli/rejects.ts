@@ -8,12 +8,12 @@ import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { receivingStore } from '../load/accept-load.ts';
 import { acceptAmendment, amendmentOptions, requireParent } from '../load/amend/accept-amendment.ts';
 import { receiveMended } from '../load/amend/receive-mended.ts';
 import { type ListedCause, listCauses, renderCauses } from '../load/causes/list-causes.ts';
 import type { Proposal } from '../load/causes/proposals.ts';
 import { receiveLocal } from '../load/receive/receive.ts';
+import { receivingStore } from '../load/received.ts';
 import { exportRejects, listRejects, type RejectsFormat } from '../load/rejects.ts';
 import { renderReject } from '../load/render-load.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
@@ -56,7 +56,7 @@ export const rejects = defineCommand({
     const bytes =
       format === 'json'
         ? rejectsAsJson(call, jobId, cause)
-        : exportRejects(system, environmentId, jobId, format, cause, true);
+        : exportRejects(system, environmentId, jobId, format, cause);
     for await (const piece of bytes) {
       if (terminal.closed) return;
       await terminal.write(piece);
@@ -82,13 +82,7 @@ async function* rejectsAsJson(
 ): AsyncGenerator<string> {
   let before = '[';
   for (let after: number | null = 0; after !== null; ) {
-    const page = await listRejects(
-      system,
-      environmentId,
-      jobId,
-      { limit: MAX_PAGE_SIZE, after, cause },
-      true,
-    );
+    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
     for (const reject of page.rejects) {
       yield `${before}\n${JSON.stringify(renderReject(reject))}`;
       before = ',';
@@ -104,7 +98,7 @@ async function printCauses(
   terminal: Terminal,
   json: boolean,
 ): Promise<void> {
-  const found = await listCauses({ ...system, seesPersonal: true }, environmentId, jobId);
+  const found = await listCauses(system, environmentId, jobId);
   if (json) return terminal.json(renderCauses(found));
   const [example] = found.causes;
   if (example === undefined) return terminal.inform('No record is refused.');
@@ -172,13 +166,7 @@ export async function reportRejects(
 ): Promise<RejectsReport | null> {
   const { system, environmentId } = context;
   const { jobId } = load;
-  const { rejects, total } = await listRejects(
-    system,
-    environmentId,
-    jobId,
-    { limit: shown, after: 0 },
-    true,
-  );
+  const { rejects, total } = await listRejects(system, environmentId, jobId, { limit: shown, after: 0 });
   if (rejects.length === 0) return null;
   const report = { count: total, byCode: await countRejects(system, environmentId, jobId), first: rejects };
   try {
@@ -190,7 +178,7 @@ export async function reportRejects(
       ? { path: dryPath, file: await open(dryPath, 'w') }
       : await openNew(stem, format);
     try {
-      for await (const bytes of exportRejects(system, environmentId, jobId, format, null, true))
+      for await (const bytes of exportRejects(system, environmentId, jobId, format))
         await file.appendFile(bytes);
     } finally {
       await file.close();
@@ -243,7 +231,7 @@ export const mend = defineCommand({
           apply === undefined
             ? await receiveLocal(
                 file === '-' || file === undefined ? process.stdin : createReadStream(file),
-                receivingStore(system, environmentId),
+                receivingStore(system),
                 { source: options.source, map: options.map },
                 system.config,
                 signal,

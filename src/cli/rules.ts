@@ -30,7 +30,7 @@ const apply = defineCommand({
     const document = await readOperatorFile(invocation.argument, readRulesFile, invocation);
     if (document === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      system.personal.requireKeysFor(document);
+      system.personal.requireKeyFor(document);
       const rules = await applyRules(system.db, environmentId, document, null);
       const done = `Environment ${invocation.env} now has version ${rules.version} of its rules.`;
       printDone(invocation, renderRules(rules), done);

@@ -8,7 +8,6 @@ import { readGroups } from '../lake/read-events.ts';
 import type { Texts } from '../lake/row-group.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeFiles } from '../load/uploads.ts';
-import { KeyAwayError } from '../personal-keys.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   countErased,
@@ -30,7 +29,7 @@ import {
 } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
 import { forgetFiles } from '../postgres/stores/loads.ts';
-import { deleteRejects, type ReadRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
+import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkContent, checkLength, type NewData, rewriteData } from '../retention/data-files.ts';
 import { yielding } from '../yielding.ts';
@@ -94,12 +93,6 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
-/** Records that cannot be read for want of a key go with that of its file, which `removeKeptFiles` destroys. */
-function readNone(error: unknown): ReadRejects {
-  if (!(error instanceof KeyAwayError)) throw error;
-  return { rejects: [], more: false };
-}
-
 /** Removes the refused records of earlier loads that hold one of the ids. Whoever takes over looks at all of them again. */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
   await step((db) => deleteAmended(db, deletion.deletionId).then(() => ({})));
@@ -107,7 +100,7 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
     for (let after = 0; ; ) {
       goOn();
-      const { rejects, more } = await readRejectsPage(context, loadId, after, atATime).catch(readNone);
+      const { rejects, more } = await readRejectsPage(context.db, loadId, after, atATime);
       const doomed: number[] = [];
       for await (const { raw, row } of yielding(rejects)) {
         goOn();

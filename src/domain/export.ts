@@ -42,8 +42,6 @@ export interface ExportRequest {
   readonly format: ExportFormat;
   readonly compression: Compression;
   readonly escapeFormulas: boolean;
-  /** Encrypted personal values are decrypted. */
-  readonly decrypt?: boolean;
 }
 
 /** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
@@ -149,7 +147,6 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     format,
     compression: exportFormatFacts[format].isPackedInside ? null : compression,
     escape_formulas: request.escapeFormulas ? null : false,
-    decrypt: request.decrypt === true ? true : null,
   };
   const saysNothing = (value: unknown): boolean =>
     value === null || value === '' || (Array.isArray(value) && value.length === 0);

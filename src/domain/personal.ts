@@ -5,7 +5,7 @@ export const hintedActions = {
   email: 'hash',
   phone: 'hash',
   card: 'drop',
-  ip: 'truncate',
+  ip: 'drop',
 } as const satisfies Record<string, PersonalAction>;
 export type PersonalHint = keyof typeof hintedActions;
 export const personalHints = Object.keys(hintedActions) as PersonalHint[];

@@ -52,8 +52,6 @@ export interface Reject extends Reason {
   readonly byteOffset: number;
   /** The record as it stood in the file, cut at MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
-  /** The record may hold personal data: `raw` is shown to those alone who may see it. */
-  readonly isSealed?: boolean;
 }
 
 /**

@@ -5,7 +5,7 @@ export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list'
 /** A remedy says what happens to a value that breaks a rule: it is counted, left out, or its record is refused. */
 export const remedies = ['report', 'strip', 'refuse'] as const;
 export type Remedy = (typeof remedies)[number];
-export const personalActions = ['drop', 'hash', 'truncate', 'encrypt'] as const;
+export const personalActions = ['drop', 'hash'] as const;
 export type PersonalAction = (typeof personalActions)[number];
 
 /** The words are those of JSON Schema 2020-12 where it has them. */
@@ -45,9 +45,9 @@ export function hasPersonalRules(document: RulesDocument): boolean {
   return personalOf(document).length > 0;
 }
 
-/** Tells whether a document hashes or encrypts values, for which it needs keys. */
-export function needsPersonalKeys(document: RulesDocument): boolean {
-  return personalOf(document).some((action) => action === 'hash' || action === 'encrypt');
+/** Tells whether a document hashes values, for which it needs the key. */
+export function hasHashes(document: RulesDocument): boolean {
+  return personalOf(document).includes('hash');
 }
 
 function personalOf(document: RulesDocument): PersonalAction[] {

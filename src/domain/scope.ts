@@ -4,8 +4,8 @@
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 
-/** The scopes of a key. `personal`, which must be asked for, decrypts personal values. `browser` stands alone and is public: it allows single records from pages of the allowed origins. */
-export const keyScopes = [...scopes, 'personal', 'browser'] as const;
+/** The scopes of a key. `browser` stands alone and is public: it allows single records from pages of the allowed origins. */
+export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

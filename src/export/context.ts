@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import type { FileFolder } from '../files/file-store.ts';
-import type { SealingStore } from '../files/sealed-files.ts';
+import type { FileFolder, FileStore } from '../files/file-store.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
@@ -11,7 +10,7 @@ export type ExportWriter = typeof writeExport;
 /** Everything the way out works with. Passed, never imported: two systems can live in one process. */
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
-  readonly files: SealingStore;
+  readonly files: FileStore;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;
   /** The longest time of one attempt, in milliseconds. */

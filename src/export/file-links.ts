@@ -5,7 +5,7 @@ import { staticKeyId } from '../access/verify-key.ts';
 import { InputError, inputError } from '../domain/errors.ts';
 import type { ExportFile } from '../domain/export.ts';
 import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
-import { type FileRef, type FileStore, isSealed, MissingFileError } from '../files/file-store.ts';
+import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { digestKey, isLiveKey } from '../postgres/stores/api-keys.ts';
 import { readSigningKey } from '../postgres/stores/environments.ts';
@@ -37,7 +37,7 @@ export function linksExpireAt(files: FileStore, hours: number, now = Date.now())
 }
 
 /**
- * Answered by the store, if it can do that and the files are not sealed, else by us at `baseUrl`, and then no longer than `keyId` is valid: the key of
+ * Answered by the store, if it can do that else by us at `baseUrl`, and then no longer than `keyId` is valid: the key of
  * whoever asks; null: links in messages, which belong to no key. None unless it is completed and its files are kept still.
  */
 export async function fileLinks(
@@ -50,7 +50,7 @@ export async function fileLinks(
   if (files.length === 0) return { files: [], manifest: null };
   const { presign } = store;
   const links =
-    presign === undefined || files.some(({ ref }) => isSealed(ref as FileRef))
+    presign === undefined
       ? await ourLinks(db, { jobId, environmentId, keyId, apiKey }, baseUrl, expireAt)
       : ({ filename, ref }: Export['files'][number]) =>
           presign(ref as FileRef, { filename, contentType: contentType(filename), expireAt });

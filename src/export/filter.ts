@@ -2,8 +2,6 @@ import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql 
 import { Fault, FinalFailure } from '../domain/errors.ts';
 import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.ts';
 import { createGlob } from '../domain/glob.ts';
-import type { PersonalData } from '../personal/personal-data.ts';
-import type { PersonalValues } from '../personal/values.ts';
 import { type Database, literally } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
@@ -22,8 +20,6 @@ export interface Filter {
   /** The segment that is asked for, or null. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** Decrypts what the request wants in clear. */
-  readonly personal?: PersonalValues | null;
   /** Set if segments count events. */
   readonly counted?: CountedSegments | null;
   /** The source of events, with the columns of `sluice.events`, its default. */
@@ -275,15 +271,6 @@ function partsOf(iso: string): { readonly seconds: number; readonly micros: numb
   const seconds = Date.parse(`${whole}Z`) / 1000;
   if (Number.isNaN(seconds)) throw new Fault(`${iso} is no instant in UTC`);
   return { seconds, micros: Number(fraction.padEnd(6, '0')) };
-}
-
-/** Returns what decrypts the values of an export that wants them in clear; null for all others. */
-export async function decryptorOf(
-  { personal }: { readonly personal: PersonalData },
-  environmentId: number,
-  { decrypt = false }: ExportRequest,
-): Promise<PersonalValues | null> {
-  return decrypt ? personal.valuesOf(environmentId) : null;
 }
 
 /** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `FinalFailure` for one that is gone. */

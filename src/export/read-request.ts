@@ -70,7 +70,6 @@ export function readRequest(
     format,
     compression,
     escapeFormulas: fields.escape_formulas ?? true,
-    ...(fields.decrypt === true && { decrypt: true }),
   };
   problems.push(...findUntold(request));
   if (distinctIds && layout !== 'datasets')

@@ -36,7 +36,7 @@ import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { cursorExpired, decryptorOf, findSegments } from './filter.ts';
+import { cursorExpired, findSegments } from './filter.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
 import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
 
@@ -65,7 +65,6 @@ export async function requestExport(
   extras: ExportExtras | null = null,
 ): Promise<string> {
   const read = readRequest(body, await readExportLayout(context.db, environmentId));
-  if (read.request.decrypt === true) context.personal.requireKeys('decrypt');
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
@@ -184,7 +183,7 @@ export interface ExportPreview {
   readonly files: readonly PreviewedFile[];
 }
 
-interface PreviewContext extends Pick<ExportContext, 'personal'> {
+interface PreviewContext {
   readonly reader: Reader;
   readonly files: FileStore;
   readonly log: Logger;
@@ -210,11 +209,10 @@ export async function previewExport(
     if (!(error instanceof FinalFailure)) throw error;
     throw inputError('unknown_segment', error.message, 'segment_id');
   });
-  const personal = await decryptorOf(context, environmentId, request);
   const signal = AbortSignal.timeout(previewMs);
   const snapshot = { name: 'sluice export preview', signal };
   const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
-    const filter = { environmentId, request, ...segments, personal };
+    const filter = { environmentId, request, ...segments };
     const plans = await planFiles(held.client, files, filter, signal);
     const found: PreviewedFile[] = [];
     for (const plan of plans) found.push(await previewFile(held, plan, request, signal));

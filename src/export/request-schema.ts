@@ -161,16 +161,6 @@ export const exportRequest = Type.Object(
         'escape_formulas is true or false',
       ),
     ),
-    decrypt: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: false,
-          description:
-            'Decrypts personal values that rules have encrypted. Requires the scope `personal`, as do the links to the files.',
-        }),
-        'decrypt is true or false',
-      ),
-    ),
   },
   {
     additionalProperties: true,

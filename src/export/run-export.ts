@@ -21,7 +21,7 @@ import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/s
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { keepAlive } from '../timers.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
-import { cursorExpired, decryptorOf, findSegments } from './filter.ts';
+import { cursorExpired, findSegments } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
@@ -77,7 +77,7 @@ async function writeFiles(
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
   const beat = keepAlive(HEARTBEAT_MS, () => recordProgress(db, claim, progress));
   const fields = jobFields({ jobId, requestId: claim.requestId });
-  const create = () => (request.decrypt === true ? files.createSealed(folder) : files.create(folder));
+  const create = () => files.create(folder);
   try {
     return await context.writeExport(
       { pool, log: log.child(fields), files: { ...files, create } },
@@ -85,7 +85,6 @@ async function writeFiles(
         environmentId,
         request,
         ...segments,
-        personal: await decryptorOf(context, environmentId, request),
         manifest: { jobId, environmentName, appToken },
         sessionName: taskSessionName(claim),
         signal,

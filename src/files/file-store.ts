@@ -12,8 +12,8 @@ import { READ_BYTES } from '../domain/limits.ts';
 export interface FileStore {
   /** The address that other programs know it by: file:///folder or s3://bucket/prefix, without a slash at the end. */
   readonly location: string;
-  /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. `sealed` is part of its name. */
-  create(folder?: FileFolder, kind?: 'sealed'): Promise<FileWriter>;
+  /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
+  create(folder?: FileFolder): Promise<FileWriter>;
   /** Like `create`, under a name that a file has in another store, or in a backup. */
   createAs(ref: FileRef): Promise<FileWriter>;
   /** Its length in bytes; null if it is not there. */
@@ -76,7 +76,7 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
   return hash.digest('hex');
 }
 
-/** A generated name, never a user's; that of a sealed file says so. */
+/** A generated name, never a user's. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
@@ -105,18 +105,13 @@ const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
 /** Other engines know metadata by the ends of these names. */
 const lakeRef = `lake/${uuid}/(?:data/${uuid}\\.parquet|metadata/(?:${uuid}\\.avro|\\d{5,16}-${uuid}\\.metadata\\.json))`;
 const refPattern = new RegExp(
-  `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}(?:\\.sealed)?|${lakeRef})$`,
+  `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${lakeRef})$`,
 );
 
 /** A name that no file has: `<day>/<uuid v7>`, or one in the folder. */
-export function createRef(folder?: FileFolder, kind?: 'sealed'): FileRef {
+export function createRef(folder?: FileFolder): FileRef {
   const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
-  return checkRef(`${parent}/${uuidv7()}${kind === undefined ? '' : `.${kind}`}`);
-}
-
-/** Tells whether the store holds the file encrypted (`sealed-files.ts`). */
-export function isSealed(ref: FileRef): boolean {
-  return ref.endsWith('.sealed');
+  return checkRef(`${parent}/${uuidv7()}`);
 }
 
 export const lakeFileKinds = ['data', 'manifest', 'list', 'metadata'] as const;

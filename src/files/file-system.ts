@@ -30,8 +30,8 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
   const check = createFolderCheck(path.join(directory, temporary));
   return {
     location: pathToFileURL(directory).href,
-    async create(folder, kind) {
-      const ref = createRef(folder, kind);
+    async create(folder) {
+      const ref = createRef(folder);
       const draft =
         folder === undefined ? temporaryPath(path.basename(ref)) : `${path.join(directory, ref)}.part`;
       return FileSystemWriter.create({ directory, ref, draft, touchMs });

@@ -51,7 +51,7 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): Fi
   const createAs = async (ref: FileRef) => new S3Writer(await open(), { ref, key: keyOf(ref), partBytes });
   return {
     location: `s3://${[location.bucket, location.prefix].filter(Boolean).join('/')}`,
-    create: (folder, kind) => createAs(createRef(folder, kind)),
+    create: (folder) => createAs(createRef(folder)),
     createAs,
     size: async (ref) => (await open()).size(keyOf(ref)),
     readRange: async (ref, start, end) => readExactly(await open(), keyOf(ref), start, end),

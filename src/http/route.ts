@@ -66,8 +66,6 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   /** The scope that a key must have. `admin` takes a session of an administrator, `open` takes no key. */
   readonly access: Scope | 'any' | 'admin' | 'open';
   readonly config?: Omit<FastifyContextConfig, 'scope'>;
-  /** The answer holds values of properties: for keys that may see them, encrypted ones are decrypted. */
-  readonly hasProperties?: true;
   /** For open routes: how a caller is authorised otherwise. */
   readonly security?: FastifySchema['security'];
   readonly params?: P;
@@ -127,8 +125,6 @@ function refusalsOf({ params, query, headers = {}, json, content, access, refuse
 const forAdmins =
   ' Requires a session of the console that began with ADMIN_KEY or with a link from the command line.';
 
-const forPersonal = ' A key with the scope `personal` gets encrypted personal values decrypted.';
-
 function schemaOf(route: AnyRoute, tag: string): FastifySchema {
   const { operationId, summary, security, params, query, headers, json, answer } = route;
   const { status = 200, schema, content = schema && { 'application/json': { schema } } } = answer;
@@ -137,10 +133,7 @@ function schemaOf(route: AnyRoute, tag: string): FastifySchema {
   return {
     operationId,
     summary,
-    description:
-      route.description +
-      (route.access === 'admin' ? forAdmins : '') +
-      (route.hasProperties === true ? forPersonal : ''),
+    description: route.description + (route.access === 'admin' ? forAdmins : ''),
     tags: [tag],
     ...(security !== undefined && { security }),
     ...(params !== undefined && { params }),
@@ -201,14 +194,6 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
   });
 }
 
-/** Decrypts the JSON of answers for callers who may see personal values. */
-function decrypter({ personal }: System) {
-  return async (request: FastifyRequest, _reply: FastifyReply, payload: unknown): Promise<unknown> => {
-    if (typeof payload !== 'string' || request.caller?.scopes.includes('personal') !== true) return payload;
-    return (await personal.valuesOf(environmentId(request))).decryptJson(payload);
-  };
-}
-
 /** A route whose handler answers by itself: it costs a request some microseconds less than a promise of the answer. */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
   options: RouteOptions<P, Q, B, A>,
@@ -225,7 +210,6 @@ export function directRoute<P extends TSchema, Q extends TSchema, B extends TSch
         config: configOf(options),
         schema: schemaOf(options, tag),
         handler: handle(system, server),
-        ...(options.hasProperties === true && { onSend: decrypter(system) }),
       });
     },
   };

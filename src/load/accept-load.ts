@@ -12,25 +12,17 @@ import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError, TransientError } from '../domain/errors.ts';
 import { countLimits } from '../domain/guards.ts';
-import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
+import { COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
-import { type FileRef, type FileWriter, isSealed } from '../files/file-store.ts';
+import type { FileRef } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
-import { hasPersonalData } from '../postgres/stores/rules.ts';
-import {
-  condemnAbandoned,
-  condemnReceived,
-  forgetReceived,
-  recordReceived,
-  takeReceived,
-  touchReceived,
-} from '../postgres/stores/uploads.ts';
+import { condemnReceived, takeReceived } from '../postgres/stores/uploads.ts';
 import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
 import { rewriteFile } from '../products/rewrite-file.ts';
 import { requireKeepable } from './causes/mend-ids.ts';
@@ -38,8 +30,7 @@ import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { requireMirrorFits } from './mirror.ts';
 import type { ReceivedFile } from './receive/receive.ts';
-import type { ReceivingStore } from './receive/unpack.ts';
-import { convertIn, sniffIn } from './sandbox-tasks.ts';
+import { discardReceived, receivingStore } from './received.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -156,15 +147,14 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
  * @throws InputError `unrecognised_columns` for the file of a third product, and for options that do not fit.
  */
 async function rewriteForeign(context: LoadContext, request: AcceptRequest): Promise<AcceptRequest> {
-  const { environmentId, received, options } = request;
+  const { received, options } = request;
   if (options.preset === null) return request;
   try {
     requirePresetFits(options);
     requireKindsOfGroups(options);
     requireColumns(options, received);
     await refuseForeign(context, request);
-    const store = receivingStore(context, environmentId);
-    const rewritten = await rewriteFile(store, received, options.preset, options.source);
+    const rewritten = await rewriteFile(receivingStore(context), received, options.preset, options.source);
     return { ...request, received: rewritten };
   } catch (error) {
     await discardReceived(context, received.ref);
@@ -258,8 +248,6 @@ async function writeLoad(
     undoes: null,
     chunks: received.chunks,
   });
-  if (!isSealed(received.ref) && (await hasPersonalData(db, environmentId)))
-    throw new TransientError('the rules have called something personal since the file began to come');
   return { jobId, created: true };
 }
 
@@ -295,63 +283,4 @@ function digest({ type, received, options, amends }: AcceptRequest): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([type, received.sha256, received.format, options, amends]))
     .digest();
-}
-
-type Context = Pick<LoadContext, 'db' | 'files'>;
-
-const filesPerBatch = 100;
-
-/**
- * Returns the store that receives the files of an environment, sealed if that has personal data. The name of a file is in the ledger before it is complete in the store, so
- * that whoever is killed before the load is accepted leaves nothing that is not found again.
- */
-export function receivingStore({ db, files }: Context, environmentId: number): ReceivingStore {
-  return {
-    readRange: (ref, start, end) => files.readRange(ref, start, end),
-    remove: (ref) => discardReceived({ db, files }, ref),
-    touch: (ref) => touchReceived(db, ref),
-    async create(): Promise<FileWriter> {
-      const isPersonal = await hasPersonalData(db, environmentId);
-      const writer = await (isPersonal ? files.createSealed() : files.create());
-      return {
-        ref: writer.ref,
-        write: (bytes) => writer.write(bytes),
-        async commit() {
-          await recordReceived(db, writer.ref);
-          return writer.commit();
-        },
-        discard: () => writer.discard(),
-      };
-    },
-  };
-}
-
-/** Does the same for files of an environment: dialects are detected, and files that are not text are converted, in its sandboxes. */
-export function convertingStore(
-  context: Context & Pick<LoadContext, 'sandboxes'>,
-  environmentId: number,
-): ReceivingStore {
-  const { sandboxes } = context;
-  const convert = convertIn(sandboxes, environmentId);
-  return { ...receivingStore(context, environmentId), convert, sniff: sniffIn(sandboxes, environmentId) };
-}
-
-/** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */
-export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
-  await files.remove(ref);
-  await forgetReceived(db, ref).catch(() => undefined);
-}
-
-/** Removes the files that nobody made a load of for ABANDONED_FILE_MS; how many. Harmless to do twice at once. */
-export async function removeAbandoned({ db, files }: Context): Promise<number> {
-  let removed = 0;
-  for (;;) {
-    const refs = await condemnAbandoned(db, ABANDONED_FILE_MS, filesPerBatch);
-    for (const ref of refs) {
-      await files.remove(ref);
-      await forgetReceived(db, ref);
-    }
-    removed += refs.length;
-    if (refs.length < filesPerBatch) return removed;
-  }
 }

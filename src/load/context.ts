@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { SealingStore } from '../files/sealed-files.ts';
+import type { FileStore } from '../files/file-store.ts';
 import { Rows } from '../mapping/rows.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import { EventPartitions } from '../postgres/stores/events.ts';
@@ -12,7 +12,7 @@ import type { Rates } from '../telemetry/metrics.ts';
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {
   readonly pool: pg.Pool;
-  readonly files: SealingStore;
+  readonly files: FileStore;
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

@@ -12,21 +12,28 @@ import {
   taskFields,
 } from '../domain/task.ts';
 import { plural } from '../domain/wording.ts';
+import type { FileRef } from '../files/file-store.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { startDeletion } from '../postgres/stores/deletions.ts';
 import { findExpiredHolds } from '../postgres/stores/held-loads.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { findLaneHead, idleLanes } from '../postgres/stores/lanes.ts';
-import { cancelLoad as markCancelled, failLoad as markFailed, startLoad } from '../postgres/stores/loads.ts';
+import {
+  cancelLoad as markCancelled,
+  failLoad as markFailed,
+  releasePersonalFile,
+  startLoad,
+} from '../postgres/stores/loads.ts';
 import { countRejects, readLoadEnd, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readNotifyOfJob } from '../postgres/stores/schedule-runs.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
+import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
-export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl'>;
+export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files'>;
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
@@ -35,12 +42,11 @@ export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl'>;
 export async function failLoad(context: EndContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
-    return load && { ...load, due: await recordLoadEnd(context, db, load.environmentId, load.jobId) };
+    return load && { ...load, ...(await recordLoadEnd(context, db, load.environmentId, load.jobId)) };
   });
   if (ended === null) return;
   context.log.warn({ ...jobFields(ended), code: failure.code }, `load failed: ${ended.failureMessage}`);
-  await startLane(context, ended.environmentId);
-  await notifyQueue(context, ended.due);
+  await afterEnd(context, ended.environmentId, ended);
 }
 
 /**
@@ -55,17 +61,16 @@ export async function cancelLoad(
   idempotencyKey: string | null = null,
   by: Origin | null = null,
 ): Promise<Date> {
-  const { cancelledAt, due } = await inTransaction(context.pool, async ({ db }) => {
+  const { cancelledAt, end } = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
-    if (before !== null) return { cancelledAt: before, due: null };
+    if (before !== null) return { cancelledAt: before, end: null };
     const cancelled = await markCancelled(db, environmentId, jobId, by);
-    if (cancelled === null) return { cancelledAt: await discardedAt(db, environmentId, jobId), due: null };
-    return { cancelledAt: cancelled.at, due: await recordLoadEnd(context, db, environmentId, jobId) };
+    if (cancelled === null) return { cancelledAt: await discardedAt(db, environmentId, jobId), end: null };
+    return { cancelledAt: cancelled.at, end: await recordLoadEnd(context, db, environmentId, jobId) };
   });
-  if (due === null) return cancelledAt;
+  if (end === null) return cancelledAt;
   context.log.info({ job_id: jobId }, 'load cancelled');
-  await startLane(context, environmentId);
-  await notifyQueue(context, due);
+  await afterEnd(context, environmentId, end);
   return cancelledAt;
 }
 
@@ -76,21 +81,41 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
   throw inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** A load that has just been completed: its counts, and the notifications that are due. */
-export interface CompletedLoad {
-  readonly tally: Tally;
+/** What is left to do once the transaction that ended a load, or holds it, has committed. */
+export interface LoadEnd {
+  /** Notifications. */
   readonly due: readonly DueTask[];
+  /** The file to remove, because it may hold personal values; `null` for a file that is kept. */
+  readonly file: FileRef | null;
+}
+
+/** Does what is left after the end of a load. A file that cannot be removed now is removed when others are pruned. */
+export async function afterEnd(
+  context: EndContext,
+  environmentId: number,
+  { due, file }: LoadEnd,
+): Promise<void> {
+  await startLane(context, environmentId);
+  await notifyQueue(context, due);
+  if (file === null) return;
+  await discardReceived(context, file).catch((error: unknown) =>
+    context.log.warn({ err: error, file }, 'the file of a load that ended could not be removed yet'),
+  );
+}
+
+/** A load that has just been completed, and its counts. */
+export interface CompletedLoad extends LoadEnd {
+  readonly tally: Tally;
 }
 
 /** Starts the next load of the lane after the transaction that completed one. */
 export async function afterCompletion(
   context: LoadContext,
   claim: TaskClaim,
-  { tally, due }: CompletedLoad,
+  { tally, ...end }: CompletedLoad,
 ): Promise<void> {
   context.log.info({ ...taskFields(claim), ...tally }, 'load completed');
-  await startLane(context, claim.environmentId);
-  await notifyQueue(context, due);
+  await afterEnd(context, claim.environmentId, end);
 }
 
 /** Writes the event of a load's end, or of its hold; call it in the transaction that ends or holds it. See `recordEnd`. */
@@ -99,12 +124,13 @@ export async function recordLoadEnd(
   db: Database,
   environmentId: number,
   jobId: string,
-): Promise<DueTask[]> {
+): Promise<LoadEnd> {
   const row = await readLoadEnd(db, environmentId, jobId);
   const status = (['held', ...endedStatuses] as const).find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
   const outcome = outcomeOf(status, row.rows_rejected > 0 || (row.mirror?.kept_because ?? null) !== null);
-  return recordEnd(db, {
+  const file = await releasePersonalFile(db, jobId);
+  const due = await recordEnd(db, {
     kind: 'load',
     environmentId,
     jobId,
@@ -116,6 +142,7 @@ export async function recordLoadEnd(
       return renderLoadDetail(load, byCode, baseUrl);
     },
   });
+  return { due, file };
 }
 
 const expiredAtATime = 100;

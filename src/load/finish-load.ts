@@ -11,7 +11,6 @@ import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
-import type { KeyedDatabase } from '../postgres/stores/file-keys.ts';
 import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { plannedMissing, readMirror } from '../postgres/stores/mirrors.ts';
@@ -39,7 +38,7 @@ import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
-import { afterCompletion, type CompletedLoad, recordLoadEnd, startLane } from './end-load.ts';
+import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
 import { decideMirror, readScope, workOffMirror } from './mirror.ts';
 import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
@@ -98,22 +97,21 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    const { jobId, tally, pass, type } = await requireSound({ db, personal: context.personal }, claim);
+    const { jobId, tally, pass, type } = await requireSound(db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
-    await endAmendment({ db, personal: context.personal }, claim.subjectId);
+    await endAmendment(db, claim.subjectId);
     if (type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
-    const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
+    const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
-    return { tally, due };
+    return { tally, ...end };
   });
 }
 
 /** Checks all that may fail a load whose chunks are done, and holds the fence. @throws FinalFailure */
-async function requireSound(keyed: KeyedDatabase, claim: TaskClaim): Promise<FinishState> {
-  const { db } = keyed;
+async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   const state = await readFinishState(db, claim.subjectId);
   const { tally, totalRows, pass, guards, plan } = state;
@@ -124,7 +122,7 @@ async function requireSound(keyed: KeyedDatabase, claim: TaskClaim): Promise<Fin
   const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
   if (hit !== null) throw fails(hit);
   if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
-    throw fails(await allRefused(keyed, claim));
+    throw fails(await allRefused(db, claim));
   return state;
 }
 
@@ -135,7 +133,7 @@ async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
     await nameTaskSession(db, claim);
     // Before the fence, which nobody may have to wait for while the lake is read.
     const scope = await readScope(transaction, context.files, claim.subjectId);
-    await requireSound({ db, personal: context.personal }, claim);
+    await requireSound(db, claim);
     await decideMirror(db, claim.subjectId, scope);
   });
 }
@@ -160,9 +158,8 @@ async function goOn(db: Database, claim: TaskClaim): Promise<GoesOn> {
 }
 
 /** The file is unlike what its guard expects: it waits for a person, and holds up nothing. */
-interface Held {
+interface Held extends LoadEnd {
   readonly held: readonly Surprise[];
-  readonly due: readonly DueTask[];
 }
 
 async function holdIfUnlike(
@@ -176,15 +173,14 @@ async function holdIfUnlike(
   const held = findSurprises(guarded.guard, guarded.file, guarded.past);
   if (held.length === 0) return null;
   await holdLoad(db, claim.subjectId, held);
-  const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
+  const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
   if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
-  return { held, due };
+  return { held, ...end };
 }
 
-async function afterHold(context: LoadContext, claim: TaskClaim, { held, due }: Held): Promise<void> {
+async function afterHold(context: LoadContext, claim: TaskClaim, { held, ...end }: Held): Promise<void> {
   context.log.warn({ ...taskFields(claim), held }, 'load held: its file is unlike what its guard expects');
-  await startLane(context, claim.environmentId);
-  await notifyQueue(context, due);
+  await afterEnd(context, claim.environmentId, end);
 }
 
 /** Nothing broke: the load ends failed, and this is why. */

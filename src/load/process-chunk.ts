@@ -62,7 +62,7 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   } else if (maxErrors !== null && rejected > maxErrors) {
     await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
   } else if (isRefusedSoFar) {
-    await failLoad(context, claim.subjectId, await allRefused(context, claim));
+    await failLoad(context, claim.subjectId, await allRefused(context.db, claim));
   } else if (finish !== null) {
     await notifyQueue(context, [finish]);
   }
@@ -171,7 +171,7 @@ async function keepRejects(
   return inTransaction(context.pool, async (transaction) => {
     const { db } = transaction;
     await nameTaskSession(db, claim);
-    await insertRejects({ ...transaction, personal: context.personal }, source, rejects, causesOf(source));
+    await insertRejects(transaction, source, rejects, causesOf(source));
     const progress = await endValidation(db, claim, rejects.length);
     if (progress === null) throw new ConflictError(notOurs);
     return { ...progress, completed: null };
@@ -237,7 +237,7 @@ async function mergeChunk(
         })
       : await mergeRows(transaction, aliased, claim.part, rows, memory);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
-    await insertRejects({ ...transaction, personal: context.personal }, source, refused, causesOf(source));
+    await insertRejects(transaction, source, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;
   });
@@ -262,12 +262,7 @@ async function commitChunk(
         );
         if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
-        await insertRejects(
-          { ...transaction, personal: context.personal },
-          source,
-          rejects,
-          causesOf(source),
-        );
+        await insertRejects(transaction, source, rejects, causesOf(source));
         const tally = countChunk(source, chunk, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
@@ -275,8 +270,8 @@ async function commitChunk(
         if (!progress.isCompleted) return { ...progress, tally, completed: null };
         if (rows.links.length > 0)
           await writeLinksOfLoad(transaction.db, claim.environmentId, claim.subjectId);
-        const due = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
-        return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), due } };
+        const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
+        return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), ...end } };
       },
       { asynchronous: mayCommitLater(source) },
     );

@@ -12,7 +12,7 @@ import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import { shorten } from '../domain/wording.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import type { KeyedDatabase } from '../postgres/stores/file-keys.ts';
+import type { Database } from '../postgres/database.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   countOfCause,
@@ -55,20 +55,19 @@ export const heldAtATime = {
  * @throws InputError `not_found`.
  */
 export async function listRejects(
-  context: KeyedDatabase,
+  context: Pick<LoadContext, 'db'>,
   environmentId: number,
   jobId: string,
   page: { readonly limit: number; readonly after: number; readonly cause?: number | null },
-  seesPersonal = false,
 ): Promise<RejectsPage> {
   const { tally } = await requireLoad(context, environmentId, jobId);
   const { cause = null } = page;
   const { loadId, header } = await requireSource(context, environmentId, jobId);
   const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
-  const found = await readRejectsPage(context, loadId, page.after, bounds, cause);
+  const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
   const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
   const cellsOf = createCellReader(header);
-  const rejects = asSeen(found.rejects, seesPersonal).map((reject) => ({
+  const rejects = found.rejects.map((reject) => ({
     ...reject,
     cells: cellsOf(reject),
   }));
@@ -90,27 +89,20 @@ function createCellReader(header: CsvHeader | null) {
  * @throws InputError `not_found`.
  */
 export async function* exportRejects(
-  context: KeyedDatabase,
+  { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
   jobId: string,
   format: RejectsFormat,
   cause: number | null = null,
-  seesPersonal = false,
 ): AsyncGenerator<Buffer> {
-  const source = await requireSource(context, environmentId, jobId);
+  const source = await requireSource({ db }, environmentId, jobId);
   const shape = format === 'csv' ? new RejectsAsCsv(source.header) : new RejectsAsNdjson(source.header);
   if (shape.head.length > 0) yield shape.head;
   for (let after: number | null = 0; after !== null; ) {
-    const piece: Piece = await readPiece({ ...context, seesPersonal }, source, shape, after, cause);
+    const piece: Piece = await readPiece(db, source, shape, after, cause);
     if (piece.lines.length > 0) yield piece.lines;
     after = piece.next;
   }
-}
-
-/** Returns the records without their text where that may hold personal data, which not everyone may see. */
-export function asSeen<R extends Reject>(rejects: readonly R[], seesPersonal: boolean): readonly R[] {
-  if (seesPersonal) return rejects;
-  return rejects.map((reject) => (reject.isSealed === true ? { ...reject, raw: new Uint8Array() } : reject));
 }
 
 interface Piece {
@@ -120,14 +112,14 @@ interface Piece {
 
 /** The rejects themselves are forgotten before a reader, who may be slow, takes their lines. */
 async function readPiece(
-  { seesPersonal, ...keyed }: KeyedDatabase & { readonly seesPersonal: boolean },
+  db: Database,
   { loadId }: RejectsSource,
   shape: RejectsAsCsv | RejectsAsNdjson,
   after: number,
   cause: number | null,
 ): Promise<Piece> {
-  const { rejects, more } = await readRejectsPage(keyed, loadId, after, heldAtATime, cause);
-  const lines = Buffer.concat(asSeen(rejects, seesPersonal).map((reject) => shape.line(reject)));
+  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
+  const lines = Buffer.concat(rejects.map((reject) => shape.line(reject)));
   return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
 }
 
@@ -166,13 +158,13 @@ const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
 /** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
 export async function allRefused(
-  { db, personal }: KeyedDatabase,
+  db: Database,
   { environmentId, subjectId, jobId }: TaskClaim,
 ): Promise<TaskFailure> {
   const job = jobId ?? '';
   const source = await readRejectsSource(db, environmentId, job);
   const byCode = await countRejects({ db }, environmentId, job);
-  const sample = await readFirstReject({ db, personal }, subjectId, Object.keys(byCode)[0] ?? '');
+  const sample = await readFirstReject(db, subjectId, Object.keys(byCode)[0] ?? '');
   if (source === null || sample === null)
     throw new Fault('all records were refused, and none of them was kept');
   const { tally, totalRows } = await requireLoad({ db }, environmentId, job);

@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7';
-import { ConflictError, FinalFailure, inputError } from '../domain/errors.ts';
+import { ConflictError, FinalFailure, type InputError, inputError } from '../domain/errors.ts';
 import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, isPatch, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
@@ -10,7 +10,7 @@ import { isBeforeDeletion } from '../postgres/stores/deletions.ts';
 import { releaseHeld } from '../postgres/stores/held-loads.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
-import { isLoadUndone, requeueLoad } from '../postgres/stores/loads.ts';
+import { hasPersonalRules, isLoadUndone, requeueLoad } from '../postgres/stores/loads.ts';
 import { countDrift } from '../postgres/stores/plans.ts';
 import { readReading, requireLoad, type StoredReading } from '../postgres/stores/read-loads.ts';
 import { beginPass, queueApply, readBeginning } from '../postgres/stores/running-loads.ts';
@@ -113,8 +113,16 @@ async function notRetryable(db: Database, environmentId: number, jobId: string):
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   return status === 'failed' || status === 'cancelled'
-    ? inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`)
+    ? fileGone(db, jobId)
     : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);
+}
+
+/** Says why a job's file is gone: it has expired, or it was removed when the load ended because its rules call something personal. */
+async function fileGone(db: Database, jobId: string): Promise<InputError> {
+  const why = (await hasPersonalRules(db, jobId))
+    ? 'the file of this job was removed when the job ended, because the rules call something personal'
+    : 'the file of this job has expired';
+  return inputError('job_expired', `${why}; send it again`, `job_id: ${jobId}`);
 }
 
 /*
@@ -146,8 +154,7 @@ export async function keepFileOfLoad(
   }
   await requireNoDeletionSince(db, environmentId, jobId);
   const upload = await insertUploadOfLoad(db, environmentId, jobId, uuidv7(), UPLOAD_KEPT_MS);
-  if (upload === null)
-    throw inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`);
+  if (upload === null) throw await fileGone(db, jobId);
   return { upload, options: optionsFor(reading, readAs) };
 }
 

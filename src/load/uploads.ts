@@ -8,6 +8,7 @@ import { inputError, TransientError } from '../domain/errors.ts';
 import { MAX_LISTED_UPLOADS, UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
+import { hasPersonalData } from '../postgres/stores/rules.ts';
 import {
   type CondemnedUpload,
   condemnExpiredUploads,
@@ -19,10 +20,10 @@ import {
   takeReceived,
   type Upload,
 } from '../postgres/stores/uploads.ts';
-import { receivingStore } from './accept-load.ts';
 import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';
+import { receivingStore } from './received.ts';
 
 export interface UploadDescription {
   readonly filename: string | null;
@@ -45,7 +46,7 @@ export async function keepUpload(
   signal: AbortSignal,
 ): Promise<Upload> {
   const intake = new Intake(source, limits, signal, performance);
-  const writer = await receivingStore(context, environmentId).create();
+  const writer = await receivingStore(context).create();
   try {
     for await (const bytes of intake.read()) await writer.write(bytes);
     if (intake.receivedBytes === 0) throw inputError('empty_file', 'The file is empty');
@@ -109,6 +110,18 @@ export async function removeUpload(context: Context, environmentId: number, uplo
   if (condemned.length === 0) throw noSuchUpload(uploadId);
   await removeFiles(context, condemned);
   await forgetUploads(context.db, condemned);
+}
+
+/** Removes an upload that a load was made of, if the rules of the environment have called anything personal. */
+export async function removeLoadedUpload(
+  context: Context,
+  environmentId: number,
+  uploadId: string,
+): Promise<void> {
+  if (!(await hasPersonalData(context.db, environmentId))) return;
+  const condemned = await condemnUpload(context.db, environmentId, uploadId);
+  await removeFiles(context, condemned);
+  if (condemned.length > 0) await forgetUploads(context.db, condemned);
 }
 
 /** Each upload is forgotten after its file is gone, so that a killed process leaves nothing behind. */

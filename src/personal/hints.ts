@@ -1,6 +1,6 @@
+import ipaddr from 'ipaddr.js';
 import { isMailAddress } from '../domain/notification.ts';
 import { type PersonalHint, personalHints } from '../domain/personal.ts';
-import { isIpAddress } from './truncate.ts';
 
 const looks: Readonly<Record<PersonalHint, (text: string) => boolean>> = {
   email: isMailAddress,
@@ -25,6 +25,11 @@ export function personalHint(values: Iterable<string>): PersonalHint | null {
   }
   const found = personalHints.find((hint) => counts[hint] >= Math.max(1, leastShare * all));
   return found === undefined || (found === 'card' && counts.card < leastCards) ? null : found;
+}
+
+/** Returns true for an address in its usual form; a number alone is none. */
+function isIpAddress(text: string): boolean {
+  return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }
 
 function isCardNumber(text: string): boolean {

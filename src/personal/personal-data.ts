@@ -1,55 +1,55 @@
+import { hkdfSync } from 'node:crypto';
 import { inputError, TransientError } from '../domain/errors.ts';
-import { hasPersonalRules, needsPersonalKeys, type RulesDocument } from '../domain/rules.ts';
-import { environmentKeys, type PersonalKeys } from '../personal-keys.ts';
+import { hasHashes, hasPersonalRules, type RulesDocument } from '../domain/rules.ts';
 import type { Database } from '../postgres/database.ts';
 import { readRecordKey } from '../postgres/stores/environments.ts';
 import { hiddenValues, PersonalValues } from './values.ts';
 
-export const noKeys =
-  'Personal values cannot be hashed, encrypted or decrypted without keys: set PERSONAL_KEYS (docs/personal-data.md) and start again';
+const noKey =
+  'Personal values cannot be hashed without a key: set PERSONAL_KEY (docs/personal-data.md) and start again';
 
-/** Says which environments cannot take records for want of keys. */
-export const missingKeys = (names: readonly string[]) =>
-  `PERSONAL_KEYS is not set, and the rules of these environments hash or encrypt personal values: ${names.join(', ')}`;
+/** Says which environments cannot take records without a key. */
+export const missingKey = (names: readonly string[]) =>
+  `PERSONAL_KEY is not set, and the rules of these environments hash personal values: ${names.join(', ')}`;
 
-/** PersonalData gives the personal values of each environment, whose keys it derives once. */
+const KEY_BYTES = 32;
+
+/** PersonalData gives the personal values of each environment, whose key it derives once. */
 export class PersonalData {
   readonly #db: Database;
-  readonly keys: PersonalKeys;
+  readonly #secret: string | null;
   readonly #values = new Map<number, PersonalValues>();
 
-  constructor(db: Database, keys: PersonalKeys) {
+  constructor(db: Database, secret: string | null) {
     this.#db = db;
-    this.keys = keys;
+    this.#secret = secret;
   }
 
-  get hasKeys(): boolean {
-    return this.keys.size > 0;
-  }
-
-  /** The values of records to be stored under the rules. @throws TransientError if these need keys and there are none. */
+  /** Returns the values of records to be stored under the rules. @throws TransientError if these need a key and there is none. */
   async valuesFor(environmentId: number, rules: RulesDocument | null): Promise<PersonalValues> {
     if (rules === null || !hasPersonalRules(rules)) return hiddenValues;
-    if (!this.hasKeys && needsPersonalKeys(rules)) throw new TransientError(noKeys);
+    if (this.#secret === null && hasHashes(rules)) throw new TransientError(noKey);
     return this.valuesOf(environmentId);
   }
 
-  /** @throws InputError `invalid_field` if there are no keys, with the place `details` that needs them. */
-  requireKeys(details: string): void {
-    if (!this.hasKeys) throw inputError('invalid_field', noKeys, details);
-  }
-
-  /** @throws InputError `invalid_field` if the rules need keys and there are none. */
-  requireKeysFor(rules: RulesDocument): void {
-    if (needsPersonalKeys(rules)) this.requireKeys('personal');
+  /** @throws InputError `invalid_field` if the rules need a key and there is none. */
+  requireKeyFor(rules: RulesDocument): void {
+    if (this.#secret === null && hasHashes(rules)) throw inputError('invalid_field', noKey, 'personal');
   }
 
   async valuesOf(environmentId: number): Promise<PersonalValues> {
     let values = this.#values.get(environmentId);
     if (values === undefined) {
-      values = new PersonalValues(environmentKeys(this.keys, await readRecordKey(this.#db, environmentId)));
+      values = new PersonalValues(await this.#keyOf(environmentId));
       this.#values.set(environmentId, values);
     }
     return values;
+  }
+
+  /** Derives the key of an environment: what leaks in one environment says nothing of another. */
+  async #keyOf(environmentId: number): Promise<Buffer | null> {
+    if (this.#secret === null) return null;
+    const salt = await readRecordKey(this.#db, environmentId);
+    return Buffer.from(hkdfSync('sha256', this.#secret, salt, 'personal hash', KEY_BYTES));
   }
 }

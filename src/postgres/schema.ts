@@ -47,7 +47,6 @@ export interface DB {
     returned_from: number | null;
     returned_row: number | null;
     row_number: number;
-    sealed_in: string | null;
     shape: string;
   };
   api_keys: {
@@ -232,11 +231,6 @@ export interface DB {
     status: Generated<string>;
     warnings: Generated<Json>;
   };
-  file_keys: {
-    file_ref: string;
-    key_id: string | null;
-    secret: Buffer;
-  };
   idempotency_keys: {
     answer: Json | null;
     created_at: Generated<Date>;
@@ -353,7 +347,6 @@ export interface DB {
     returned_from: number | null;
     returned_row: number | null;
     row_number: number;
-    sealed_in: string | null;
     shape: string;
   };
   load_replays: {

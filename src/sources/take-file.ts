@@ -1,10 +1,11 @@
 import type { FileOptions } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
-import { acceptLoad, convertingStore } from '../load/accept-load.ts';
+import { acceptLoad } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import { withOptionsOf } from '../load/options-of.ts';
 import type { ReceiveLimits } from '../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../load/receive/receive.ts';
+import { convertingStore } from '../load/received.ts';
 import type { Database } from '../postgres/database.ts';
 
 /** A file that the inbox or a schedule loads, as its own books know it. */

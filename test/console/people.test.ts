@@ -1,6 +1,4 @@
 import { beforeAll, expect, test } from 'vitest';
-import { scopes } from '../../src/domain/scope.ts';
-import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
 
@@ -310,20 +308,6 @@ test('an export continues at an earlier one, with what was removed if that is wa
   await page.getByText('"distinct_ids":true').waitFor();
   await page.getByText(/"distinct_ids": ?\[/).waitFor();
   await page.getByText(/"plan": ?"pro"/).waitFor();
-});
-
-test('an export in clear is offered to keys with the scope personal alone', async () => {
-  const { system, environment } = stage.t;
-  const asked = { label: 'personal', scopes: [...scopes, 'personal'] } as const;
-  const { key } = await createApiKey(system.db, environment.environmentId, asked);
-  const page = await stage.open('/export', { key });
-  await page.getByLabel('Decrypt personal values').check();
-  await page.getByText('"decrypt":true').waitFor();
-  await page.getByRole('radio', { name: 'Command line' }).check();
-  await page.getByText('--decrypt').waitFor();
-  const other = await stage.open('/export');
-  await other.getByRole('radio', { name: 'CSV' }).waitFor();
-  expect(await other.getByLabel('Decrypt personal values').count()).toBe(0);
 });
 
 test('every segment can be reached and chosen, however many there are', async () => {

@@ -9,7 +9,7 @@ import { propertyNameProblem } from '../../src/domain/reject.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, texts as textArray } from '../../src/export/filter.ts';
 import { heading } from '../../src/export/write/csv.ts';
-import type { SealingStore } from '../../src/files/sealed-files.ts';
+import type { FileStore } from '../../src/files/file-store.ts';
 import { compileForCopy, copyOut } from '../../src/postgres/copy-out.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
@@ -776,7 +776,7 @@ describe('an export that does not come to its end', () => {
 });
 
 /** A store that has room for so many bytes. */
-function fullAfter(files: SealingStore, room: number): SealingStore {
+function fullAfter(files: FileStore, room: number): FileStore {
   let left = room;
   return {
     ...files,

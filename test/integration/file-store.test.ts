@@ -12,12 +12,10 @@ import {
   type FileFolder,
   type FileRef,
   type FileStore,
-  type FileWriter,
   MissingFileError,
 } from '../../src/files/file-store.ts';
 import type { S3Location } from '../../src/files/s3-bucket.ts';
 import { createS3Store } from '../../src/files/s3-store.ts';
-import { sealingStore } from '../../src/files/sealed-files.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { runs } from '../support/runs.ts';
 import { deadEndpoint, startS3, type TestS3 } from '../support/s3.ts';
@@ -33,24 +31,6 @@ interface Site {
   /** For settings. */
   readonly variables: Readonly<Record<string, string>>;
   close(): Promise<void>;
-}
-
-/** The same site, where everything is written sealed. */
-async function sealed(site: Site): Promise<SealedSite> {
-  const keys = new Map<string, Buffer>();
-  const store = sealingStore(site.store, {
-    keep: async (ref, key) => void keys.set(ref, key),
-    find: async (ref) => keys.get(ref) ?? null,
-    async destroy(place) {
-      for (const ref of keys.keys()) if (ref === place || ref.startsWith(`${place}/`)) keys.delete(ref);
-    },
-  });
-  return { ...site, raw: site.store, keys, store: { ...store, create: store.createSealed } };
-}
-
-interface SealedSite extends Site {
-  readonly raw: FileStore;
-  readonly keys: Map<string, Buffer>;
 }
 
 async function openFolder(): Promise<Site> {
@@ -116,8 +96,6 @@ async function collect(stream: AsyncIterable<Buffer>): Promise<Buffer> {
 describe.each([
   ['a folder', openFolder],
   ['a bucket', openBucket],
-  ['a folder, sealed', () => openFolder().then(sealed)],
-  ['a bucket, sealed', () => openBucket().then(sealed)],
 ])('files in %s', (_name, open) => {
   let site: Site;
   let store: FileStore;
@@ -170,9 +148,9 @@ describe.each([
     await small.write(Buffer.from('x'));
     const large = await store.create();
     await large.write(pattern(17 * MiB));
-    expect(
-      (await site.files()).filter((name) => /\/[0-9a-f-]{36}(\.sealed)?$/.test(name)).length,
-    ).toBeLessThanOrEqual(before.length + 1);
+    expect((await site.files()).filter((name) => /\/[0-9a-f-]{36}$/.test(name)).length).toBeLessThanOrEqual(
+      before.length + 1,
+    );
     for (const writer of [small, large]) {
       await writer.discard();
       await writer.discard();
@@ -242,79 +220,6 @@ describe.each([
   test('can be stored: the check passes', async () => {
     await store.check();
   });
-});
-
-// proves: sealed-files
-describe.each([
-  ['a folder', openFolder],
-  ['a bucket', openBucket],
-])('a sealed file in %s', (_name, open) => {
-  let site: SealedSite;
-  beforeAll(async () => {
-    site = await sealed(await open());
-  });
-  afterAll(() => site.close());
-
-  const folder = 'exports/01a1f879-8845-7223-9ca4-ceafb3823817/1' as FileFolder;
-
-  test('is stored encrypted under a key of its own', async () => {
-    const clear = Buffer.alloc(9 * MiB, 'ada@example.com,');
-    const refs = [await save(site.store, clear), await save(site.store, clear)] as const;
-    const [one, other] = await Promise.all(refs.map((ref) => collect(site.raw.open(ref))));
-    expect([one?.length, one?.includes('ada@'), other?.includes('ada@')]).toEqual([
-      clear.length,
-      false,
-      false,
-    ]);
-    expect(other?.equals(one ?? clear)).toBe(false);
-    expect([...new Set(site.keys.values())].filter((key) => key.length === 32)).toHaveLength(2);
-  });
-
-  test('is gone once its key is destroyed, also where a copy of it is left', async () => {
-    const [ref, inFolder] = [
-      await save(site.store, pattern(99)),
-      await save(site.store, pattern(99), folder),
-    ];
-    const copies = await Promise.all([ref, inFolder].map((each) => collect(site.raw.open(each))));
-    await site.store.remove(ref);
-    await site.store.removeFolder(folder);
-    expect([site.keys.has(ref), site.keys.has(inFolder)]).toEqual([false, false]);
-    for (const [at, each] of [ref, inFolder].entries()) {
-      const copy = await site.raw.createAs(each);
-      await copy.write(copies[at] ?? pattern(0));
-      await copy.commit();
-      await expect(site.store.readRange(each, 0, 1)).rejects.toThrow(MissingFileError);
-      await expect(collect(site.store.open(each))).rejects.toThrow(MissingFileError);
-    }
-  });
-
-  test('has no key before it is committed, nor after it is discarded', async () => {
-    const before = site.keys.size;
-    const writer = await site.store.create();
-    await writer.write(pattern(99));
-    expect(site.keys.size).toBe(before);
-    await writer.discard();
-    const failing = sealingStore(
-      { ...site.raw, create: async (...at) => ({ ...spread(await site.raw.create(...at)), commit: full }) },
-      {
-        keep: async (ref, key) => void site.keys.set(ref, key),
-        find: full,
-        destroy: async (ref) => void site.keys.delete(ref),
-      },
-    );
-    const failed = await failing.createSealed();
-    await expect(failed.commit()).rejects.toThrow('disk full');
-    await failed.discard();
-    expect(site.keys.size).toBe(before);
-  });
-});
-
-const full = () => Promise.reject(new Error('disk full'));
-const spread = (writer: FileWriter): FileWriter => ({
-  ref: writer.ref,
-  write: (bytes) => writer.write(bytes),
-  commit: () => writer.commit(),
-  discard: () => writer.discard(),
 });
 
 describe('a bucket', () => {

@@ -2,8 +2,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { failDeletion } from '../../src/deletion/run-deletion.ts';
 import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../src/domain/limits.ts';
-import type { FileRef } from '../../src/files/file-store.ts';
-import type { SealingStore } from '../../src/files/sealed-files.ts';
+import type { FileRef, FileStore } from '../../src/files/file-store.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
 import type { RetentionContext } from '../../src/retention/archive-events.ts';
@@ -249,7 +248,7 @@ describe('months that leave the database', () => {
   test('stay in it as long as what is to be left of them is not stored as it was written', async () => {
     await add([0, 7], 30);
     const own = await exportText();
-    const damage: SealingStore['createAs'] = async (ref) => {
+    const damage: FileStore['createAs'] = async (ref) => {
       const writer = await t.system.files.createAs(ref);
       const write = (bytes: Uint8Array) =>
         writer.write(ref.endsWith('.parquet') ? bytes.toReversed() : bytes);
@@ -328,7 +327,7 @@ describe('deletion', () => {
           t.system.db,
         )
       ).rows;
-    const readRange: SealingStore['readRange'] = async (ref, start, end) => {
+    const readRange: FileStore['readRange'] = async (ref, start, end) => {
       await sql`create or replace view holder as select event_id from ${await table()}`.execute(t.system.db);
       return t.system.files.readRange(ref, start, end);
     };
@@ -374,7 +373,7 @@ describe('deletion', () => {
     await add([0], 1, { user: 'doomed' });
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
     let isDeleted = false;
-    const store: SealingStore = {
+    const store: FileStore = {
       ...t.system.files,
       // Written of the snapshot, and not yet taken.
       async size(ref) {

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
-import type { SealingStore } from '../../src/files/sealed-files.ts';
+import type { FileStore } from '../../src/files/file-store.ts';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { readUserHistory } from '../../src/profiles/user-events.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
@@ -82,7 +82,7 @@ async function mirroredUsers(system: System = t.system): Promise<unknown[]> {
 }
 
 /** A store on which something happens once: when the first file has been written and is looked for, which is before it is taken. */
-function storeWith(happens: () => Promise<unknown>): SealingStore {
+function storeWith(happens: () => Promise<unknown>): FileStore {
   let isDue = true;
   return {
     ...t.system.files,

@@ -8,7 +8,7 @@ import { type ExportFormat, exportFormats } from '../../src/domain/export.ts';
 import { MAX_PAGE_LAKE_FILES } from '../../src/domain/limits.ts';
 import type { SegmentTest } from '../../src/export/filter.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
-import type { SealingStore } from '../../src/files/sealed-files.ts';
+import type { FileStore } from '../../src/files/file-store.ts';
 import { readGroups } from '../../src/lake/read-events.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import type { EventPosition, UserEventsQuery } from '../../src/postgres/stores/events.ts';
@@ -448,7 +448,7 @@ describe('archived events', () => {
 describe('the events of a user', () => {
   const walk = async (
     query: Partial<UserEventsQuery>,
-    files: Pick<SealingStore, 'readRange'> = t.system.files,
+    files: Pick<FileStore, 'readRange'> = t.system.files,
   ) => {
     const events: string[] = [];
     const all = { userId: 'u1', from: null, to: null, eventName: null, limit: 7, bytes: 1_000, ...query };
@@ -514,7 +514,7 @@ describe('the events of a user', () => {
     expect(await walkAll()).toEqual(before);
 
     const opened = new Set<FileRef>();
-    const readRange: SealingStore['readRange'] = (ref, start, end) => {
+    const readRange: FileStore['readRange'] = (ref, start, end) => {
       opened.add(ref);
       return t.system.files.readRange(ref, start, end);
     };
@@ -676,7 +676,7 @@ describe('deletion and archived events', () => {
     ]);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
     let deleted = false;
-    const files: SealingStore = {
+    const files: FileStore = {
       ...t.system.files,
       // Written of the snapshot, and not yet taken.
       open(ref, range) {

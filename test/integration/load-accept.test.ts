@@ -2,10 +2,10 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sweep } from '../../src/background-jobs/prune.ts';
 import type { System } from '../../src/context.ts';
-import { receivingStore } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { Asides } from '../../src/load/receive/unpack.ts';
+import { receivingStore } from '../../src/load/received.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import {
@@ -152,7 +152,7 @@ test('the file of an upload that is killed before it is accepted is removed late
 
 test('what is kept aside of an upload is never swept while it is read, and is removed at its end', async () => {
   const before = await t.storedFiles();
-  const asides = new Asides(receivingStore(t.system, environmentId), 10);
+  const asides = new Asides(receivingStore(t.system), 10);
   async function* sent() {
     yield Buffer.from('kept aside');
   }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { SealingStore } from '../../src/files/sealed-files.ts';
+import type { FileStore } from '../../src/files/file-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { readEvents } from '../support/events.ts';
@@ -353,8 +353,8 @@ describe('events that stand in several chunks', () => {
     const load = await startManually(t.system, environment, csv(same, same, same, same), { chunkBytes: 1 });
     for (const chunkNo of [3, 1, 0, 2]) await load.chunk(chunkNo);
     let reads = 0;
-    const files: SealingStore = Object.assign(Object.create(t.system.files) as SealingStore, {
-      readRange: (...range: Parameters<SealingStore['readRange']>) => {
+    const files: FileStore = Object.assign(Object.create(t.system.files) as FileStore, {
+      readRange: (...range: Parameters<FileStore['readRange']>) => {
         if (++reads === 2) throw new Error('the file is away');
         return t.system.files.readRange(...range);
       },

@@ -1,8 +1,8 @@
-import { receivingStore } from '../../src/load/accept-load.ts';
 import { acceptAmendment, amendmentOptions, requireParent } from '../../src/load/amend/accept-amendment.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { receive } from '../../src/load/receive/receive.ts';
+import { receivingStore } from '../../src/load/received.ts';
 import { type ManualLoad, manualLoad, withoutQueue } from './load-file.ts';
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -27,7 +27,7 @@ async function acceptMended(
   }
   const signal = new AbortController().signal;
   const hints = { chunkBytes, format: parent.fileFormat, source: options.source, map: options.map };
-  const received = await receive(source(), receivingStore(context, environmentId), hints, limits, signal);
+  const received = await receive(source(), receivingStore(context), hints, limits, signal);
   const accepted = await acceptAmendment(context, {
     environmentId,
     parent,

@@ -2,7 +2,6 @@ import { icebergRead } from 'icebird';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { checkRef, type FileRef, type FileStore } from '../../src/files/file-store.ts';
-import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { createDatabase, type Database } from '../../src/postgres/database.ts';
 import { dropTable, forgetIds, moveEvents, openRetirement } from '../../src/postgres/stores/retirements.ts';
 import { archiveEvents } from '../../src/retention/archive-events.ts';
@@ -112,7 +111,7 @@ export function mortalSystem(t: TestSystem, dieAt: number) {
     },
   });
   const store = t.system.files;
-  const files: SealingStore = {
+  const files: FileStore = {
     ...store,
     async createAs(ref) {
       step();

@@ -9,10 +9,11 @@ import {
   type StoredFormat,
 } from '../../src/domain/load.ts';
 import type { Reject } from '../../src/domain/reject.ts';
-import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
+import { acceptLoad } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { receive } from '../../src/load/receive/receive.ts';
+import { receivingStore } from '../../src/load/received.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
@@ -49,7 +50,7 @@ export async function acceptFile(
   }
   const signal = new AbortController().signal;
   const hints = { chunkBytes, filename: name, format, source: load.source, map: load.map };
-  const received = await receive(source(), receivingStore(context, environmentId), hints, limits, signal);
+  const received = await receive(source(), receivingStore(context), hints, limits, signal);
   const { jobId } = await acceptLoad(context, {
     environmentId,
     type: 'import',
@@ -243,7 +244,7 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
     .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
   const all = { rows: 100_000, bytes: Number.MAX_SAFE_INTEGER, rawBytes: MAX_REJECT_RAW_BYTES };
-  const { rejects } = await readRejectsPage(context, load_id, 0, all);
+  const { rejects } = await readRejectsPage(context.db, load_id, 0, all);
   return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 

@@ -9,9 +9,9 @@ import { Interrupted, messageOf } from '../../domain/errors.ts';
 import { codeOf } from '../../files/disk.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { checkRedis } from '../../health/checks.ts';
-import { missingKeys } from '../../personal/personal-data.ts';
+import { missingKey } from '../../personal/personal-data.ts';
 import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
-import { listKeyedEnvironments } from '../../postgres/stores/rules.ts';
+import { listHashingEnvironments } from '../../postgres/stores/rules.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
 import { explainRedis } from '../../queue/redis.ts';
 import { describeRedis, readRedisUrl } from '../../redis-url.ts';
@@ -185,8 +185,8 @@ async function connect(url: string): Promise<string> {
   }
 }
 
-/** @throws CommandFailed if rules hash or encrypt values and there are no keys: no record of theirs could be stored. */
-export async function requirePersonalKeys(pool: pg.Pool, { personalKeys }: Config): Promise<void> {
-  const names = personalKeys.size > 0 ? [] : await listKeyedEnvironments(pool);
-  if (names.length > 0) throw new CommandFailed(missingKeys(names));
+/** @throws CommandFailed if rules hash values and there is no key: no record of theirs could be stored. */
+export async function requirePersonalKey(pool: pg.Pool, { personalKey }: Config): Promise<void> {
+  const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
+  if (names.length > 0) throw new CommandFailed(missingKey(names));
 }

@@ -22,7 +22,7 @@ import { withSmallLoads } from '../workers.ts';
 import {
   awaitDatabase,
   checkAddress,
-  requirePersonalKeys,
+  requirePersonalKey,
   retryWhileAway,
   warnOfRedis,
   warnOfStorage,
@@ -193,7 +193,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   const system = openServingSystem(config, database.url, log, options.tracing ?? null);
   void warnOfStorage(config, system.files, log);
   const prepare = async () => {
-    await requirePersonalKeys(system.pool, config);
+    await requirePersonalKey(system.pool, config);
     return ensureFirstKey(system.db);
   };
   const key = await retryWhileAway(options, prepare).catch(async (error: unknown) => {
@@ -299,7 +299,7 @@ export const serve = defineCommand({
     const system = openServingSystem(config, databaseUrl, log, await openTracing('serve', log));
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
-    await retryWhileAway(waiting, () => requirePersonalKeys(system.pool, config));
+    await retryWhileAway(waiting, () => requirePersonalKey(system.pool, config));
     const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));
     if (key !== null) announceKey(terminal, key);
     const http = await openHttpService(system);

@@ -43,7 +43,7 @@ const ndjsonRows: RowStyle = {
 /** Returns what makes an export's rows of events of the lake. */
 export function lakeWriters(
   dataset: 'events' | 'stream',
-  { request, personal = null }: Pick<Filter, 'request' | 'personal'>,
+  { request }: Pick<Filter, 'request'>,
 ): Pick<LakeRows, 'columns' | 'toValues' | 'toRows'> {
   const columns = columnsOf(dataset, request);
   const { format, exclusions } = request;
@@ -52,8 +52,8 @@ export function lakeWriters(
   const change = isLeftOut && ((metadata: string) => withoutMembers(metadata, isLeftOut));
   const style = dataset === 'stream' && format === 'ndjson' ? streamValueRows : valueRows;
   const toValues = rowWriter(columns, style, change);
-  // A stream's rows are put between others, and what is to be decrypted must be values.
-  if (dataset === 'stream' || personal !== null) return { columns, toValues, toRows: toValues };
+  // A stream's rows are put between others.
+  if (dataset === 'stream') return { columns, toValues, toRows: toValues };
   const write = rowWriter(columns, ndjsonRows, change);
   const toHash = rowWriter(columns, ndjsonRows, change, true);
   const toText = (hits: Hits): RowBlock => ({ ...write(hits), isText: true });

@@ -30,7 +30,6 @@ import { allEvents, findLeftEvents, type LeftEvents, storedEvents } from './arch
 import { AttemptFiles } from './attempt-files.ts';
 import { countEvents } from './cold-events.ts';
 import { ContentHash } from './content-hash.ts';
-import { decryptBlocks } from './decrypt.ts';
 import { formatWriters } from './formats.ts';
 import { lakeWriters } from './lake-rows.ts';
 import { selectValues } from './page.ts';
@@ -227,7 +226,7 @@ export async function planFiles(
   filter: Filter,
   signal: AbortSignal,
 ): Promise<readonly FilePlan[]> {
-  const { environmentId, request, personal = null, counted = null } = filter;
+  const { environmentId, request, counted = null } = filter;
   if (counted !== null)
     counted.cold = await countEvents({ client, files }, environmentId, { ...counted, signal });
   const plans: FilePlan[] = [];
@@ -236,11 +235,7 @@ export async function planFiles(
     for (const dataset of datasets) {
       if (request.datasets.includes(dataset)) plans.push(await planDataset(client, files, dataset, filter));
     }
-  if (personal === null) return plans;
-  return plans.map((plan) => {
-    const how = { values: personal, isCsv: plan.toText === null, escapeFormulas: request.escapeFormulas };
-    return { ...plan, blocks: (...reading) => decryptBlocks(plan.blocks(...reading), how) };
-  });
+  return plans;
 }
 
 async function planDataset(

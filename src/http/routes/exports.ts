@@ -41,7 +41,7 @@ import {
   readSeveral,
   statusParameter,
 } from '../parameters.ts';
-import { callerEnvironment, callerKeyId, callerOrigin, requireScope } from '../plugins/auth.ts';
+import { callerEnvironment, callerKeyId, callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -86,7 +86,7 @@ const create = route({
   refuses: requestRefusals,
   handle: async ({ system, request, environment, base }) => {
     const body = bodyBytes(request);
-    const wish = readWish(request, body);
+    const wish = readJsonObject(body);
     const idempotency = readIdempotency(request, body);
     await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
     const jobId = await requestExport(system, environment, wish, idempotency, {
@@ -97,13 +97,6 @@ const create = route({
     return renderCreated(found, callerEnvironment(request), base());
   },
 });
-
-/** Reads the body of a request for an export. Who may not see personal values cannot ask for them. */
-function readWish(request: FastifyRequest, body: Buffer): Readonly<Record<string, unknown>> {
-  const wish = readJsonObject(body);
-  if (wish['decrypt'] === true) requireScope(request, 'personal');
-  return wish;
-}
 
 const preview = route({
   at: `POST ${path}/preview`,
@@ -121,7 +114,7 @@ const preview = route({
   answer: { description: 'The preview.', schema: exportPreview.ref },
   refuses: requestRefusals,
   handle: async ({ system, request, environment }) => {
-    const wish = readWish(request, bodyBytes(request));
+    const wish = readJsonObject(bodyBytes(request));
     const { files, request: asked, warnings } = await previewExport(system, environment, wish);
     return {
       rows: files.reduce((sum, file) => sum + file.rows, 0),
@@ -172,7 +165,6 @@ const show = route({
   handle: async ({ system, request, params, environment, base }) => {
     const { linkTtlHours, apiKey } = system.config;
     const found = await requireExport(system.reader, environment, params.job_id);
-    if (found.decrypt) requireScope(request, 'personal');
     const expireAt = linksExpireAt(system.files, linkTtlHours);
     const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
     return renderExport(found, callerEnvironment(request), links, base());

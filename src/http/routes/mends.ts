@@ -21,7 +21,6 @@ import {
   jobAction,
   jobParameters,
 } from '../parameters.ts';
-import { hasScope } from '../plugins/auth.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { amendOptions, readAmendOptions } from '../upload/options.ts';
@@ -215,12 +214,11 @@ const previewReplacement = route({
     examples: { empty: { summary: 'Cells that are empty', value: { column: 'user_id', by: 'u{row}' } } },
   },
   answer: { description: 'The preview.', schema: replacementPreview.ref },
-  handle: async ({ system, request, reply, params, environment, body }) => {
+  handle: async ({ system, reply, params, environment, body }) => {
     const { column, find = '', by = '', cause } = body;
-    const { reader, sandboxes, personal } = system;
-    const seesPersonal = hasScope(request, 'personal');
+    const { reader, sandboxes } = system;
     const { id, records, isComplete, samples } = await countReplacement(
-      { ...reader, sandboxes, personal, seesPersonal },
+      { ...reader, sandboxes },
       environment,
       params.job_id,
       { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },

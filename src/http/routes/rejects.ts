@@ -10,7 +10,6 @@ import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { answerRows } from '../job-rows.ts';
 import { pageBytes, rowPage } from '../page.ts';
 import { checked, jobParameters, optionalChoice } from '../parameters.ts';
-import { hasScope } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -48,20 +47,20 @@ function causeOf({ cause }: { readonly cause?: string }): number | null {
   return cause === undefined ? null : readCauseId(cause);
 }
 
-const rowsOf = ({ reader, ...system }: System, seesPersonal: boolean) => {
-  const where = { ...reader, sandboxes: system.sandboxes, personal: system.personal, seesPersonal };
+const rowsOf = ({ reader, ...system }: System) => {
+  const where = { ...reader, sandboxes: system.sandboxes };
   return answerRows({
     name: 'rejects',
     lastPosition: Number.MAX_SAFE_INTEGER,
     list: async (environmentId, jobId, page, query) => {
       const filter = { ...page, cause: causeOf(query) };
-      const found = await listRejects(where, environmentId, jobId, filter, seesPersonal);
+      const found = await listRejects(where, environmentId, jobId, filter);
       const rows = found.rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
       return { rows, more: found.more, metadata: { total_count: found.total, columns: found.columns } };
     },
     requireJob: (...which) => requireLoad(reader, ...which),
     export: (environmentId, jobId, format, query) =>
-      exportRejects(system, environmentId, jobId, format, causeOf(query), seesPersonal),
+      exportRejects(system, environmentId, jobId, format, causeOf(query)),
     summary: async (environmentId, jobId, { group_by }) => {
       if (group_by === undefined) return null;
       return renderCauses(await listCauses(where, environmentId, jobId));
@@ -99,8 +98,8 @@ const listRejectsRoute = route({
       ),
     },
   },
-  prepare: (system) => ({ hidden: rowsOf(system, false), clear: rowsOf(system, true) }),
-  handle: (call) => call.own[hasScope(call.request, 'personal') ? 'clear' : 'hidden'](call),
+  prepare: rowsOf,
+  handle: (call) => call.own(call),
 });
 
 export const rejectRoutes: readonly Route[] = [listRejectsRoute];

@@ -49,7 +49,7 @@ const apply = route({
   handle: async ({ system: { db, ingest, personal }, environment, request, body: { file } }) => {
     const { value, problems } = readRulesFile(Buffer.from(file));
     throwFileProblems('file', problems);
-    personal.requireKeysFor(value ?? {});
+    personal.requireKeyFor(value ?? {});
     const rules = await applyRules(db, environment, value ?? {}, callerKeyId(request));
     ingest.rules.forget(environment);
     return renderRules(rules);

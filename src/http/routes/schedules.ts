@@ -19,7 +19,7 @@ import {
   readMadeSchedule,
   removeSchedule,
 } from '../../sources/schedules/made-schedules.ts';
-import { requestOf, type Schedule, scheduleDefinition } from '../../sources/schedules/schedules-schema.ts';
+import { type Schedule, scheduleDefinition } from '../../sources/schedules/schedules-schema.ts';
 import { askForRun, pauseSchedule } from '../../sources/schedules/start-schedules.ts';
 import { limitParameter, pageBytes } from '../page.ts';
 import { checked, dateOf, pathParameter } from '../parameters.ts';
@@ -124,8 +124,6 @@ async function keep(call: Call, name: string | null) {
   }
   const schedule = readMadeSchedule(given, environment.name, system.config);
   requireExport(request, schedule);
-  // Who may not see personal values cannot ask for them.
-  if (requestOf(schedule.export ?? {})['decrypt'] === true) requireScope(request, 'personal');
   if (name !== null) requireExport(request, await find(call, name));
   await keepSchedule(system, environment, schedule, name === null ? 'new' : 'known');
   const fields = { schedule: schedule.name, request_id: request.id };

@@ -6,10 +6,11 @@ import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { Fault, inputError } from '../../domain/errors.ts';
 import type { LoadType } from '../../domain/load.ts';
-import { acceptLoad, discardReceived } from '../../load/accept-load.ts';
+import { acceptLoad } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
-import { keepUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
+import { discardReceived } from '../../load/received.ts';
+import { keepUpload, removeLoadedUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
 import { type Load, requireLoad } from '../../postgres/stores/read-loads.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { watchClient } from '../gone-client.ts';
@@ -68,7 +69,7 @@ export async function receiveUpload(
   kind: UploadKind,
 ): Promise<Load> {
   const { environment, idempotencyKey, ...uploaded } = await takeUpload(system, request, kind);
-  const { received, filename, options, fileOf = null } = uploaded;
+  const { received, filename, options, fileOf = null, uploadId = null } = uploaded;
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,
@@ -80,6 +81,7 @@ export async function receiveUpload(
     requestId: request.id,
     origin: callerOrigin(request),
   });
+  if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId);
   const load = await requireLoad(system, environment, accepted.jobId);
   // A repeated request gets the first answer again. Only `skip` shows an earlier job as it is.
   const skipped = !accepted.created && options.ifDuplicate === 'skip';

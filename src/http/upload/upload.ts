@@ -6,10 +6,10 @@ import { exampleText, listOf, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
-import { convertingStore } from '../../load/accept-load.ts';
 import { withOptionsOf } from '../../load/options-of.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
+import { convertingStore } from '../../load/received.ts';
 import { hintsOf, openUpload, requireUpload } from '../../load/uploads.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
@@ -53,6 +53,8 @@ export interface Uploaded {
   readonly options: LoadOptions;
   /** The job whose stored file it is. Missing if the file was sent. */
   readonly fileOf?: string | null;
+  /** The upload that it is. Missing if the file was sent. */
+  readonly uploadId?: string;
 }
 
 /** Reads options, and adds those of the earlier load that they name. @throws InputError as `ReadOptions` does, or `not_found`. */
@@ -107,7 +109,7 @@ export async function storeKept(
     // The sent bytes count, even if the file was unpacked or rewritten when it came.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, said, keptLimits(system, kept))), ...sent };
-    return { received, filename, fileOf: kept.fileOf, options: options.load };
+    return { received, filename, fileOf: kept.fileOf, uploadId: kept.uploadId, options: options.load };
   } finally {
     bytes.destroy();
   }

@@ -13,9 +13,10 @@ import {
 import { isBeforeDeletion } from '../../postgres/stores/deletions.ts';
 import { lockLane } from '../../postgres/stores/lanes.ts';
 import { readLoadId } from '../../postgres/stores/read-loads.ts';
-import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
+import { type Accepted, acceptLoad } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
+import { discardReceived } from '../received.ts';
 import { readAmendedRows, rowColumn } from './end-amendment.ts';
 
 /*

@@ -9,6 +9,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { isObject, parseJsonText } from '../../formats/json-text.ts';
 import { CsvChunk } from '../../mapping/csv-rows.ts';
 import { RecordIndex } from '../../mapping/rows.ts';
+import type { Database } from '../../postgres/database.ts';
 import {
   concludeClaims,
   readAmendmentShapes,
@@ -16,7 +17,6 @@ import {
   refuseAgain,
   releaseClaims,
 } from '../../postgres/stores/amendments.ts';
-import type { KeyedDatabase } from '../../postgres/stores/file-keys.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 import { csvCell, RefusedCsv, withoutReason } from '../rejects-text.ts';
 
@@ -28,8 +28,7 @@ const heldAtATime = 100;
  * the new reason and as it was sent now, and may be mended again; what was sent back as it came stays as it was. Nothing, of a load that amends nothing. Call it in the transaction that
  * completes the load.
  */
-export async function endAmendment(keyed: KeyedDatabase, loadId: number): Promise<void> {
-  const { db } = keyed;
+export async function endAmendment(db: Database, loadId: number): Promise<void> {
   const shapes = await readAmendmentShapes(db, loadId);
   if (shapes === null) return;
   const { header, parentHeader } = shapes;
@@ -37,13 +36,13 @@ export async function endAmendment(keyed: KeyedDatabase, loadId: number): Promis
   const reshape =
     header === null || parentHeader === null ? withoutReason : createReshaping(header, parentHeader);
   for (let after: number | null = 0; after !== null; ) {
-    const refused = await readRefusedAgain(keyed, loadId, after, heldAtATime);
+    const refused = await readRefusedAgain(db, loadId, after, heldAtATime);
     const unmended = refused.filter(({ raw }) => isUnmended(raw));
     const sent = refused.filter((each) => !unmended.includes(each));
     if (unmended.length > 0) await releaseClaims(db, loadId, unmended);
     if (sent.length > 0)
       await refuseAgain(
-        keyed,
+        db,
         loadId,
         sent.map(({ record, raw }) => ({ record, raw: reshape(raw) })),
       );

@@ -8,10 +8,10 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { readRejectsOf } from '../../postgres/stores/rejects.ts';
-import { receivingStore } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import { EditedCsv } from '../edited-csv.ts';
 import { describeCsv, type ReceivedFile } from '../receive/receive.ts';
+import { receivingStore } from '../received.ts';
 
 /*
  * An edit is a refused record that a person changed, cell by cell or as text. Edits are stored in the dialect of the job's file
@@ -46,7 +46,7 @@ export async function receiveEdits(
   const twice = rows.find((row, at) => rows[at + 1] === row);
   if (twice !== undefined) throw inputError('invalid_field', `row ${twice} comes twice`, `row ${twice}`);
   const rejects = new Map(
-    (await readRejectsOf(context, parent.loadId, rows)).map((each) => [each.row, each]),
+    (await readRejectsOf(context.db, parent.loadId, rows)).map((each) => [each.row, each]),
   );
   const csv = parent.header === null ? null : new EditedCsv(editedHeader(parent.header));
   const records = edits.map((edit) => {
@@ -107,14 +107,14 @@ function editedText(before: Buffer, raw: string, place: string): Buffer {
 
 async function store(
   context: LoadContext,
-  environmentId: number,
+  _environmentId: number,
   { header, fileFormat }: Parent,
   csv: EditedCsv | null,
   records: readonly Buffer[],
 ): Promise<ReceivedFile> {
   const lines = records.map((record) => Buffer.concat([record, Buffer.from('\n')]));
   const bytes = Buffer.concat(lines);
-  const writer = await receivingStore(context, environmentId).create();
+  const writer = await receivingStore(context).create();
   try {
     await writer.write(bytes);
     const ref = await writer.commit();

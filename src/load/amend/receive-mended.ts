@@ -2,10 +2,10 @@ import type { Config } from '../../config.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
-import { convertingStore } from '../accept-load.ts';
 import { mendedRejects } from '../causes/list-causes.ts';
 import type { LoadContext } from '../context.ts';
 import { localLimits, type ReceivedFile, receive } from '../receive/receive.ts';
+import { convertingStore } from '../received.ts';
 
 /**
  * Stores the refused records of a job as a mend leaves them.

@@ -16,7 +16,7 @@ import { readRules } from '../../postgres/stores/rules.ts';
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
-import { asSeen, heldAtATime, requireSource } from '../rejects.ts';
+import { heldAtATime, requireSource } from '../rejects.ts';
 import { runLoadTask } from '../sandbox-tasks.ts';
 import { type Replacement, readMendId, writeReplacementId } from './mend-ids.ts';
 import { type MendedRecord, Mending } from './mending.ts';
@@ -38,11 +38,11 @@ export interface ListedCauses {
  * @throws InputError `not_found`.
  */
 export async function listCauses(
-  context: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
+  context: Pick<LoadContext, 'db' | 'sandboxes'>,
   environmentId: number,
   jobId: string,
 ): Promise<ListedCauses> {
-  const { db, sandboxes, personal } = context;
+  const { db, sandboxes } = context;
   const source = await readMendSource(context, environmentId, jobId);
   const { loadId } = source;
   const { shown, causes: total, records } = await countCauses(db, loadId, MAX_SHOWN_CAUSES);
@@ -53,8 +53,8 @@ export async function listCauses(
     const counted = shown[at];
     if (counted === undefined) return [];
     const { cause, firstRow } = counted;
-    const page = await readRejectsPage({ db, personal }, loadId, firstRow - 1, bounds, cause);
-    return asSeen(page.rejects, context.seesPersonal === true);
+    const page = await readRejectsPage(db, loadId, firstRow - 1, bounds, cause);
+    return page.rejects;
   };
   const signal = AbortSignal.timeout(CAUSES_MS);
   const work = { sandboxes, owner: environmentId, isLong: false, input, ask, signal };
@@ -79,11 +79,6 @@ async function readMendSource(
   return { ...source, rules: (await readRules(db, source.environmentId))?.document ?? null };
 }
 
-export interface Seeing {
-  /** Whoever asks may see personal data; by default not. */
-  readonly seesPersonal?: boolean;
-}
-
 const unexplained: ExplainedCause = { samples: [], proposals: [] };
 
 const bounds = { rows: TRIED_RECORDS, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_RAW_BYTES };
@@ -94,7 +89,7 @@ const bounds = { rows: TRIED_RECORDS, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_R
  * @throws InputError `not_found`, `invalid_field` where there is no such proposal.
  */
 export async function* mendedRejects(
-  context: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'>,
+  context: Pick<LoadContext, 'db' | 'sandboxes'>,
   environmentId: number,
   jobId: string,
   proposalId: string,
@@ -103,25 +98,22 @@ export async function* mendedRejects(
   const source = await readMendSource(context, environmentId, jobId);
   const { head } = new Mending(source);
   if (head.length > 0) yield head;
-  // What comes of it is loaded, and not shown.
-  const seeing = { ...context, seesPersonal: true };
-  for await (const mended of mendedPages(seeing, source, proposalId, { isLong: true, signal })) {
+  for await (const mended of mendedPages(context, source, proposalId, { isLong: true, signal })) {
     if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
   }
 }
 
 /** Yields the rejects that a load would now take, page by page, in file order. */
 function mendedPages(
-  context: Pick<LoadContext, 'db' | 'sandboxes' | 'personal'> & Seeing,
+  context: Pick<LoadContext, 'db' | 'sandboxes'>,
   source: LoadSource,
   proposalId: string,
   turn: Pick<Turn, 'isLong' | 'signal'>,
 ): AsyncIterable<readonly MendedRecord[]> {
-  const { db, sandboxes, personal, seesPersonal = false } = context;
+  const { db, sandboxes } = context;
   const { cause } = readMendId(proposalId);
   const ask = async (after: number) => {
-    const page = await readRejectsPage({ db, personal }, source.loadId, after, heldAtATime, cause);
-    return { ...page, rejects: asSeen(page.rejects, seesPersonal) };
+    return readRejectsPage(db, source.loadId, after, heldAtATime, cause);
   };
   const input = { source, proposalId };
   return runLoadTask('mend', { sandboxes, owner: source.environmentId, ...turn, input, ask });
@@ -148,7 +140,7 @@ export interface CountOptions {
  * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
  */
 export async function countReplacement(
-  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes' | 'personal'> & Seeing,
+  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,
   jobId: string,
   replacement: Replacement,

@@ -48,11 +48,8 @@ export async function applyPatch(
       }
       Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
       const causes = new RejectCauses(source);
-      await insertRejects(
-        { ...transaction, personal: context.personal },
-        source,
-        rejectsOf(refused, chunk, bytes),
-        (reject) => causes.of(reject),
+      await insertRejects(transaction, source, rejectsOf(refused, chunk, bytes), (reject) =>
+        causes.of(reject),
       );
       const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
       const tally: ChunkTally = { ...sum, kinds, hasEventTypes: true };

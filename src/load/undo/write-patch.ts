@@ -10,9 +10,9 @@ import { inSnapshot } from '../../postgres/session.ts';
 import type { UndoSource, WrittenFile } from '../../postgres/stores/undo.ts';
 import { addedEvents, changedProfiles, madeProfiles } from '../../postgres/stores/undo-lines.ts';
 import { taskSessionName } from '../../postgres/stores/workers.ts';
-import { receivingStore } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import { ChunkCutter } from '../receive/chunk-cutter.ts';
+import { receivingStore } from '../received.ts';
 import {
   type LoggedChange,
   type LoggedEnd,
@@ -62,7 +62,7 @@ export async function writePatchFile(
   selects: readonly RawBuilder<unknown>[],
   addOthers?: (patch: PatchFile) => Promise<void>,
 ): Promise<WrittenFile> {
-  const writer = await receivingStore(context, claim.environmentId).create();
+  const writer = await receivingStore(context).create();
   try {
     const patch = new PatchFile(writer, undone);
     await inSnapshot(context, { name: taskSessionName(claim), signal }, async ({ client }) => {

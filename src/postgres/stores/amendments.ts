@@ -2,7 +2,6 @@ import { type RawBuilder, sql } from 'kysely';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
 import { type Database, deleteWhere, rowsOf } from '../database.ts';
-import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 
 /*
  * Amendments are loads that mend refused records of another load, their parent. A record is refused → claimed by an amendment →
@@ -108,19 +107,19 @@ export interface RefusedAgain {
 }
 
 export async function readRefusedAgain(
-  keyed: KeyedDatabase,
+  db: Database,
   amendmentId: number,
   afterRecord: number,
   limit: number,
 ): Promise<readonly RefusedAgain[]> {
-  const { rows } = await sql<RefusedAgain & { sealedIn: string | null }>`
-    select r.row_number as record, r.raw, r.sealed_in as "sealedIn"
+  const { rows } = await sql<RefusedAgain>`
+    select r.row_number as record, r.raw
     from load_rejects r
     join load_amendments a on a.amended_by = r.load_id and a.amended_row = r.row_number
     where r.load_id = ${amendmentId} and r.row_number > ${afterRecord}
     order by r.row_number
-    limit ${limit}`.execute(keyed.db);
-  return unseal(keyed, rows);
+    limit ${limit}`.execute(db);
+  return rows;
 }
 
 /**
@@ -128,18 +127,12 @@ export async function readRefusedAgain(
  * again.
  */
 export async function refuseAgain(
-  keyed: KeyedDatabase,
+  db: Database,
   amendmentId: number,
   refused: readonly { readonly record: number; readonly raw: Buffer | null }[],
 ): Promise<void> {
   const records = refused.map(({ record }) => record);
-  const { file_ref: file } = await keyed.db
-    .selectFrom('loads')
-    .select('file_ref')
-    .where('load_id', '=', amendmentId)
-    .executeTakeFirstOrThrow();
-  const seal = await findSeal(keyed, file);
-  const sent = refused.map(({ raw }) => (raw === null ? null : (seal?.(raw) ?? raw)));
+  const sent = refused.map(({ raw }) => raw);
   await sql`
     with again as (
       delete from load_amendments
@@ -153,13 +146,12 @@ export async function refuseAgain(
       message = found.message,
       cause = found.cause,
       shape = found.shape,
-      raw = coalesce(sent.raw, r.raw),
-      sealed_in = case when sent.raw is null then r.sealed_in else ${seal === null ? null : file}::text end
+      raw = coalesce(sent.raw, r.raw)
     from again
     join load_rejects found on found.load_id = ${amendmentId} and found.row_number = again.amended_row
     join unnest(${records}::bigint[], ${sent}::bytea[]) sent (record, raw)
       on sent.record = again.amended_row
-    where r.load_id = again.load_id and r.row_number = again.row_number`.execute(keyed.db);
+    where r.load_id = again.load_id and r.row_number = again.row_number`.execute(db);
 }
 
 /**

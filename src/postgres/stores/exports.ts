@@ -214,7 +214,6 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
     .select(camel('started_at', 'ended_at', 'attempts', 'snapshot_at', 'cursor', 'files_expired_at'))
     .select(camel('rows_expected', 'rows_written', 'bytes_written', 'failure_code', 'failure_message'))
     .select(['requested_at as acceptedAt', lastError])
-    .select(sql<boolean>`coalesce((request ->> 'decrypt')::boolean, false)`.as('decrypt'))
     .where('job_id', 'in', jobIds)
     .execute();
   const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);

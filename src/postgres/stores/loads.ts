@@ -5,6 +5,7 @@ import { type Limits, noLimits, type VolumeGuard } from '../../domain/guards.ts'
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
+  endedStatuses,
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   HOLD_EXPIRED,
@@ -32,8 +33,9 @@ import { releaseClaims } from './amendments.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
-import { currentVersion } from './rules.ts';
+import { callsPersonal, currentVersion } from './rules.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
+import { recordUnused } from './uploads.ts';
 
 /*
  * A load: queued → processing → completed | failed | cancelled, and from the last two, or from held, back to queued. Each of these steps is a function
@@ -404,6 +406,40 @@ export async function forgetFiles(db: Database, loadIds: readonly number[]): Pro
   await forgetPlannedRows(db, loadIds);
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
   await forgetRepeats(db, loadIds);
+}
+
+/** Tells whether the rules of a load call anything personal. */
+export async function hasPersonalRules(db: Database, jobId: string): Promise<boolean> {
+  const load = await loadWithRules(db, jobId).where(callsPersonal).select('load_id').executeTakeFirst();
+  return load !== undefined;
+}
+
+/** A load with the rules that it was accepted with. */
+const loadWithRules = (db: Database, jobId: string) =>
+  db
+    .selectFrom('loads')
+    .innerJoin('rules', (join) =>
+      join
+        .onRef('rules.environment_id', '=', 'loads.environment_id')
+        .onRef('rules.version', '=', 'loads.rules_version'),
+    )
+    .where('job_id', '=', jobId);
+
+/**
+ * Takes the file from a load that has ended, if the load's rules call something personal. Returns the file, which nothing uses
+ * any more. A plan that waits keeps its file.
+ */
+export async function releasePersonalFile(db: Database, jobId: string): Promise<FileRef | null> {
+  const load = await loadWithRules(db, jobId)
+    .select(['load_id as loadId', 'file_ref as ref'])
+    .where('status', 'in', endedStatuses)
+    .where((eb) => eb.not(eb.and([eb('status', '=', 'completed'), eb('pass', '=', 'plan')])))
+    .where(callsPersonal)
+    .executeTakeFirst();
+  if (load === undefined || load.ref === null) return null;
+  await forgetFiles(db, [load.loadId]);
+  await recordUnused(db, load.ref);
+  return load.ref;
 }
 
 /** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects. Returns the number. */

@@ -10,11 +10,10 @@ import {
   type RejectCause,
   type RejectCode,
 } from '../../domain/reject.ts';
-import { SEAL_BYTES } from '../../files/sealed-files.ts';
+import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
 import { changedBy, countOf, type Database, rowsOf, type Transaction } from '../database.ts';
-import { findSeal, type KeyedDatabase, unseal } from './file-keys.ts';
 import { loadOf } from './loads.ts';
 
 const rowsPerPiece = 1_000;
@@ -25,10 +24,10 @@ export interface CountedReject {
   readonly kind: CountedKind | null;
 }
 
-/** The load that refuses records, and its file; those of a sealed file are sealed too. */
+/** The load that refuses records. Under rules that call something personal, only place and reason are kept of a record. */
 interface RefusedFrom {
   readonly loadId: number;
-  readonly fileRef: string | null;
+  readonly rules: RulesDocument | null;
 }
 
 /**
@@ -36,44 +35,41 @@ interface RefusedFrom {
  * the causes cost.
  */
 export async function insertRejects(
-  { client, ...keyed }: Transaction & KeyedDatabase,
-  { loadId, fileRef }: RefusedFrom,
+  { client }: Transaction,
+  { loadId, rules }: RefusedFrom,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
 ): Promise<void> {
   if (rejects.length === 0) return;
-  const seal = await findSeal(keyed, fileRef);
   const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
-  const text = yielding(copyText(loadId, rejects, causeOf, fileRef, seal));
+  const text = yielding(copyText(loadId, rejects, causeOf, rules !== null && hasPersonalRules(rules)));
   await pipeline(Readable.from(text, { objectMode: false }), sink);
 }
 
 const copiedColumns =
-  'load_id, row_number, line_number, byte_offset, column_name, error_code, message, raw, sealed_in, kind, cause, shape';
+  'load_id, row_number, line_number, byte_offset, column_name, error_code, message, raw, kind, cause, shape';
 
 function* copyText(
   loadId: number,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
-  fileRef: string | null,
-  seal: ((clear: Uint8Array) => Buffer) | null,
+  isPersonal: boolean,
 ): Generator<Buffer> {
-  const sealedIn = seal === null ? '\\N' : fileRef;
   for (let at = 0; at < rejects.length; at += rowsPerPiece) {
     const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
       const { row, line, byteOffset, column, code, raw } = reject;
-      const message = (seal === null ? undefined : unquoted[code]) ?? reject.message;
+      const message = (isPersonal ? unquoted[code] : undefined) ?? reject.message;
       const { cause, shape } = causeOf(reject);
-      const bytes = (seal?.(raw) ?? Buffer.from(raw.buffer, raw.byteOffset, raw.length)).toString('hex');
+      const bytes = isPersonal ? '' : Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('hex');
       const name = column === null ? '\\N' : copied(column);
       const place = `${loadId}\t${row}\t${line}\t${byteOffset}\t${name}`;
-      return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${sealedIn}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
+      return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
     });
     yield Buffer.from(lines.join(''));
   }
 }
 
-/** Messages of sealed records that would otherwise quote the record. */
+/** Messages that would otherwise quote the record, for records that may hold personal values. */
 const unquoted: { readonly [Code in RejectCode]?: string } = {
   invalid_json: 'not valid JSON',
   unknown_event_type: 'the record is of no kind that this job takes',
@@ -142,18 +138,13 @@ const rejectColumns = sql`
   row_number as row, line_number as line, byte_offset as "byteOffset",
   column_name as column, error_code as code, message`;
 
-export async function readFirstReject(
-  keyed: KeyedDatabase,
-  loadId: number,
-  code: string,
-): Promise<Reject | null> {
-  const found = await rowsOf<SealedReject>(keyed.db)`
-    select ${rejectColumns}, raw, sealed_in as "sealedIn"
+export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
+  const [first] = await rowsOf<Reject>(db)`
+    select ${rejectColumns}, raw
     from load_rejects
     where load_id = ${loadId} and error_code = ${code}
     order by row_number
     limit 1`;
-  const [first] = await unseal(keyed, found);
   return first ?? null;
 }
 
@@ -171,8 +162,6 @@ export interface ReadRejects {
   readonly more: boolean;
 }
 
-type SealedReject = Reject & { readonly raw: Buffer; readonly sealedIn: string | null };
-
 /** The size of a row without its record. */
 const rowBytes = 512;
 
@@ -181,18 +170,17 @@ const rowBytes = 512;
  * records, and never sends what exceeds the bounds.
  */
 export async function readRejectsPage(
-  keyed: KeyedDatabase,
+  db: Database,
   loadId: number,
   afterRow: number,
   { rows: limit, bytes, rawBytes }: RejectsBounds,
   cause: number | null = null,
 ): Promise<ReadRejects> {
-  const most = sql`(${rawBytes} + case when sealed_in is null then 0 else ${SEAL_BYTES} end)`;
   const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
-  const { rows } = await sql<SealedReject & { isCut: boolean; found: number }>`
+  const { rows } = await sql<Reject & { isCut: boolean; found: number }>`
     select ${rejectColumns}, found,
-      octet_length(raw) > ${most} as "isCut",
-      substring(raw from 1 for ${most}) as raw, sealed_in as "sealedIn"
+      octet_length(raw) > ${rawBytes} as "isCut",
+      substring(raw from 1 for ${rawBytes}) as raw
     from (
       select *, count(*) over () as found,
         sum(least(octet_length(raw), ${rawBytes}) + ${rowBytes}) over (order by row_number)
@@ -207,27 +195,23 @@ export async function readRejectsPage(
     ) measured
     where bytes_before < ${bytes}
     order by row_number
-    limit ${limit}`.execute(keyed.db);
+    limit ${limit}`.execute(db);
   return {
-    rejects: await unseal(
-      keyed,
-      rows.map(({ found: _, ...reject }) => reject),
-    ),
+    rejects: rows.map(({ found: _, ...reject }) => reject),
     more: (rows[0]?.found ?? 0) > rows.length,
   };
 }
 
 /** Reads the rejects of these rows, except those that are not refused any more. */
 export async function readRejectsOf(
-  keyed: KeyedDatabase,
+  db: Database,
   loadId: number,
   rows: readonly number[],
 ): Promise<Reject[]> {
-  const found = await rowsOf<SealedReject>(keyed.db)`
-    select ${rejectColumns}, raw, sealed_in as "sealedIn"
+  return rowsOf<Reject>(db)`
+    select ${rejectColumns}, raw
     from load_rejects
     where load_id = ${loadId} and row_number = any(${rows}::bigint[])`;
-  return unseal(keyed, found);
 }
 
 export function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {

@@ -55,11 +55,14 @@ export function applyRules(
 export const currentVersion = (environmentId: number) =>
   sql<number | null>`(select max(version) from rules where environment_id = ${environmentId})`;
 
+/** Tells whether the rules call anything personal. */
+export const callsPersonal = sql<boolean>`jsonb_path_exists(rules.document, '$.*.properties.*.personal')`;
+
 /** Tells whether the rules of an environment called anything personal, ever: loads and mends may keep to an earlier version. */
 export async function hasPersonalData(db: Database, environmentId: number): Promise<boolean> {
   const found = await selectWhere(db, 'rules', { environmentId })
     .select('version')
-    .where(sql<boolean>`jsonb_path_exists(document, '$.*.properties.*.personal')`)
+    .where(callsPersonal)
     .limit(1)
     .executeTakeFirst();
   return found !== undefined;
@@ -160,15 +163,15 @@ async function count(db: Database, query: RawBuilder<unknown>): Promise<number> 
   return Number((rows[0] as { readonly count: number }).count);
 }
 
-/** Lists the environments whose rules hash or encrypt values, by name. */
-export async function listKeyedEnvironments(client: Pick<ClientBase, 'query'>): Promise<string[]> {
+/** Lists the environments whose rules hash values, by name. */
+export async function listHashingEnvironments(client: Pick<ClientBase, 'query'>): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(`
     select e.name
     from sluice.environments e
     cross join lateral (
       select document from sluice.rules r where r.environment_id = e.environment_id order by version desc limit 1
     ) current
-    where document @? '$.*.properties.*.personal ? (@ == "hash" || @ == "encrypt")'
+    where document @? '$.*.properties.*.personal ? (@ == "hash")'
     order by e.name`);
   return rows.map(({ name }) => name);
 }

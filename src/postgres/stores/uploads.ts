@@ -145,6 +145,14 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
   await db.insertInto('received_files').values({ file_ref: ref }).execute();
 }
 
+/** Records a file that nothing uses any more: if it is still there when others are pruned, it goes with them. */
+export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
+  await db
+    .insertInto('received_files')
+    .values({ file_ref: ref, received_at: sql`'-infinity'`, condemned_at: sql`now()` })
+    .execute();
+}
+
 /** Somebody still uses the file; false if it is being removed, or gone. */
 export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
   return hasRows(db)`

@@ -8,8 +8,8 @@ import type { InboxFile, InboxReason, SeenFile } from '../../domain/inbox.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
-import { discardReceived } from '../../load/accept-load.ts';
 import { localLimits } from '../../load/receive/receive.ts';
+import { discardReceived } from '../../load/received.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import {

@@ -3,7 +3,7 @@ import { ConflictError, InputError } from '../../domain/errors.ts';
 import { MAX_RUN_FAILURES, MAX_RUN_ITEMS, PULL_ANSWER_MS } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
-import { discardReceived } from '../../load/accept-load.ts';
+import { discardReceived } from '../../load/received.ts';
 import { toFileOptions } from '../../operator-file/load-options.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import {

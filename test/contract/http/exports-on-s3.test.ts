@@ -3,16 +3,13 @@ import { expect, test } from 'vitest';
 import type { ExportJob as Detail } from '../../../src/api/export.ts';
 import { pruneExports } from '../../../src/background-jobs/prune.ts';
 import { warnOfStorage } from '../../../src/cli/service/preflight.ts';
-import { scopes } from '../../../src/domain/scope.ts';
 import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { clearBelow, clearUser, personalKeys, personalRules } from '../../support/clear-values.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const settings = { STORAGE_PRESIGN: 'true', LINK_TTL_HOURS: '1000', PERSONAL_KEYS: personalKeys };
+const settings = { STORAGE_PRESIGN: 'true', LINK_TTL_HOURS: '1000' };
 const { t, server } = await openServer({ storage: 's3', worker: true, settings });
 
 const exportsPath = '/api/v1/analytics/exports';
@@ -77,25 +74,4 @@ test('the service is ready while the bucket answers, and not when it does not', 
   expect(collected.lines.map(({ msg }) => msg)).toEqual([
     'S3 storage, checking it: access to bucket files is denied; allow what docs/storage.md lists',
   ]);
-});
-
-// proves: sealed-files
-test('an export with personal values in clear is stored sealed, and its links are answered by us', async () => {
-  const wish = { label: 'clear', scopes: [...scopes, 'personal'] } as const;
-  const { key } = await createApiKey(t.system.db, t.environment.environmentId, wish);
-  await server.json('/v1/rules', { method: 'PUT', json: { file: personalRules } });
-  const address = clearUser('sealed').address;
-  await server.json('/v1/identify', { json: { user_id: 'sealed', metadata: { address } } });
-  const asked = { decrypt: true, event_type: ['users'], format: 'ndjson', compression: 'none' };
-  const { body } = await server.json<{ job_id: string }>(exportsPath, { json: asked, key });
-  const { presigned_urls: links } = await waitFor('the export to end', async () => {
-    const detail = await server.json<Detail>(`${exportsPath}/jobs/${body.job_id}`, { key });
-    return detail.body.end_time === null ? null : detail.body;
-  });
-  const url = links.find(({ filename }) => filename.startsWith('users'))?.url ?? '';
-  expect(new URL(url).origin).not.toBe(t.s3?.endpoint);
-  expect(await (await fetch(url)).text()).toContain(address);
-  const stored = await clearBelow(t.s3?.folder ?? '');
-  expect(stored).toEqual([]);
-  expect(await t.storedFiles()).toContainEqual(expect.stringMatching(/exports\/.*\.sealed$/));
 });

@@ -1,25 +1,25 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { requirePersonalKeys } from '../../../src/cli/service/preflight.ts';
+import { requirePersonalKey } from '../../../src/cli/service/preflight.ts';
 import { writeReplacementId } from '../../../src/load/causes/mend-ids.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { readRulesFile } from '../../../src/rules/rules-file.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';
 import { openTestSystem, type Tenant } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
-const PERSONAL_KEYS = `a:${Buffer.alloc(32, 1).toString('base64')}`;
-const { t, server } = await openServer({ settings: { PERSONAL_KEYS }, worker: true });
+const PERSONAL_KEY = 'a-secret-of-the-tests-for-hashes';
+const { t, server } = await openServer({ settings: { PERSONAL_KEY }, worker: true });
 
 const rules = `users:
   properties:
     email: { pattern: '^[^@]+@[^@]+$', otherwise: refuse, personal: hash }
-    name: { personal: encrypt }
-    ip: { personal: truncate }
+    name: { personal: hash }
+    ip: { personal: hash }
     ssn: { personal: drop }
-    address.street: { personal: encrypt }
+    address.street: { personal: hash }
 companies:
   properties:
     contact: { personal: hash }
@@ -171,8 +171,8 @@ describe('personal values', () => {
       const values = await t.system.personal.valuesOf(environmentId);
       const stored = {
         email: values.hash(email),
-        name: values.change('encrypt', name, false),
-        ip: '203.0.113.0/24',
+        name: values.hash(name),
+        ip: values.hash(ip),
       };
       const { users: found } = await readProfiles(t.system, environmentId);
       expect(Object.entries(found).map(([id, { metadata }]) => [id, metadata])).toEqual([
@@ -213,7 +213,7 @@ describe('personal values', () => {
         });
       }
       const values = await t.system.personal.valuesOf(environment.environmentId);
-      const stored = { email: values.hash(email), name: values.change('encrypt', name, false) };
+      const stored = { email: values.hash(email), name: values.hash(name) };
       const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
       expect(found['u1']?.metadata).toEqual(Object.fromEntries(wanted.map((each) => [each, stored[each]])));
       for (const company of Object.values(companies))
@@ -234,7 +234,7 @@ describe('personal values', () => {
     const json = { user_id: 'u3', metadata: { address, 'ssn.number': ssn } };
     expect((await server.fetch('/v1/identify', { json, key })).status).toBe(202);
     const values = await t.system.personal.valuesOf(environment.environmentId);
-    const metadata = { address: { street: values.change('encrypt', name, false), city: 'Wien' } };
+    const metadata = { address: { street: values.hash(name), city: 'Wien' } };
     const { users: found } = await readProfiles(t.system, environment.environmentId);
     expect(Object.values(found).map((user) => user.metadata)).toEqual([metadata, {}, metadata, {}]);
     expect(await leaks()).toEqual([]);
@@ -271,21 +271,18 @@ describe('personal values', () => {
       .poll(async () => Object.keys((await readProfiles(t.system, environment.environmentId)).users))
       .toHaveLength(2);
     const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
-    const street = values.change('encrypt', name, false);
+    const street = values.hash(name);
     for (const { metadata } of Object.values(found))
       expect(metadata).toEqual({ address: [{ street, city: 'Wien' }] });
     expect(companies['c1']?.metadata).toEqual({ contact: values.hash(email) });
     expect(await leaks()).toEqual([]);
   });
 
-  test('of refused records are shown to a key with the scope personal alone', async () => {
+  // proves: no-personal-records
+  test('of refused records are stored nowhere, which have place and reason, and the file is removed', async () => {
     const tenant = await t.addEnvironment('personal-refused');
-    const { key, environment } = tenant;
+    const { key } = tenant;
     await apply(key, rules);
-    const seeing = await createApiKey(t.system.db, environment.environmentId, {
-      label: 'personal',
-      scopes: ['read', 'personal'],
-    });
     for (const [query, broken] of [
       ['', `{"user_id":"u1","email":"${email}" "ip":"${ip}"}`],
       ['&entity=auto', `{"event_type":"${email}","user_id":"u1"}`],
@@ -294,31 +291,69 @@ describe('personal values', () => {
       const type = 'application/x-ndjson';
       const path = await load(tenant, `/v1/imports?format=ndjson${query}`, `${broken}\n`, type);
       expect(await leaks()).toEqual([]);
-      for (const of of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`]) {
-        const [hidden, clear] = [
-          await server.fetch(of, { key }),
-          await server.fetch(of, { key: seeing.key }),
-        ];
-        expect(await hidden.text()).not.toContain(email);
-        expect(await clear.text()).toContain(email);
-      }
+      const { body } = await server.json<{ data: object[] }>(path, { key });
+      expect(body.data).toEqual([expect.objectContaining({ row: 1, line: 1, raw: '' })]);
+      for (const of of [path, `${path}?format=csv`, `${path}?format=ndjson`, `${path}?group_by=cause`])
+        expect(await (await server.fetch(of, { key })).text()).not.toContain(email);
     }
+    expect(await t.storedFiles()).toEqual([]);
   });
 
-  test('are in no replacement that a load keeps; once it mends them', async () => {
+  // proves: no-personal-records
+  test('leave the store with their file when a load ends, and the refusal of a retry says so', async () => {
+    const { key, environment } = await t.addEnvironment('personal-file');
+    await apply(key, rules);
+    const sent = {
+      method: 'POST',
+      body: `user_id,email\n,${email}\n`,
+      headers: { 'content-type': 'text/csv' },
+      key,
+    };
+    const { body } = await server.json<{ job_id: string }>('/v1/imports?max_errors=0', sent);
+    expect(await endedLoad(t.system, environment.environmentId, body.job_id)).toMatchObject({
+      status: 'failed',
+    });
+    await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
+    const again = await server.json<{ detail: string }>(`/v1/background_jobs/${body.job_id}/retry`, {
+      method: 'POST',
+      key,
+    });
+    expect([again.status, JSON.stringify(again.body)]).toEqual([
+      410,
+      expect.stringContaining('call something personal'),
+    ]);
+  });
+
+  test('of an upload that was inspected go when it becomes a load', async () => {
+    const { key, environment } = await t.addEnvironment('personal-upload');
+    await apply(key, rules);
+    const sent = {
+      method: 'POST',
+      body: `user_id,email\nu1,${email}\n`,
+      headers: { 'content-type': 'text/csv' },
+      key,
+    };
+    const inspected = await server.json<{ upload_id: string }>('/v1/imports/inspect', sent);
+    const { upload_id } = inspected.body;
+    const { body } = await server.json<{ job_id: string }>('/v1/imports', { json: { upload_id }, key });
+    expect(await endedLoad(t.system, environment.environmentId, body.job_id)).toMatchObject({
+      status: 'completed',
+    });
+    await waitFor('the files to be removed', async () => (await t.storedFiles()).length === 0);
+  });
+
+  test('are in no replacement that a load keeps', async () => {
     const tenant = await t.addEnvironment('personal-kept');
     const { key } = tenant;
     await apply(key, rules);
     const file = `user_id,Mail,plan\nu1,${email},x\nu2,${bad},y\n`;
     const imports = '/v1/imports?format=csv&map=Mail=email';
-    const path = (await load(tenant, imports, file, 'text/csv')).replace('/rejects', '/amend');
     const replacing = (column: string) =>
       writeReplacementId({ cause: null, column, find: bad, by: 'a@b.example' });
     const refused = [400, ['invalid_field']];
     const id = replacing('Mail');
     const sent = { method: 'POST', body: file, headers: { 'content-type': 'text/csv' }, key };
     expect(await refusalOf(server, `${imports}&mend=${id}`, sent)).toEqual(refused);
-    expect((await server.fetch(path, { method: 'POST', json: { apply: id }, key })).status).toBe(202);
     expect(await leaks()).toEqual([]);
   });
 
@@ -349,9 +384,7 @@ describe('personal values', () => {
     expect((await apply(key, file)).status).toBe(200);
     expect((await server.json('/v1/identify', { json: JSON.parse(user), key })).status).toBe(202);
     const { body } = await server.json<{ metadata: object }>('/v1/users/u1', { key });
-    const shortened = JSON.stringify(body.metadata)
-      .replace(/(hash:|enc:a:)[\w:-]+/g, '$1…')
-      .replace('enc:a:', 'enc:2026:');
+    const shortened = JSON.stringify(body.metadata).replace(/(hash:)[\w:-]+/g, '$1…');
     expect(JSON.parse(shortened)).toEqual(JSON.parse(stored));
   });
 
@@ -366,22 +399,19 @@ describe('personal values', () => {
   });
 });
 
-// proves: personal-keys
-test('rules that hash or encrypt are refused without keys; those that drop or truncate need none', async () => {
+// proves: personal-key
+test('rules that hash are refused without a key; those that drop need none', async () => {
   const system = await openTestSystem();
   const own = await serve(system);
   try {
     const put = (file: string) => ({ method: 'PUT', json: { file } });
     expect(await refusalOf(own, '/v1/rules', put(rules))).toEqual([400, ['invalid_field']]);
-    const { status } = await own.json(
-      '/v1/rules',
-      put('users: { properties: { ip: { personal: truncate } } }'),
-    );
+    const { status } = await own.json('/v1/rules', put('users: { properties: { ip: { personal: drop } } }'));
     expect(status).toBe(200);
     const document = readRulesFile(Buffer.from(rules)).value ?? {};
     await applyRules(system.system.db, system.environment.environmentId, document, null);
     expect((await own.fetch('/v1/identify', { json: good })).status).toBe(503);
-    await expect(requirePersonalKeys(system.system.pool, system.config)).rejects.toThrow(/PERSONAL_KEYS/);
+    await expect(requirePersonalKey(system.system.pool, system.config)).rejects.toThrow(/PERSONAL_KEY/);
   } finally {
     await own.stop();
     await system.close();

@@ -39,7 +39,7 @@ function formsOf(curl: readonly string[], own: readonly string[]): readonly Form
 export const exportFields = [
   ...(['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
   ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout'] as const),
-  ...(['formulas', 'distinct_ids', 'decrypt', 'emails'] as const),
+  ...(['formulas', 'distinct_ids', 'emails'] as const),
 ];
 
 /** The value of each field; '' for what is not given. */
@@ -77,7 +77,6 @@ export function bodyOf(wish: ExportWish): Body {
     ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
     ...(wish.distinct_ids === 'yes' && wish.layout !== 'stream' && { distinct_ids: true }),
     ...(wish.formulas === 'keep' && { escape_formulas: false }),
-    ...(wish.decrypt === 'yes' && { decrypt: true }),
   };
 }
 
@@ -108,7 +107,6 @@ const exportSwitches = [
   ['include_removed', true, '--include-removed'],
   ['distinct_ids', true, '--distinct-ids'],
   ['escape_formulas', false, '--no-escape-formulas'],
-  ['decrypt', true, '--decrypt'],
 ] as const;
 
 export function exportForms(body: Body): readonly Form[] {

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useId } from 'preact/hooks';
 import type { ExportItem } from '../../../api/export.ts';
 import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
-import { mayUse, useApi, useApiPage, useData } from '../lib/api.ts';
+import { useApi, useApiPage, useData } from '../lib/api.ts';
 import { formatCount, formatTime, plural, timeZone, visibleText } from '../lib/format.ts';
 import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
 import {
@@ -211,7 +211,6 @@ function Layout(part: Part): VNode {
           off="keep"
         />
       ) : null}
-      {mayUse('personal') ? <Switch {...part} name="decrypt" label="Decrypt personal values" /> : null}
     </>
   );
 }

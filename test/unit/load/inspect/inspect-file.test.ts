@@ -73,7 +73,7 @@ describe('the inspection of a file', () => {
       'Mail: { personal: hash }',
       'phone: { personal: hash }',
       'card: { personal: drop }',
-      'ip: { personal: truncate }',
+      'ip: { personal: drop }',
       null,
     ]);
   });
