@@ -57,11 +57,7 @@ interface Bench {
 }
 
 const [rows, turns] = [Number(flags.rows), Number(flags.turns)];
-const compare = flags.plans
-  ? comparePlans
-  : flags.mirror
-    ? compareMirrors
-    : null;
+const compare = flags.plans ? comparePlans : flags.mirror ? compareMirrors : null;
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const folder = await makeFolder('sluice-bench-files-');
 try {

@@ -89,7 +89,6 @@ export async function compareMirrors(
   );
 }
 
-
 const times = 200;
 
 /** Milliseconds from sending an array of 100 users to seeing its job completed. */
