@@ -227,7 +227,6 @@ create table sluice.load_chunk_keys (
   written bigint[] not null default '{}',
   unchanged bigint[] not null default '{}',
   repeated bigint[] not null default '{}',
-  removed bigint[] not null default '{}',
   constraint load_chunk_keys_pkey primary key (load_id, chunk_no, entity),
   constraint load_chunk_keys_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_chunk_keys_entity_check check (entity in ('users', 'companies', 'events'))
@@ -238,8 +237,6 @@ comment on column sluice.load_chunk_keys.written is
   'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller''s.';
 comment on column sluice.load_chunk_keys.unchanged is
   'Keys whose row already held all this chunk brings. Of events: ids of the caller that were there.';
-comment on column sluice.load_chunk_keys.removed is
-  'Keys whose profile this chunk removed. Two low bits are flags: 1 there was none before the load, 2 the chunk made it anew.';
 comment on column sluice.load_chunk_keys.repeated is 'Keys that another chunk of the load had written before.';
 
 create table sluice.load_replays (

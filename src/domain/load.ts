@@ -68,13 +68,6 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
   userpilot: 'Userpilot',
 };
 
-/**
- * The meaning of `removed`. taken: true removes the profile. unasked: it is a property; a record that has nothing else beside its
- * id is refused, since it is most likely meant to remove. refused: true is refused,
- * since mended records that yield to later changes remove nothing.
- */
-export type Removals = 'taken' | 'unasked' | 'refused';
-
 /** Products whose groups are of several kinds: `company_from` says which are companies. */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 

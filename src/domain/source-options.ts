@@ -194,9 +194,6 @@ export const sourceOptions = {
     examples: ['data.users'],
     read: (text) => (isLine(text, maxRecordsPathChars) && parseRecordsPath(text) !== null ? text : undefined),
   },
-  removals: flag(
-    'removes the profiles of records in which `removed` is true; false and nothing say that it stays',
-  ),
   company_from: {
     type: 'string',
     argument: 'group',

@@ -24,7 +24,6 @@ export interface SourceOptions {
   readonly apostrophes?: 'remove' | 'keep';
   readonly sheet?: string;
   readonly records?: string;
-  readonly removals?: boolean;
   readonly companyFrom?: string;
   /** Mends of refused records, in the order in which they are tried. */
   readonly mend?: readonly string[];

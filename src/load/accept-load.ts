@@ -195,8 +195,6 @@ function requireColumns({ guard }: LoadOptions, { header, readAs }: ReceivedFile
 }
 
 function requirePresetFits({ map, source }: LoadOptions): void {
-  if (source.removals === true)
-    throw inputError('invalid_field', 'give removals or preset, not both', 'removals');
   if (source.types !== undefined)
     throw inputError('invalid_field', 'give types or preset, not both', 'types');
   if (Object.keys(map).length === 0) return;

@@ -24,13 +24,7 @@ export async function expectsNewUsers(
 
 /** Returns true for users only, each with one record, of which none removes anything. */
 export function canBeInserted({ users, companies }: Rows): boolean {
-  return (
-    users.rows > 0 &&
-    users.counted === users.rows &&
-    companies.rows === 0 &&
-    !users.removes &&
-    !users.removesProfiles
-  );
+  return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
 /** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. @throws AliasesMet */
@@ -53,7 +47,6 @@ export async function insertRows(
     namesAliases: false,
     dated: false,
     removes: false,
-    removesProfiles: false,
     unflags: null,
     flat: true,
     counted: 'all',

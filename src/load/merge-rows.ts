@@ -129,11 +129,11 @@ async function mergeProfiles(
     const includes = refused.size === 0 ? null : (record: number) => !refused.has(record);
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
-    const { inserted, updated, unchanged, removed } = merged;
+    const { inserted, updated, unchanged } = merged;
     // A record that was counted and not merged has a later record with its key in this chunk.
-    const superseded = counted - inserted - updated - unchanged - removed;
+    const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
-    const outcomes = { inserted, updated, unchanged, removed, superseded };
+    const outcomes = { inserted, updated, unchanged, superseded };
     kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, outcomes);
   }
   await createTheirCompanies(transaction, source, chunkNo, rows);
@@ -166,7 +166,7 @@ async function createTheirCompanies(
   chunkNo: number,
   rows: Rows,
 ): Promise<void> {
-  if (profilesOf(rows).users.rows === 0 || rows.namesCompanies) return;
+  if (profilesOf(rows).users.rows === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
   // Users that yield are no longer in the batch; the companies they name are made all the same.
   const named = scope.yields === null || scope.dated ? undefined : companiesOf(rows.users);
@@ -221,7 +221,7 @@ export function batchOf(
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {
   const dated = rows.dated.rows > 0;
-  const { removes, removesProfiles, counted, rows: all } = profilesOf(rows)[entity];
+  const { removes, counted, rows: all } = profilesOf(rows)[entity];
   return {
     environmentId: source.environmentId,
     loadId: source.loadId,
@@ -231,10 +231,9 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     namesAliases: source.namesAliases,
     dated,
     removes: removes || source.unflags !== null,
-    removesProfiles,
     unflags: entity === source.entity ? source.unflags : null,
     flat: !dated && !removes && source.unflags === null && !rows[entity].nested,
-    counted: removesProfiles ? 'some' : counted === 0 ? 'none' : counted === all ? 'all' : 'some',
+    counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
     keepKeys: source.keepsKeys,
   };
 }

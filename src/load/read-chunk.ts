@@ -40,7 +40,7 @@ type MapScope = ReadScope & ChunkScope;
 /** What decides how the chunks of a load are read. */
 export type ReadSource = Pick<
   LoadSource,
-  | ('entity' | 'header' | 'columnMap' | 'preset' | 'removals' | 'rules' | 'recordKey')
+  | ('entity' | 'header' | 'columnMap' | 'preset' | 'rules' | 'recordKey')
   | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt' | 'mends')
 >;
 
@@ -80,8 +80,8 @@ export function createChunkReader(
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
-  // A record that says what it is bears no digest.
-  const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
+  // A record that says what it is bears no digest, and a preset makes several rows of one.
+  const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source) : null;
   const mends = source.mends.length === 0 ? null : new SavedMends(source);
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
@@ -131,20 +131,15 @@ export function createChunkReader(
   };
 }
 
-/** A rewritten record may be several rows, and `removed` may mean another thing in another load: such records have no digest. */
-function isDigested({ preset, removals }: ReadSource): boolean {
-  return preset === null && removals === 'unasked';
-}
-
 /** All that decides what becomes of a record, beside its bytes. */
 function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap, rules }: ReadSource): Int32Array {
   return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...(rules === null ? [] : [rules])]);
 }
 
 function createParser(source: ReadSource, rows: Rows): CsvRows | NdjsonRows {
-  const { header, entity, columnMap: map, preset, removals } = source;
+  const { header, entity, columnMap: map, preset } = source;
   if (header === null) return new NdjsonRows({ ...source, map, isRewritten: preset !== null }, rows);
-  return new CsvRows(header, planFile(header, map, entity), rows, removals);
+  return new CsvRows(header, planFile(header, map, entity), rows);
 }
 
 type Parser = ReturnType<typeof createParser>;

@@ -46,7 +46,7 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
-  /** Tells whether the record removes its profile; a property in files that remove none. */
+  /** A property; a record with `removed: true` and nothing else is refused. */
   removed: 10,
   /** The user that a record in a load of companies names. */
   userOfCompany: 11,

@@ -21,8 +21,8 @@ export const eventColumns = [
 ] as const;
 
 /**
- * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, in files that remove
- * no profile. `distinct_ids`: aliases of the user, as a list in JSON. `ignored`: the map says so, or it says why
+ * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, but a
+ * record that has nothing else is refused. `distinct_ids`: aliases of the user, as a list in JSON. `ignored`: the map says so, or it says why
  * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
  */
 export type ColumnRole =

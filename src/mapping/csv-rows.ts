@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { CellType } from '../domain/cell-type.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limits.ts';
-import type { ChunkRange, Removals } from '../domain/load.ts';
+import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { readStrayQuote } from '../formats/csv-cell-table.ts';
 import { marksOf } from '../formats/csv-dialect.ts';
@@ -57,7 +57,7 @@ export class CsvRows {
   /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
 
-  constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows, removals: Removals = 'unasked') {
+  constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
     const { roles, saysKinds } = plan;
     this.saysKinds = saysKinds;
     this.#header = header;
@@ -79,7 +79,7 @@ export class CsvRows {
     this.#typed = typedColumns(header);
     this.#repeatedHeader = new RepeatedHeader(header.columns, saysKinds ? this.#kindIndex : this.#idIndex);
     this.#aliases = new JsonRecords({ entity: plan.entity, map: {} }, rows);
-    this.#writer = new RowWriter(plan.entity, rows, removals);
+    this.#writer = new RowWriter(plan.entity, rows);
   }
 
   /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */

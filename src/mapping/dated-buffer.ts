@@ -1,6 +1,6 @@
 import type { Entity } from '../domain/entity.ts';
 import { doubled } from './key-table.ts';
-import { REMOVED, REMOVES, type RowBuffer, SENT_FLAGS, UNCOUNTED } from './row-buffer.ts';
+import { REMOVES, type RowBuffer, SENT_FLAGS, UNCOUNTED } from './row-buffer.ts';
 
 /*
  * Profile rows that say since when they hold, on their way into the database, as the text that COPY reads:
@@ -64,7 +64,6 @@ export class DatedBuffer {
 export class DatedRows {
   rows = 0;
   removes = false;
-  removesProfiles = false;
   /** Rows that stand for a record. */
   counted = 0;
   #bytes: Buffer = Buffer.alloc(0);
@@ -77,7 +76,6 @@ export class DatedRows {
   reset(): void {
     this.rows = 0;
     this.removes = false;
-    this.removesProfiles = false;
     this.counted = 0;
     this.#at = 0;
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.alloc(0);
@@ -93,7 +91,6 @@ export class DatedRows {
     this.#records[row] = record;
     this.#flags[row] = flags;
     if ((flags & REMOVES) !== 0) this.removes = true;
-    if ((flags & REMOVED) !== 0) this.removesProfiles = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
   }
 

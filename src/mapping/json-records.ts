@@ -2,7 +2,6 @@ import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
-import type { Removals } from '../domain/load.ts';
 import { profilesKey, type Reason, refusedKey, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from '../formats/json-text.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
@@ -19,7 +18,6 @@ export interface RecordRules {
   readonly map: Readonly<Record<string, string>>;
   /** The file was rewritten while it was received: see `profilesKey` and `refusedKey`. */
   readonly isRewritten?: boolean;
-  readonly removals?: Removals;
 }
 
 const dotted = 'metadata.';
@@ -67,7 +65,7 @@ export class JsonRecords {
     this.#map = new Map(Object.entries(rules.map));
     this.#isVerbatim = this.#map.size === 0;
     this.#rows = rows;
-    this.#writer = new RowWriter(rules.entity, rows, rules.removals);
+    this.#writer = new RowWriter(rules.entity, rows);
     this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walked(name)));
     this.#records = new CellFiller((name) => known(name) ?? role.property);
   }

@@ -28,14 +28,10 @@ const CAPITAL_N = 78;
 export const REMOVES = 1;
 /** The row has a property that is an object or an array. */
 export const NESTED = 4;
-/** The row removes its profile. */
-export const REMOVED = 8;
-/** Rows behind the one that removes the profile make it anew. */
-const ANEW = 16;
 /** The row stands for no record of its own (a company that a user's record describes): not in the tally. */
 export const UNCOUNTED = 2;
-/** The flags that PostgreSQL gets; the last never with another. */
-export const SENT_FLAGS = REMOVES | UNCOUNTED | REMOVED;
+/** The flags that PostgreSQL gets. */
+export const SENT_FLAGS = REMOVES | UNCOUNTED;
 
 /** A row of a profile, decoded. */
 export interface ProfileRow {
@@ -57,7 +53,6 @@ export class RowBuffer {
   /** Rows that stand for a record. */
   counted = 0;
   removes = false;
-  removesProfiles = false;
   /** True if any property is an object or an array. */
   nested = false;
   /** The end of every row in place of its flags, with a newline; see `reset`. */
@@ -98,7 +93,6 @@ export class RowBuffer {
     this.#keys.reset();
     this.counted = 0;
     this.removes = false;
-    this.removesProfiles = false;
     this.nested = false;
   }
 
@@ -137,7 +131,6 @@ export class RowBuffer {
     this.#flags[row] = flags;
     this.#endLine(flags, record);
     if ((flags & REMOVES) !== 0) this.removes = true;
-    if ((flags & REMOVED) !== 0) this.removesProfiles = true;
     if ((flags & NESTED) !== 0) this.nested = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
   }
@@ -280,22 +273,14 @@ export class RowBuffer {
     return this.#slice(this.#keys.start(row), this.#endOf(row));
   }
 
-  /** Returns which of the rows is the last that removes their profile, or -1. */
-  lastRemoval(rows: readonly number[]): number {
-    return rows.findLastIndex((row) => (this.flagsOf(row) & REMOVED) !== 0);
-  }
-
   #join(rows: readonly number[]): Buffer {
-    const last = this.lastRemoval(rows);
-    const chain = rows.slice(Math.max(last, 0));
-    if (chain.length === 1) return this.#whole(chain[0]);
-    const [head = 0] = chain;
+    const [head = 0] = rows;
     const parts: Buffer[] = [this.#slice(this.#keys.start(head), this.#keys.end(head) + 2)];
     let company: Buffer = noCompany;
-    let removes = last === -1 ? 0 : REMOVED | ANEW;
+    let removes = 0;
     let uncounted = UNCOUNTED;
     let some = false;
-    for (const row of chain) {
+    for (const row of rows) {
       const properties = this.#slice(this.#keys.end(row) + 2, this.#propertyEnds[row]);
       if (properties.length > 0) {
         if (some) parts.push(comma);

@@ -11,7 +11,6 @@ import {
 } from '../domain/entity.ts';
 import type { Instant } from '../domain/instant.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
-import type { Removals } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from '../formats/json-text.ts';
 import {
@@ -32,7 +31,7 @@ import {
   splitUrl,
 } from './event-rules.ts';
 import type { KnownName } from './known-names.ts';
-import { NESTED, REMOVED, REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
+import { NESTED, REMOVES, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
 import { applyRules } from './ruled-cells.ts';
 
@@ -56,8 +55,8 @@ const kindTexts = recordKinds.map((kind) => Buffer.from(kind));
 
 /** Per role: 1 if such cells are properties. Of a profile; of a record that says it is one; of an event; of one with an `url` that is no address. */
 const { userOfCompany, eventId, insertId, eventName, source, time, url, removed, automatic, property } = role;
-const ofProfile = shape(userOfCompany, eventId, insertId, eventName, source, time, url, property);
-const ofSaidProfile = shape(url, property);
+const ofProfile = shape(removed, userOfCompany, eventId, insertId, eventName, source, time, url, property);
+const ofSaidProfile = shape(removed, url, property);
 const ofEvent = shape(removed, automatic, property);
 const ofEventWithUrl = shape(removed, automatic, property, url);
 
@@ -76,12 +75,6 @@ type LengthProblem = (bytes: number, column: string) => Reason | null;
 export class RowWriter {
   readonly #entity: LoadEntity;
   readonly #rows: Rows;
-  readonly #removals: Removals;
-  /** Companies may be removed: each user that names one leaves a row of it, so that they come in the order of the file. */
-  readonly #namesCompanies: boolean;
-  /** The shapes of profiles: with `removed`, where it is a property. */
-  readonly #profile: Uint8Array;
-  readonly #saidProfile: Uint8Array;
   readonly #event = new EventRow();
   /** Rows of CSV whose types were asked for. */
   readonly #sampled: Record<PropertyEntity, number> = { users: 0, companies: 0, events: 0 };
@@ -93,14 +86,9 @@ export class RowWriter {
   /** Rows are not ended: it is only asked whether they could be. */
   #isTrial = false;
 
-  constructor(entity: LoadEntity, rows: Rows, removals: Removals = 'unasked') {
+  constructor(entity: LoadEntity, rows: Rows) {
     this.#entity = entity;
     this.#rows = rows;
-    this.#removals = removals;
-    this.#namesCompanies = removals === 'taken' && entity === 'auto';
-    const shaped = (of: Uint8Array) => of.with(removed, Number(removals === 'unasked'));
-    this.#profile = shaped(ofProfile);
-    this.#saidProfile = shaped(ofSaidProfile);
   }
 
   /** To be called before each chunk. */
@@ -118,10 +106,10 @@ export class RowWriter {
 
   /** Returns null if the record, number `record` of its chunk, became a row. */
   write(cells: RecordCells, record: number): Reason | null {
-    if (cells.entity !== null) return this.#writeProfile(cells, cells.entity, this.#profile, record);
+    if (cells.entity !== null) return this.#writeProfile(cells, cells.entity, ofProfile, record);
     if (cells.saysKind || cells.has(role.kind)) return this.#writeKind(cells, record);
     const entity = this.#entity === 'auto' ? entityOf(cells) : this.#entity;
-    return entity === null ? neitherId : this.#writeProfile(cells, entity, this.#profile, record);
+    return entity === null ? neitherId : this.#writeProfile(cells, entity, ofProfile, record);
   }
 
   /** A record that says what it is. */
@@ -136,18 +124,18 @@ export class RowWriter {
     }
     if (isEventKind(kind)) return this.#writeEvent(cells, kind, record);
     const entity = kind === 'identify_user' ? 'users' : 'companies';
-    return this.#writeProfile(cells, entity, this.#saidProfile, record);
+    return this.#writeProfile(cells, entity, ofSaidProfile, record);
   }
 
   #writeProfile(cells: RecordCells, entity: Entity, shape: Uint8Array, record: number): Reason | null {
     const out = this.#rows[entity];
-    const removal = cells.has(role.removed) ? this.#readRemoval(cells, entity, shape) : false;
-    const broken = removal === false ? this.#rule(cells, entity, shape) : null;
+    if (cells.has(role.removed) && isTombstone(cells, entity, shape)) return removesProfile;
+    const broken = this.#rule(cells, entity, shape);
     if (broken !== null) return broken;
     out.reserve(cells.size + rowOverhead);
     this.#target = out.bytes;
     this.#to = out.at;
-    const instant = shape === this.#saidProfile ? this.#readTime(cells) : null;
+    const instant = shape === ofSaidProfile ? this.#readTime(cells) : null;
     if (instant !== null && 'code' in instant) return instant;
     const isUser = entity === 'users';
     const column = idColumn[entity];
@@ -156,8 +144,6 @@ export class RowWriter {
     if (problem !== null) return problem;
     const keyEnd = this.#to;
     this.#target[this.#to++] = TAB;
-    if (removal === true) return this.#endRemoval(out, keyEnd, record);
-    if (removal !== false) return removal;
     this.#writeProperties(cells, shape, '');
     const propertyEnd = this.#to - 1;
     this.#target[this.#to++] = TAB;
@@ -181,10 +167,6 @@ export class RowWriter {
       const properties = this.#written(keyEnd + 2, propertyEnd);
       this.#rows.dated.add(entity, key, since, properties, company, flags, record);
     }
-    if (this.#namesCompanies && isUser && cells.has(role.companyId)) {
-      this.#rows.namesCompanies = true;
-      this.#rows.add('companies', this.#written(propertyEnd + 2, this.#to), '', null, UNCOUNTED, record);
-    }
     this.#noteTypes(cells, entity, shape);
     if (cells.findings !== null) this.#rows.findings.add(cells.findings);
     return null;
@@ -202,35 +184,6 @@ export class RowWriter {
     if (kind === null) return applyRules(stage, cells, shape);
     const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
     return applyRules(stage, cells, shape, name);
-  }
-
-  /** Tells whether the record removes its profile; or why it is refused. */
-  #readRemoval(cells: RecordCells, entity: Entity, shape: Uint8Array): boolean | Reason {
-    const cell = cells.fields[role.removed] ?? -1;
-    const { own } = cells;
-    const is = own.kinds[cell] ?? 0;
-    const isText = own.isCsv || (is <= cellKind.escaped && this.#removals !== 'unasked');
-    const text = isText || is === cellKind.boolean ? own.text(cell).toLowerCase() : '';
-    const isMarked = text === 'true';
-    if (!isMarked && this.#removals === 'unasked') return false;
-    if (text === 'false') return false;
-    if (!isMarked) return removalProblem('removed must be true or false');
-    const others = [own, cells.metadata].some((list) => says(list, shape));
-    const saysMore = others || (entity === 'users' && cells.has(role.companyId));
-    if (this.#removals === 'taken')
-      return saysMore ? removalProblem(removesMore) : cells.problem === null || cells.problem;
-    if (this.#removals === 'refused') return removalProblem(removesMended);
-    return saysMore ? false : removalProblem(removesUnasked);
-  }
-
-  /** Ends a row that removes its profile, of which the key is written. */
-  #endRemoval(out: RowBuffer, keyEnd: number, record: number): null {
-    this.#to += this.#target.write('{}\t\\N', this.#to, 'latin1');
-    if (this.#isTrial) return null;
-    const start = out.at;
-    out.at = this.#to;
-    out.endRow(start, keyEnd, keyEnd + 2, this.#to, record, REMOVED);
-    return null;
   }
 
   #written(start: number, end: number): string {
@@ -457,15 +410,15 @@ export class RowWriter {
 
   /** Notes the types of a profile's record that is passed over, as if it were written. */
   sample(cells: RecordCells, entity: Entity): void {
-    this.#rule(cells, entity, this.#profile);
-    this.#noteTypes(cells, entity, this.#profile);
+    this.#rule(cells, entity, ofProfile);
+    this.#noteTypes(cells, entity, ofProfile);
   }
 
   /** A chunk of CSV is over: columns that had no cell in the sample may have had one behind it. */
   finishCsv({ names }: CellList): void {
     for (const entity of ['users', 'companies', 'events'] as const) {
       if (this.#sampled[entity] <= SAMPLED_ROWS) continue;
-      const shape = entity === 'events' ? ofEvent : this.#profile;
+      const shape = entity === 'events' ? ofEvent : ofProfile;
       for (const { role, text } of names) if (shape[role] === 1) this.#rows.types[entity].addColumn(text);
     }
   }
@@ -516,16 +469,22 @@ function says(list: CellList, shape: Uint8Array): boolean {
   return false;
 }
 
-const removalProblem = (message: string): Reason => ({
+/** Tells whether the record has `removed: true` and nothing else beside its id, as exports write it. */
+function isTombstone(cells: RecordCells, entity: Entity, shape: Uint8Array): boolean {
+  const { own, metadata } = cells;
+  const cell = cells.fields[role.removed] ?? -1;
+  const isText = own.isCsv || own.kinds[cell] === cellKind.boolean;
+  if (!isText || own.text(cell).toLowerCase() !== 'true') return false;
+  const saysMore =
+    says(own, shape) || says(metadata, shape) || (entity === 'users' && cells.has(role.companyId));
+  return !saysMore;
+}
+
+const removesProfile: Reason = {
   code: 'unsupported_kind',
-  message,
+  message: 'a file does not remove profiles: delete them by ID, or name the property metadata.removed',
   column: 'removed',
-});
-const removesMore = 'a record that removes a profile has nothing beside its id';
-const removesMended =
-  'a mended record removes a profile only with wins=true; or load it in a file of its own';
-const removesUnasked =
-  'the record looks as if it should remove the profile; load it with removals=true, or name the property metadata.removed';
+};
 
 const neitherId: Reason = {
   code: 'missing_id',

@@ -57,8 +57,6 @@ export class Rows {
   /** The rules that records must keep to; null: there are none. */
   stage: Stage | null = null;
   readonly findings = new FindingCounts();
-  /** Companies that users name have rows of their own, in the order of the file: some may be removed. */
-  namesCompanies = false;
   #isDated = false;
   rejects: Reject[] = [];
   /** Records whose users are kept out, with the kinds that they name: they are refused unread. */
@@ -93,7 +91,6 @@ export class Rows {
     for (const types of Object.values(this.types)) types.reset();
     this.users.shrink();
     this.companies.shrink();
-    this.namesCompanies = false;
     this.rejects = [];
     this.links = [];
     this.dropped = 0;
@@ -162,12 +159,11 @@ export class Rows {
 
   /** A user who comes several times is one row, with the last company: the others were named too, and so must exist. */
   #addLeftCompanies(): void {
-    if (this.users.repeated === 0 || this.namesCompanies) return;
+    if (this.users.repeated === 0) return;
     for (const rows of this.users.groups()) {
       if (rows.length === 1) continue;
       const companies = rows.map((row) => this.users.companyOf(row));
-      const last = this.users.lastRemoval(rows);
-      const kept = companies.findLast((company, index) => company !== null && index > last);
+      const kept = companies.findLast((company) => company !== null);
       for (const [index, company] of companies.entries()) {
         if (company === null || company === '' || company === kept) continue;
         this.add('companies', company, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));

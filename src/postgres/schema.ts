@@ -276,7 +276,6 @@ export interface DB {
     chunk_no: number;
     entity: string;
     load_id: number;
-    removed: Generated<ArrayType<number>>;
     repeated: Generated<ArrayType<number>>;
     unchanged: Generated<ArrayType<number>>;
     written: Generated<ArrayType<number>>;

@@ -327,15 +327,6 @@ test('an encoding can be chosen, and a sheet of a workbook', async () => {
   await page.getByText('Ada').first().waitFor();
 });
 
-test('records that remove their profiles are refused until that is chosen', async () => {
-  const page = await stage.open('/load');
-  await choose(page, '{"user_id":"u1","removed":true}\n', 'gone.ndjson');
-  await page.getByText('load it with removals=true').first().waitFor();
-  await page.getByLabel('Removals').selectOption('true');
-  await page.getByText('load it with removals=true').first().waitFor({ state: 'detached' });
-  await page.getByRole('columnheader', { name: 'removed' }).waitFor();
-});
-
 test('a file is loaded as a mirror, and its job says what that did', async () => {
   const page = await stage.open('/load');
   await choose(page, 'user_id,plan\nmirrored,pro\n', 'mirror.csv');

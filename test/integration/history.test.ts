@@ -445,7 +445,6 @@ const record = fc.record({
   id: fc.constantFrom(...ids),
   properties,
   company,
-  removed: fc.constantFrom(true, false, false, false, false),
 });
 const step = fc.oneof(
   fc.record({
@@ -462,17 +461,12 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 async function doStep(environmentId: number, own: Step): Promise<void> {
   if (own.kind === 'load') {
-    const lines = own.records.map(({ id, properties: metadata, company: of, removed }) =>
-      JSON.stringify(
-        removed
-          ? { user_id: id, removed }
-          : { user_id: id, metadata, ...(of !== null && { company_id: of === '' ? null : of }) },
-      ),
+    const lines = own.records.map(({ id, properties: metadata, company: of }) =>
+      JSON.stringify({ user_id: id, metadata, ...(of !== null && { company_id: of === '' ? null : of }) }),
     );
     const { chunkBytes, ranks } = own;
     const started = await startManually(t.system, environmentId, `${lines.join('\n')}\n`, {
       chunkBytes,
-      source: { removals: true },
     });
     await runManually(started, shuffled(started, ranks));
   } else if (own.kind === 'request') {

@@ -17,7 +17,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
-import { type RandomFile, randomFile, removingFile } from '../support/random-files.ts';
+import { type RandomFile, randomFile } from '../support/random-files.ts';
 import { redisAvailable } from '../support/redis.ts';
 import { runs } from '../support/runs.ts';
 import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
@@ -33,7 +33,7 @@ interface Step {
   readonly chunkBytes: number;
 }
 
-const step: fc.Arbitrary<Step> = fc.record({ file: fc.oneof(randomFile, removingFile), chunkBytes });
+const step: fc.Arbitrary<Step> = fc.record({ file: randomFile, chunkBytes });
 
 describe('chunks merged in any order, some at a time', () => {
   let t: TestSystem;

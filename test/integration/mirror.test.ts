@@ -365,17 +365,6 @@ test('a mirror that fails removes nobody, even if it may despite rejects', async
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
-test('a profile that a record removes is not missing as well', async () => {
-  await load(csv(['u0', 'u1', 'u2']));
-  const source = { mirror: 'remove', maxRemoved: '100%', removals: true };
-  const file = 'user_id,plan,removed\nu0,pro,\nu1,,true\n';
-  const planned = await load(file, { source, plan: true });
-  expect(outcome(planned)).toMatchObject({ missing: 1 });
-  expect(planned.plan?.summary.profiles.users).toMatchObject({ removed: 2 });
-  expect(outcome(await load(file, { source }))).toMatchObject({ missing: 1, done: 1 });
-  expect(await ids()).toEqual(['u0']);
-});
-
 /** A mirror that was cancelled when it had removed some; one of those is back. */
 async function cancelledHalfway(): Promise<string> {
   await load(csv(many(MIRROR_SLICE_PROFILES + 10)));

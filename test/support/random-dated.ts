@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { type Entity, idColumn } from '../../src/domain/entity.ts';
 import type { Line, RandomFile } from './random-files.ts';
 import type { CompanyRecord, Json, OracleRecord, Properties, UserRecord } from './serial-oracle.ts';
 
@@ -126,35 +125,14 @@ const badLine = fc
   .constantFrom('{"event_type":"identify_user"}', 'x')
   .map((text): Line => ({ text, says: 'rejected' }));
 
-/** Whatever its time, it counts as of now. */
-const removingLine = fc
-  .tuple(fc.constantFrom<Entity>('users', 'companies'), fc.nat(1), fc.boolean())
-  .map(([entity, at, isSaid]): Line => {
-    const id = `${entity === 'users' ? 'k' : 'c'}${at}`;
-    const said = {
-      event_type: entity === 'users' ? 'identify_user' : 'identify_company',
-      inserted_at: '2020-01-01',
-    };
-    return {
-      text: JSON.stringify({ [idColumn[entity]]: id, removed: true, ...(isSaid && said) }),
-      says: { entity, id, properties: {}, removed: true },
-    };
-  });
-
-function fileOf(line: fc.Arbitrary<Line>, removals = false): fc.Arbitrary<MixedFile> {
+function fileOf(line: fc.Arbitrary<Line>): fc.Arbitrary<MixedFile> {
   const event = saidEvent.map((said) => ({ said, text: eventText(said) }));
-  const any = fc.oneof(
-    { weight: 12, arbitrary: line },
-    { weight: 4, arbitrary: event },
-    { weight: removals ? 4 : 0, arbitrary: removingLine },
-    badLine,
-  );
+  const any = fc.oneof({ weight: 12, arbitrary: line }, { weight: 4, arbitrary: event }, badLine);
   return fc.array(any, { minLength: 1, maxLength: 30, size: 'max' }).map((lines) => ({
     text: `${lines.map(({ text }) => text).join('\n')}\n`,
     says: lines.flatMap((each): OracleRecord[] => ('says' in each ? [each.says] : [])),
     events: lines.flatMap((each) => ('said' in each ? [each.said] : [])),
     format: 'ndjson',
-    source: removals ? { removals } : {},
   }));
 }
 
@@ -162,7 +140,7 @@ function fileOf(line: fc.Arbitrary<Line>, removals = false): fc.Arbitrary<MixedF
 const mixedLine = fc
   .option(time, { nil: undefined, freq: 3 })
   .chain((at) => recordOf(at, noRemovals).map(lineOf));
-const mixedFile = fc.oneof(fileOf(mixedLine), fileOf(mixedLine, true));
+const mixedFile = fileOf(mixedLine);
 
 const undatedFile = fc
   .record({ names: fc.subarray(['a', 'b', 'c'], { maxLength: 2 }), company: fc.boolean() })

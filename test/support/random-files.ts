@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Entity, idColumn } from '../../src/domain/entity.ts';
+import type { Entity } from '../../src/domain/entity.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import type { Json, OracleRecord, Properties } from './serial-oracle.ts';
 
@@ -70,40 +70,24 @@ const companyLine = fc.record({ id: companyKey, properties }).map(
   }),
 );
 
-const removingLine = (entity: Entity) =>
-  (entity === 'users' ? key : companyKey).map(
-    (id): Line => ({
-      text: JSON.stringify({ [idColumn[entity]]: id, removed: true }),
-      says: { entity, id, properties: {}, removed: true },
-    }),
-  );
-
 const badLine = fc.constantFrom(...badLines).map((text): Line => ({ text, says: 'rejected' }));
 
-const ndjsonWith = (removals: boolean): fc.Arbitrary<RandomFile> =>
-  fc
-    .constantFrom<readonly Entity[]>(['users'], ['companies'], ['users', 'companies'])
-    .chain((entities) => {
-      const lines = entities.map((entity) => ({
-        weight: 8,
-        arbitrary: entity === 'users' ? userLine : companyLine,
-      }));
-      const removing = entities.map((entity) => ({
-        weight: removals ? 4 : 0,
-        arbitrary: removingLine(entity),
-      }));
-      const line = fc.oneof(...lines, ...removing, { weight: 1, arbitrary: badLine });
-      return fc.array(line, { minLength: 1, maxLength: 40, size: 'max' });
-    })
-    .map((lines) => ({
-      text: `${lines.map(({ text }) => text).join('\n')}\n`,
-      says: lines.map(({ says }) => says),
-      format: 'ndjson',
-      ...(removals && { source: { removals } }),
-    }));
-
 /** Users, companies, or both mixed, with records among them that are refused. */
-export const ndjsonFile = ndjsonWith(false);
+export const ndjsonFile: fc.Arbitrary<RandomFile> = fc
+  .constantFrom<readonly Entity[]>(['users'], ['companies'], ['users', 'companies'])
+  .chain((entities) => {
+    const lines = entities.map((entity) => ({
+      weight: 8,
+      arbitrary: entity === 'users' ? userLine : companyLine,
+    }));
+    const line = fc.oneof(...lines, { weight: 1, arbitrary: badLine });
+    return fc.array(line, { minLength: 1, maxLength: 40, size: 'max' });
+  })
+  .map((lines) => ({
+    text: `${lines.map(({ text }) => text).join('\n')}\n`,
+    says: lines.map(({ says }) => says),
+    format: 'ndjson',
+  }));
 
 const cell = fc.constantFrom(
   '',
@@ -129,19 +113,16 @@ interface CsvShape {
   readonly delimiter: string;
   readonly terminator: string;
   readonly hasMetadata: boolean;
-  readonly removals: boolean;
 }
 
-const csvShape = (removals: boolean): fc.Arbitrary<CsvShape> =>
-  fc.record({
-    removals: fc.constant(removals),
-    entity: fc.constantFrom<Entity>('users', 'users', 'companies'),
-    delimiter: fc.constantFrom(',', ';', '\t', '|'),
-    terminator: fc.constantFrom('\n', '\r\n', '\r'),
-    hasMetadata: fc.boolean(),
-  });
+const csvShape: fc.Arbitrary<CsvShape> = fc.record({
+  entity: fc.constantFrom<Entity>('users', 'users', 'companies'),
+  delimiter: fc.constantFrom(',', ';', '\t', '|'),
+  terminator: fc.constantFrom('\n', '\r\n', '\r'),
+  hasMetadata: fc.boolean(),
+});
 
-function csvLine({ entity, delimiter, hasMetadata, removals }: CsvShape): fc.Arbitrary<Line> {
+function csvLine({ entity, delimiter, hasMetadata }: CsvShape): fc.Arbitrary<Line> {
   const wellFormed = fc
     .record({
       id: entity === 'users' ? key : companyKey,
@@ -149,16 +130,11 @@ function csvLine({ entity, delimiter, hasMetadata, removals }: CsvShape): fc.Arb
       cells: fc.tuple(cell, cell, cell),
       metadata: metadataCell,
       quote: fc.boolean(),
-      stays: fc.constantFrom('', 'false', 'FALSE'),
-      removed: fc.constantFrom(removals, false, false),
     })
-    .map(({ id, company, cells, metadata, quote, stays, removed }): Line => {
+    .map(({ id, company, cells, metadata, quote }): Line => {
       const texts = [id, ...(entity === 'users' ? [company] : []), ...cells];
       if (hasMetadata) texts.push(metadata === null ? '' : JSON.stringify(metadata));
-      if (removed) texts.fill('', 1);
-      if (removals) texts.push(removed ? 'True' : stays);
       const text = texts.map((each) => csvCell(each, delimiter, quote)).join(delimiter);
-      if (removed) return { text, says: { entity, id, properties: {}, removed } };
       const own: Record<string, Json> = {};
       for (const [index, text] of cells.entries()) if (text !== '') own['abc'[index] ?? ''] = text;
       const all: Properties = hasMetadata ? { ...own, ...metadata } : own;
@@ -169,7 +145,7 @@ function csvLine({ entity, delimiter, hasMetadata, removals }: CsvShape): fc.Arb
           : record;
       return { text, says };
     });
-  const columns = (entity === 'users' ? 5 : 4) + (hasMetadata ? 1 : 0) + (removals ? 1 : 0);
+  const columns = (entity === 'users' ? 5 : 4) + (hasMetadata ? 1 : 0);
   const bad = fc
     // Too few cells, too many, no id, a quote where none may stand. What such a quote may take along: csv-scanner.test.ts.
     .constantFrom('k0', `k0${delimiter.repeat(9)}x`, `${delimiter}x${delimiter.repeat(columns - 2)}`, 'k1"x')
@@ -183,22 +159,17 @@ function csvCell(text: string, delimiter: string, quote: boolean): string {
 }
 
 /** Users or companies, quoted and plain cells, line breaks in cells, all delimiters and terminators. */
-const csvWith = (removals: boolean): fc.Arbitrary<RandomFile> =>
-  csvShape(removals).chain((shape) => {
-    const { entity, delimiter, terminator, hasMetadata } = shape;
-    const columns =
-      entity === 'users' ? ['user_id', 'company_id', 'a', 'b', 'c'] : ['company_id', 'a', 'b', 'c'];
-    const more = [...(hasMetadata ? ['metadata'] : []), ...(removals ? ['removed'] : [])];
-    const header = [...columns, ...more].join(delimiter);
-    return fc.array(csvLine(shape), { minLength: 1, maxLength: 40, size: 'max' }).map((lines) => ({
-      text: [header, ...lines.map(({ text }) => text)].join(terminator) + terminator,
-      says: lines.map(({ says }) => says),
-      format: 'csv' as const,
-      ...(removals && { source: { removals } }),
-    }));
-  });
+const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
+  const { entity, delimiter, terminator, hasMetadata } = shape;
+  const columns =
+    entity === 'users' ? ['user_id', 'company_id', 'a', 'b', 'c'] : ['company_id', 'a', 'b', 'c'];
+  const more = hasMetadata ? ['metadata'] : [];
+  const header = [...columns, ...more].join(delimiter);
+  return fc.array(csvLine(shape), { minLength: 1, maxLength: 40, size: 'max' }).map((lines) => ({
+    text: [header, ...lines.map(({ text }) => text)].join(terminator) + terminator,
+    says: lines.map(({ says }) => says),
+    format: 'csv' as const,
+  }));
+});
 
-export const randomFile: fc.Arbitrary<RandomFile> = fc.oneof(csvWith(false), ndjsonFile);
-
-/** Some of its records remove profiles. */
-export const removingFile: fc.Arbitrary<RandomFile> = fc.oneof(csvWith(true), ndjsonWith(true));
+export const randomFile: fc.Arbitrary<RandomFile> = fc.oneof(csvFile, ndjsonFile);

@@ -7,8 +7,6 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
 export type Properties = Readonly<Record<string, Json>>;
 
 interface Said {
-  /** It removes the profile, and says no more. */
-  readonly removed?: true;
   /** Since when it holds, in ISO 8601 and before the test; absent: since now. */
   readonly at?: string;
 }
@@ -40,13 +38,12 @@ export interface StoredProfile {
 export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
 
 /**
- * What a load's tally must be: a key counts by what is there before and after. inserted, removed, superseded, rejected are the same whatever the chunks. A key whose records take
+ * What a load's tally must be: a key counts by what is there before and after. inserted, superseded, rejected are the same whatever the chunks. A key whose records take
  * a value away and bring it back ends as it was: that counts as updated or as unchanged, as the chunks had it.
  */
 interface ExpectedTally {
   readonly read: number;
   readonly inserted: number;
-  readonly removed: number;
   readonly superseded: number;
   readonly rejected: number;
   readonly minUpdated: number;
@@ -82,13 +79,11 @@ export class SerialOracle {
     const keys = [...new Set(accepted.map(keyOf))];
     const after = this.profiles();
     const isThere = (profiles: Profiles) => (key: string) => lookUp(profiles, key) !== undefined;
-    const inserted = keys.filter(isThere(after)).filter((key) => !isThere(before)(key));
-    const [stored, removed] = split(keys.filter(isThere(before)), isThere(after));
+    const [stored, inserted] = split(keys, isThere(before));
     const changed = stored.filter((key) => !isDeepStrictEqual(lookUp(before, key), lookUp(after, key)));
     return {
       read: records.length,
       inserted: inserted.length,
-      removed: removed.length,
       superseded: accepted.length - keys.length,
       rejected: records.length - accepted.length,
       minUpdated: changed.length,
@@ -134,10 +129,6 @@ export class SerialOracle {
   }
 
   #apply(record: UserRecord | CompanyRecord): void {
-    if (record.removed) {
-      this.#tables[record.entity].delete(record.id);
-      return;
-    }
     const profile = open(this.#tables[record.entity], record.id);
     const company = record.entity === 'users' ? record.company : undefined;
     write(profile, record.properties, company, record.at);
@@ -160,13 +151,12 @@ export class SerialOracle {
 
 /** Fails with both, unless the load's tally is one that the oracle allows. */
 export function expectTally(tally: Tally, expected: ExpectedTally): void {
-  const { read, inserted, removed, superseded, rejected, updated, unchanged } = tally;
-  const sum = inserted + updated + unchanged + removed + superseded + rejected;
+  const { read, inserted, superseded, rejected, updated, unchanged } = tally;
+  const sum = inserted + updated + unchanged + superseded + rejected;
   const right =
     sum === read &&
     read === expected.read &&
     inserted === expected.inserted &&
-    removed === expected.removed &&
     superseded === expected.superseded &&
     rejected === expected.rejected &&
     updated >= expected.minUpdated &&

@@ -95,10 +95,9 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
 export async function acceptAmendment(context: LoadContext, request: AmendRequest): Promise<Accepted> {
   const { environmentId, parent, wins } = request;
   const received = withTypes(request.received, parent);
-  const { removals, companyFrom } = parent.source;
+  const { companyFrom } = parent.source;
   const source = {
     ...request.options.source,
-    ...(removals !== undefined && { removals }),
     ...(companyFrom !== undefined && { companyFrom }),
   };
   const amended = await readRows(context, request);

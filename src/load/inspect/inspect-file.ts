@@ -180,14 +180,12 @@ function describe(
   { values: stored }: Sample,
   cells: NamedValues,
   chosen: Chosen,
-  { given, source }: LookOptions & { readonly given: ColumnMap },
+  { given }: LookOptions & { readonly given: ColumnMap },
 ): DescribedColumn[] {
   const { plan, preset, reasons } = chosen;
   const why = { given, reasons };
   if (plan !== null) {
-    const roles = plan.roles.map((role) =>
-      role === 'removed' && source?.removals !== true ? 'property' : role,
-    );
+    const roles = plan.roles.map((role) => (role === 'removed' ? 'property' : role));
     return describeColumns({ ...plan, roles }, columns, stored, cells, why);
   }
   const isUnread = (header !== null && preset === null) || stored.names.length === 0;
@@ -248,7 +246,6 @@ function sourceOf(
     ...{ header: received.header, fileRef: received.ref, fileFormat: received.format },
     ...{ jobId: 'inspection', environmentId: 0, recordKey: '' },
     acceptedAt: `${new Date().toISOString().slice(0, -1)}000Z`,
-    removals: source.removals === true ? 'taken' : 'unasked',
     mends: source.mend ?? [],
   };
 }

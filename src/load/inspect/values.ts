@@ -9,7 +9,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { copyCells, isObject, type JsonObject } from '../../formats/json-text.ts';
 import { typesOf } from '../../mapping/cell-types.ts';
-import { type ProfileRow, REMOVED, UNCOUNTED } from '../../mapping/row-buffer.ts';
+import { type ProfileRow, UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { personalHint } from '../../personal/hints.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
@@ -203,7 +203,6 @@ function profile(
     // An empty company is none: the user leaves it.
     ...(company !== null && { company_id: company === '' ? null : company }),
     ...(at !== null && { inserted_at: at }),
-    ...((flags & REMOVED) !== 0 && { removed: 'true' }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];
 }

@@ -77,22 +77,16 @@ export async function copyDated(
         max(micros) filter (where company is not null) as company_at,
         bool_or(micros < ${accepted(scope)}) as is_dated,
         least(min(at) filter (where at >= ${EARLIEST_SEEN}), ${scope.acceptedAt}::timestamptz) as seen,
-        bit_or(flags & 1::smallint) | bit_and(flags & 2::smallint) ${scope.removesProfiles ? removal : sql``} as flags
+        bit_or(flags & 1::smallint) | bit_and(flags & 2::smallint) as flags
       from (
         select
           d.*,
           least(sluice.micros(d.at), ${accepted(scope)}) as micros
-          ${scope.removesProfiles ? sql`, max(seq) filter (where flags & 8 = 8) over (partition by key) as removed_at` : sql``}
         from ${sql.table(datedTable[entity])} d
       ) records
-      ${scope.removesProfiles ? sql`where removed_at is null or seq >= removed_at` : sql``}
       group by key
     ) folded`;
 }
-
-/** The flags of a key whose profile is removed: whatever its time, what comes before in the file is gone, and what comes behind makes it anew. */
-const removal = sql`
-        | case when max(removed_at) is null then 0 when max(seq) > max(removed_at) then 24 else 8 end::smallint`;
 
 /** The time of records without a time of their own. */
 const accepted = ({ acceptedAt }: Pick<MergeScope, 'acceptedAt'>): RawBuilder<number> =>

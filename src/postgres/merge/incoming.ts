@@ -73,7 +73,6 @@ export interface MergeScope {
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
-  readonly removesProfiles: boolean;
   /** The rows take this property off the profiles that have it; `null`: they do not. */
   readonly unflags: string | null;
   /** No row of the batch removes anything or has a property that is an object or an array. */
@@ -103,9 +102,9 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** Tells whether a row of the batch counts by what the merge makes of it. One that removes its profile has been counted. */
+/** Tells whether a row of the batch counts by what the merge makes of it. */
 export const isCounted = (flags: RawBuilder<unknown>): RawBuilder<boolean> =>
-  sql<boolean>`(${flags} & 10 = 0)`;
+  sql<boolean>`(${flags} & 2 = 0)`;
 
 /** 64-bit hash of `key`, two low bits clear. */
 export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>

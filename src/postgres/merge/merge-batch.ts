@@ -21,7 +21,6 @@ import {
   nothingUnchanged,
   type Unchanged,
 } from './incoming.ts';
-import { isGone, nothingRemoved, removedHash, removeProfiles } from './remove-profiles.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 import { requireSeen, yieldToChanges } from './yield.ts';
 
@@ -38,19 +37,16 @@ export interface Merged {
   readonly inserted: number;
   readonly updated: number;
   readonly unchanged: number;
-  readonly removed: number;
   readonly superseded: number;
 }
 
 /**
- * COPY → remove profiles → yield, in an amendment → drop what is there already → one upsert. Runs in the caller's transaction.
+ * COPY → yield, in an amendment → drop what is there already → one upsert. Runs in the caller's transaction.
  */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
-  const copied = await copyBatch(transaction, batch);
-  const removed = scope.removesProfiles ? await removeProfiles(db, entity, scope) : nothingRemoved;
-  const keys = copied - removed.rows;
+  const keys = await copyBatch(transaction, batch);
   const yielded = await yieldToChanges(db, entity, scope);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
@@ -63,10 +59,9 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
     throw new Fault(`of ${keys} ${entity} rows ${done + after.rows} were merged`);
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
-    inserted: removed.inserted + written.inserted,
-    updated: removed.updated + written.updated,
-    unchanged: removed.unchanged + yielded.counted + before.counted + written.unchanged + after.counted,
-    removed: removed.removed,
+    inserted: written.inserted,
+    updated: written.updated,
+    unchanged: yielded.counted + before.counted + written.unchanged + after.counted,
     superseded: written.superseded,
   };
 }
@@ -104,7 +99,6 @@ async function unflag(
 
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  if (scope.removesProfiles) await removeProfiles(db, entity, scope);
   // A profile that is replayed is there: a chunk of the load wrote it. If it is gone, so are its rows.
   await yieldToChanges(db, entity, scope);
   await upsert(db, entity, scope);
@@ -152,31 +146,28 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 
 /**
  * The end of a statement whose `classified` has the batch's keys with their flags, and whether each is `held` already (null: there is
- * no such profile; never true of one that is removed): notes the keys, and counts.
+ * no such profile): notes the keys, and counts.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   return sql`
     noted as (
-      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged, removed)
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
       select
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
-        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true and flags & 8 = 0), '{}'),
-        coalesce(array_agg(${hash}) filter (where held), '{}'),
-        coalesce(array_agg(${removedHash(sql`held is not null`)}) filter (where flags & 8 = 8), '{}')
+        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true), '{}'),
+        coalesce(array_agg(${hash}) filter (where held), '{}')
       from classified
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
-        unchanged = load_chunk_keys.unchanged || excluded.unchanged,
-        removed = load_chunk_keys.removed || excluded.removed
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )
     select
-      count(*) filter (where held is null and not ${isGone})::int as inserted,
-      count(*) filter (where not held and not ${isGone})::int as updated,
-      count(*) filter (where held or (held is null and ${isGone}))::int as unchanged,
-      count(*) filter (where not held and ${isGone})::int as removed,
+      count(*) filter (where held is null)::int as inserted,
+      count(*) filter (where not held)::int as updated,
+      count(*) filter (where held)::int as unchanged,
       0 as superseded
     from classified
     where flags & 2 = 0`;

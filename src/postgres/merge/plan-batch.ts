@@ -9,7 +9,6 @@ import { type Database, rowOf, type Transaction } from '../database.ts';
 import { mergedDated, ofBatch } from './dated.ts';
 import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
 import { type Batch, copyBatch, countClassified, type Merged } from './merge-batch.ts';
-import { isGone } from './remove-profiles.ts';
 import { namedCompanies, unknownCompanies } from './upsert.ts';
 
 /** Counts what merging the batch would come to. A plan also keeps each row that would change, a dry run (`keepsRows` false) none. */
@@ -26,10 +25,7 @@ export async function planBatch(transaction: Transaction, batch: Batch, keepsRow
 /** Keeps the rows of `classified` that would change, and their sums. */
 function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const place = sql`${scope.loadId}, ${scope.chunkNo}`;
-  // A profile that is made anew may come to the same, and one that is not there is not removed.
-  const changes = scope.removesProfiles
-    ? sql`held is not true and (before, company_before) is distinct from (after, company_after)`
-    : sql`held is not true`;
+  const changes = sql`held is not true`;
   return sql`
     planned as (
       insert into planned_rows (
@@ -41,13 +37,12 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
       where ${changes}
     ),
     summed as (
-      insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
+      insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, properties)
       select
         ${place},
         ${entity},
         count(*) filter (where held is null),
-        count(*) filter (where not held and after is not null),
-        count(*) filter (where not held and after is null),
+        count(*) filter (where not held),
         (${changesByName(sql`(select * from classified where ${changes})`, sql`coalesce(c.changes, c.after)`)})
       from classified
       where ${changes}
@@ -70,9 +65,9 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
       ${
         keepsRows
           ? sql`, before, company_before, times_before, seen_before,
-      case when not held then ${scope.removesProfiles ? sql`before || properties` : sql`properties`} end as changes,
-      case when ${isGone} then null when ${isMade} then ${asNew(scope)} when not held then ${after} end as after,
-      case when ${isGone} then null when ${isMade} then nullif(company, '') when not held then ${company} end as company_after`
+      case when not held then properties end as changes,
+      case when held is null then ${asNew(scope)} when not held then ${after} end as after,
+      case when held is null then nullif(company, '') when not held then ${company} end as company_after`
           : sql``
       }
     from (
@@ -82,16 +77,13 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
         p.company_id as company_before,
         p.times as times_before,
         p.last_seen_at as seen_before,
-        case when p.metadata is not null then i.flags & 8 = 0 and ${held} end as held
+        case when p.metadata is not null then ${held} end as held
         ${scope.dated ? sql`, m.merged, m.merged_company` : sql``}
       from ${sql.table(incomingTable[entity])} i
       left join lateral (${stored(entity, scope)}) p on true
       ${scope.dated ? sql`left join lateral ${mergedDated(entity, 'p', ofBatch, scope)} m on true` : sql``}
     ) found`;
 }
-
-/** There is no profile, or the row removes it first. */
-const isMade = sql`(held is null or flags & 8 = 8)`;
 
 /** The properties that a new profile gets of the row. */
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
@@ -171,17 +163,17 @@ export async function replanIncoming(db: Database, entity: Entity, scope: MergeS
     )
     select
       ${scope.loadId}, ${scope.chunkNo}, s.before is null, true, ${entity}, s.key, s.before, s.company_before,
-      case when ${isGone} then null when s.metadata is null then sluice.without_nulls(s.properties) else m.merged end,
-      case when ${isGone} then null when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end,
+      case when s.metadata is null then sluice.without_nulls(s.properties) else m.merged end,
+      case when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end,
       s.times_before, s.seen_before,
       case when s.metadata is null then s.incoming_times else m.merged_times end
     from (
       select
-        i.key, i.properties, i.company as incoming_company, i.times as incoming_times, i.flags,
+        i.key, i.properties, i.company as incoming_company, i.times as incoming_times,
         r.key is not null as is_planned,
         case when r.key is null then p.metadata else r.before end as before,
         case when r.key is null then p.company_id else r.company_before end as company_before,
-        case when i.flags & 8 = 8 then null when r.key is null then p.metadata else r.after end as metadata,
+        case when r.key is null then p.metadata else r.after end as metadata,
         case when r.key is null then p.company_id else r.company_after end as company_id,
         case when r.key is null then p.times else r.times_after end as times,
         case when r.key is null then p.last_seen_at else now() end as last_seen_at,

@@ -60,7 +60,6 @@ function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) 
         coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches = 0), '{}'),
         coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
       from ${writtenRows(entity, scope)}
-      ${scope.removesProfiles ? sql`where i.flags & 8 = 0` : sql``}
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
         unchanged = load_chunk_keys.unchanged || excluded.unchanged,

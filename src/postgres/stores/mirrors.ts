@@ -119,7 +119,7 @@ export async function listMissing(
   await sql`
     with held as materialized (
       select hash & -4 as hash
-      from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated || k.removed) hash
+      from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
       where k.load_id = ${loadId} and k.entity = ${entity}
     ),
     absent as materialized (

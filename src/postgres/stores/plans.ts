@@ -424,12 +424,12 @@ function drifted(
     select ${entity}, ${id}
     from ${table} p
     where p.environment_id = ${environmentId} and is_since(p.position, ${since}::pg_snapshot)
-      and ${hashIn(id, sql`k.unchanged || k.removed`)}
+      and ${hashIn(id, sql`k.unchanged`)}
     union
     select ${entity}, key
     from changes
     where environment_id = ${environmentId} and entity = ${entity} and removed and is_since(position, ${since}::pg_snapshot)
-      and ${hashIn(sql`key`, sql`k.written || k.unchanged || k.removed`)}
+      and ${hashIn(sql`key`, sql`k.written || k.unchanged`)}
     union
     select ${entity}, hash::text
     from load_chunk_keys k

@@ -19,7 +19,6 @@ const unresolved = sql`
   where k.load_id = loads.load_id
     and (
       k.unchanged <> '{}'
-      or k.removed <> '{}'
       or loads.preset is not null
       or (
         k.entity = 'companies'
@@ -81,7 +80,7 @@ function haveRepeats(db: Database, loadId: number): Promise<boolean> {
       select count(*) > count(distinct key_hash) as repeats
       from (
         select hash & -4 as key_hash
-        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated || k.removed) hash
+        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
         where k.load_id = ${loadId} and k.entity = profiles.entity
         offset 0
       ) hashes
@@ -92,12 +91,12 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
   await sql`
     with concerned as (
       select
-        k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset, bool_or(k.removed <> '{}') as has_removals
+        k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset
       from load_chunk_keys k
       join loads l using (load_id)
       where load_id = ${loadId} and k.entity <> 'events'
       group by k.entity
-      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or k.removed <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
+      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
     ),
     ${repeatedKeys(loadId)},
     noted as (
@@ -130,7 +129,7 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
     where load_id = ${loadId}`.execute(db);
 }
 
-const merged = ['inserted', 'updated', 'unchanged', 'removed'] as const;
+const merged = ['inserted', 'updated', 'unchanged'] as const;
 type MergedOutcome = (typeof merged)[number];
 
 function forMerged(write: (name: MergedOutcome) => RawBuilder<unknown>): RawBuilder<unknown> {
@@ -147,8 +146,7 @@ const surplusOfAll = sql.join(
 );
 
 /**
- * Selects, from the entities `concerned`, the keys that several chunks met, with what each of them counted, and what the key `becomes`:
- * of one that some chunk removed, what its last chunk left of what was there before the load.
+ * Selects, from the entities `concerned`, the keys that several chunks met, with what each of them counted, and what the key `becomes`.
  */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
@@ -162,31 +160,18 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
       union all
       select k.entity, k.chunk_no, hash, 'wrote again', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset or has_removals)
-      union all
-      select k.entity, k.chunk_no, hash, 'removed', is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.removed) hash
-      where k.load_id = ${loadId}
+      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset)
     ),
     repeated as (
       select
         entity,
         hash & -4 as key_hash,
-        bool_or(did = 'removed' or hash & 2 = 0) as is_counted,
-        count(*) filter (where (did = 'wrote' and hash & 3 = 1) or (did = 'removed' and hash & 3 = 3)) as inserted,
-        count(*) filter (where (did = 'wrote' and hash & 3 = 0) or (did = 'removed' and hash & 3 = 2)) as updated,
-        count(*) filter (where (did = 'kept' and hash & 2 = 0) or (did = 'removed' and hash & 3 = 1)) as unchanged,
-        count(*) filter (where did = 'removed' and hash & 3 = 0) as removed,
-        case
-          when not bool_or(did = 'removed') then
-            case when bool_or(hash & 1 = 1) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end
-          when coalesce(max(chunk_no) filter (where did = 'removed' and hash & 2 = 0) = max(chunk_no), false) then
-            case when bool_or(did <> 'wrote again' and hash & 1 = 0) then 'removed' else 'unchanged' end
-          when bool_or(did <> 'wrote again' and hash & 1 = 0) then 'updated'
-          else 'inserted'
-        end as becomes,
-        bool_or(did = 'removed')
-          or count(*) filter (where did = 'wrote') > 1
+        bool_or(hash & 2 = 0) as is_counted,
+        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserted,
+        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updated,
+        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
+        case when bool_or(hash & 1 = 1) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end as becomes,
+        count(*) filter (where did = 'wrote') > 1
           or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
           or bool_or(is_retried) as out_of_order
       from met
@@ -202,7 +187,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
     where k.load_id = ${loadId}
       and exists (
         select 1
-        from unnest(k.written || k.unchanged || k.repeated || k.removed) hash
+        from unnest(k.written || k.unchanged || k.repeated) hash
         join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
       )
     group by k.chunk_no

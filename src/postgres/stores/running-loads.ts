@@ -7,7 +7,6 @@ import {
   type LoadPass,
   type OnDrift,
   outcomes,
-  type Removals,
   type Tally,
 } from '../../domain/load.ts';
 import { mirrorOf } from '../../domain/mirror.ts';
@@ -55,11 +54,6 @@ export async function readLoadSource(db: Database, loadId: number, hasEnded = fa
       'parent.load_id as parentId',
       'parent.end_cursor as since',
       isLogged(sql.ref('parent.end_cursor')).as('isLogged'),
-      sql<Removals>`case
-        when loads.source_options -> 'removals' is distinct from 'true' then 'unasked'
-        when parent.load_id is null then 'taken'
-        else 'refused'
-      end`.as('removals'),
       'loads.source_options as options',
       sql<string | null>`(
         select p.source_options ->> 'mirror' from loads p where p.load_id = loads.amends

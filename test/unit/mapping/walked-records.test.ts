@@ -15,7 +15,7 @@ const expectedRows = new Rows();
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
   const rows = expectedRows;
   rows.reset({ origin });
-  const parsed = new JsonRecords({ entity, map: {}, removals: 'unasked' }, rows);
+  const parsed = new JsonRecords({ entity, map: {} }, rows);
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   let start = 0;
   for (const [line, text] of lines.entries()) {
@@ -64,7 +64,7 @@ function seenOf(rows: Rows) {
 
 function isWalked(text: string): boolean {
   const bytes = Buffer.from(text);
-  const records = new JsonRecords({ entity: 'auto', map: {}, removals: 'unasked' }, new Rows());
+  const records = new JsonRecords({ entity: 'auto', map: {} }, new Rows());
   return records.walk(bytes, 0, bytes.length) !== null;
 }
 

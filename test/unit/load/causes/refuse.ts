@@ -30,7 +30,6 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     maxErrors: null,
     chunkCount: 1,
     yields: null,
-    removals: 'unasked',
     mends: [],
     keepsKeys: false,
     unflags: null,

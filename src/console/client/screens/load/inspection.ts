@@ -12,7 +12,6 @@ const texts = [
   'sheet',
   'entity',
   'preset',
-  'removals',
   'company_from',
   'ragged',
   'stray_quotes',

@@ -105,7 +105,7 @@ export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode
 
 /** Shows what the records are, and what becomes of profiles that they remove or leave out. */
 export function Meaning({ query, found: { preset, entity } }: Inspected): VNode {
-  const { choose, choice, detected } = controlsOf(query);
+  const { choose, detected } = controlsOf(query);
   return (
     <div class="row filters">
       {detected('entity', 'Records', entity && entityNames[entity], entities)}
@@ -118,7 +118,6 @@ export function Meaning({ query, found: { preset, entity } }: Inspected): VNode 
           onChange={choose('company_from')}
         />
       )}
-      {choice('removals', 'Removals', 'None', [['true', 'Where removed is true']])}
       <Mirrored query={query} />
     </div>
   );
