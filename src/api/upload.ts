@@ -88,10 +88,6 @@ const column = object('A column of the file, or a key of its records.', {
     choice(cellTypes, 'A type that `types` can give the column.'),
     { examples: [['number']] },
   ),
-  similar_to: orNull(
-    text('Known property that the column may mean: its name is nearly the same. Null for none.', 'plan'),
-    null,
-  ),
   looks_like: choiceOrNull(
     personalHints,
     'Personal data that nearly all values look like. Null for none.',

@@ -3,8 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { addSubscription } from '../../src/notifications/subscriptions.ts';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
 import { drop } from '../support/inbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -113,52 +112,6 @@ test('the inbox shows why a file failed, and takes it in again; one with refused
   await page.getByRole('button', { name: 'Load again' }).click();
   const taken = page.locator('tr', { hasText: 'customers.csv' }).filter({ hasText: 'done/' });
   await taken.getByRole('link', { name: 'its job' }).waitFor();
-});
-
-test('deliveries show every attempt with its answer, and what could not be delivered is counted before it is sent again', async () => {
-  receiver.answer((response) => void response.writeHead(410).end());
-  const wish = {
-    channel: 'webhook',
-    target: receiver.url,
-    outcomes: ['completed'],
-    kinds: ['load'],
-  } as const;
-  const rules = { allowHttp: true, allowPrivate: true };
-  await addSubscription(stage.t.system.db, stage.t.environment.environmentId, wish, rules);
-  const page = await stage.open('/deliveries');
-  await page.getByRole('button', { name: 'Send a ping' }).click();
-  await page.locator('td').getByText('dead').waitFor();
-  await expectGoodInEveryLook(stage, 'deliveries', '/deliveries', (each) =>
-    each.locator('td').getByText('dead').waitFor(),
-  );
-  await stage.t.system.pool.query(
-    'update notification_subscriptions set disabled_at = null, disabled_reason = null',
-  );
-  receiver.answer((response) => void response.writeHead(200).end());
-  await page.getByRole('button', { name: 'Send failed ones again …' }).click();
-  await page.getByText(/^1 delivery since .* could not be delivered/).waitFor();
-  await page.getByRole('button', { name: 'Send 1 delivery again' }).click();
-  await page.getByRole('link', { name: receiver.url }).first().click();
-  await page.getByText('HTTP 200').waitFor();
-  const path = new URL(page.url()).pathname.replace('/console', '');
-  await expectGoodInEveryLook(stage, 'delivery', path, (each) => each.getByText('HTTP 200').waitFor());
-});
-
-test('an administrator has a webhook notified, whose secret is shown once, and no more', async () => {
-  const page = await stage.open('/deliveries', { key: adminKey });
-  await page.getByRole('button', { name: 'Add a recipient …' }).click();
-  await page.getByLabel('Webhook or address').fill(`${receiver.url}/new`);
-  await page.getByRole('checkbox', { name: 'cancelled' }).check();
-  await expectAccessible(page);
-  await page.getByRole('button', { name: 'Add', exact: true }).click();
-  await page.getByText(/^\s*whsec_/).waitFor();
-  await page.getByRole('button', { name: 'Close' }).click();
-  expect(await page.getByText(/whsec_/).count()).toBe(0);
-  const row = page.getByRole('row', { name: new RegExp(`${receiver.url}/new`) });
-  await row.getByText('cancelled').waitFor();
-  await row.getByRole('button', { name: 'Remove …' }).click();
-  await page.getByRole('button', { name: 'Remove it' }).click();
-  await row.waitFor({ state: 'detached' });
 });
 
 test('an administrator makes a key, which is shown once, and revokes it; others are told who may', async () => {

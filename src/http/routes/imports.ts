@@ -11,7 +11,6 @@ import { inspectFile, renderProblem, renderUnreadable } from '../../load/inspect
 import { convertingStore } from '../../load/received.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { hintsOf, openUpload } from '../../load/uploads.ts';
-import { listPropertyNames } from '../../postgres/stores/properties.ts';
 import { readRules } from '../../postgres/stores/rules.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { abortWhenClosed } from '../gone-client.ts';
@@ -155,7 +154,6 @@ async function inspect(
   signal: AbortSignal,
 ): Promise<RenderedInspection | InputError> {
   const limits = keptLimits(system, kept);
-  const known = await listPropertyNames(system.db, environment);
   const { source, map, ...options } = load;
   const { chunkBytes } = system.config;
   const hints = {
@@ -169,7 +167,7 @@ async function inspect(
   const bytes = openUpload(system.files, kept);
   try {
     const rules = (await readRules(system.db, environment))?.document ?? null;
-    const all = { ...options, map, source, rules, known };
+    const all = { ...options, map, source, rules };
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookIn(system.sandboxes, environment));
   } catch (error) {

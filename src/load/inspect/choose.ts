@@ -7,7 +7,6 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import type { ForeignRecords } from '../../products/recognise.ts';
 import { foreignProblem } from '../../products/recognise-file.ts';
-import { plainName } from './similar-names.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';
 
 /*
@@ -240,4 +239,9 @@ export function describeKeys(values: NamedValues, { map, preset, reasons }: Chos
     const reason = preset === null ? (reasons.get(name) ?? said) : `preset=${preset} says so`;
     return { name, becomes, reason, ...values.summaryOf(becomes) };
   });
+}
+
+/** Returns a name without case, blanks and signs. */
+function plainName(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }

@@ -33,7 +33,6 @@ import {
   proposeByValues,
   withProposal,
 } from './choose.ts';
-import { SimilarNames } from './similar-names.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
 
 /** Bytes of text that an inspection reads. */
@@ -79,8 +78,6 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
   readonly source?: SourceOptions;
   /** By default none. */
   readonly rules?: RulesDocument | null;
-  /** Names of properties that data has shown. By default none. */
-  readonly known?: readonly string[];
 }
 
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
@@ -129,12 +126,7 @@ export async function look(
     whole_file: received.isWhole && records === received.totalRows,
     records,
     entity: entityOf(header, said, chosen),
-    columns: complete(
-      describe(header, columns, sample, values, chosen, { ...said, given }),
-      header,
-      values,
-      options.known,
-    ),
+    columns: complete(describe(header, columns, sample, values, chosen, { ...said, given }), header, values),
     column_names: hasHeader && header !== null ? [...header.columns] : null,
     map: { ...map },
     preset,
@@ -151,27 +143,17 @@ function withoutRecords({ items, ...rejects }: Found['rejects']): Found['rejects
   return { ...rejects, items: items.map((item) => ({ ...item, message: item.error_code, ...bare })) };
 }
 
-const property = 'metadata.';
-
-/** Adds the known properties that columns may mean, unless another column becomes them, and the types of the cells of a CSV. */
+/** Adds the types of the cells of a CSV. */
 function complete(
   columns: readonly DescribedColumn[],
   header: CsvHeader | null,
   cells: NamedValues,
-  known: readonly string[] = [],
 ): InspectedColumn[] {
-  const names = new SimilarNames(known);
-  const taken = new Set(columns.map(({ becomes }) => becomes));
-  return columns.map((column) => {
-    const { becomes } = column;
-    const similar = becomes?.startsWith(property) === true ? names.of(becomes.slice(property.length)) : null;
-    return {
-      ...column,
-      cell_type: (header && cellTypeOf(header, column.name)) ?? null,
-      fits: header === null ? [] : cells.typesOf(column.name),
-      similar_to: taken.has(property + similar) ? null : similar,
-    };
-  });
+  return columns.map((column) => ({
+    ...column,
+    cell_type: (header && cellTypeOf(header, column.name)) ?? null,
+    fits: header === null ? [] : cells.typesOf(column.name),
+  }));
 }
 
 function describe(

@@ -126,7 +126,7 @@ export function parseObject(line: string): JsonObject | null {
 type ValueType = InspectedColumn['type'];
 
 /** A column by itself: what other columns and known properties say of it is added last. */
-export type DescribedColumn = Omit<InspectedColumn, 'similar_to' | 'cell_type' | 'fits'>;
+export type DescribedColumn = Omit<InspectedColumn, 'cell_type' | 'fits'>;
 export type ValuesSummary = Omit<DescribedColumn, 'name' | 'becomes' | 'reason'>;
 
 class ColumnValues {

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { DataType } from '../../domain/data-type.ts';
 import { displayName } from '../../domain/definitions.ts';
-import { entities, type NameKind, type PropertyEntity, propertyEntities } from '../../domain/entity.ts';
+import { entities, type NameKind, type PropertyEntity } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { type Database, selectWhere } from '../database.ts';
 
@@ -113,16 +113,6 @@ const selectProperties = (db: Database, environmentId: number, entity: PropertyE
 
 export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
   return selectProperties(db, environmentId, entity).orderBy('key').execute();
-}
-
-export async function listPropertyNames(db: Database, environmentId: number): Promise<string[]> {
-  const rows = await selectWhere(db, 'properties', { environmentId })
-    .select('key')
-    .distinct()
-    .where('entity', 'in', propertyEntities)
-    .where('is_auto_property', '=', false)
-    .execute();
-  return rows.map(({ key }) => key);
 }
 
 /** Reads a page of the properties behind, or before, a key. Nobody removes one, so the key is still there. */

@@ -90,23 +90,6 @@ describe('a file that is inspected', () => {
     expect(await t.system.db.selectFrom('loads').select('load_id').execute()).toEqual(before);
   });
 
-  test('names the known property that a column may mean, unless another column is that property', async () => {
-    const known = await load('', 'user_id,signup_date,phone_2\nsimilar,2026-01-02,1\n', {
-      'content-type': 'text/csv',
-    });
-    await detail(known.body.job_id);
-    const similar = async (header: string) => {
-      const { body } = await inspect(`${header}\n${header.replace(/[^,]+/g, 'x')}\n`, '', {
-        'content-type': 'text/csv',
-      });
-      return body.columns.map(({ similar_to }) => similar_to);
-    };
-    expect(await similar('user_id,Sign-up Date,Signup Dates,phone 1,Town')).toEqual([
-      ...[null, 'signup_date', 'signup_date', null, null],
-    ]);
-    expect(await similar('user_id,Sign-up Date,signup_date')).toEqual([null, null, null]);
-  });
-
   test.each([
     ['the body itself', (text: string) => inspect(text, '', { 'content-type': 'text/csv' })],
     [

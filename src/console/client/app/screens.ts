@@ -26,7 +26,6 @@ function screen(path: string, load: () => Promise<AnyComponent>, ...nav: Nav | [
   return { path, component: lazy(() => load().catch(orThrow)), nav: nav.length === 0 ? undefined : nav };
 }
 
-const deliveries = () => import('../screens/deliveries.tsx');
 const editSchedule = () => import('../screens/edit-schedule.tsx');
 const exports = () => import('../screens/export.tsx');
 const profile = () => import('../screens/profile.tsx');
@@ -56,8 +55,6 @@ export const screens: readonly Screen[] = [
   screen('/schedules/:schedule/edit', async () => (await editSchedule()).EditSchedule),
   screen('/schedules/:schedule', async () => (await schedules()).ScheduleRuns),
   screen('/inbox', async () => (await import('../screens/inbox.tsx')).Inbox, 'Inbox', 'inbox', 'In'),
-  screen('/deliveries', async () => (await deliveries()).Deliveries, 'Deliveries', 'deliveries', 'Out'),
-  screen('/deliveries/:delivery', async () => (await deliveries()).Delivered),
   screen(
     '/access',
     async () => (await import('../screens/access.tsx')).Access,

@@ -46,13 +46,14 @@ function dayAgo(): string {
 }
 
 /** Returns where each need leads; the subject is the one job or schedule that it is about. */
-const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
+const places: Readonly<Record<NeedKind, (subject: string | null) => string | null>> = {
   records_unaccounted: () => screenHref('/jobs'),
   schedules_failing: (name) => screenHref(name === null ? '/schedules' : `/schedules/${name}`),
   jobs_failed: (job) =>
     job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : jobHref(job),
   inbox_files_refused: () => screenHref('/inbox'),
-  deliveries_dead: () => screenHref('/deliveries', { state: 'dead' }),
+  // They are listed by the API, and sent again by `sluice notifications`.
+  deliveries_dead: () => null,
   loads_held: (job) => (job === null ? screenHref('/jobs', { status: 'held' }) : jobHref(job)),
   records_refused: (job) => (job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job)),
   inbox_files_with_rejects: () => screenHref('/inbox'),
@@ -76,14 +77,21 @@ function Needs(props: { readonly of: OverviewRecord }): VNode {
           <a href="#health">{plural(findings.failed, 'health check')} failed</a> ·{' '}
         </>
       )}
-      {needs.map(({ kind, status, subject, says }) => (
-        <span key={kind}>
-          <a class={status === 'failed' ? 'bad' : undefined} href={places[kind](subject)}>
-            {visibleText(says)}
-          </a>{' '}
-          ·{' '}
-        </span>
-      ))}
+      {needs.map(({ kind, status, subject, says }) => {
+        const href = places[kind](subject);
+        return (
+          <span key={kind}>
+            {href === null ? (
+              visibleText(says)
+            ) : (
+              <a class={status === 'failed' ? 'bad' : undefined} href={href}>
+                {visibleText(says)}
+              </a>
+            )}{' '}
+            ·{' '}
+          </span>
+        );
+      })}
       {look === 'good' ? 'Nothing needs you · ' : ''}
       {underWay === 0 ? null : (
         <>

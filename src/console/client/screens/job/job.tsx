@@ -1,6 +1,5 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
-import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk } from '../../../../api/load.ts';
 import {
@@ -26,8 +25,6 @@ import { sameAgain } from '../../lib/repeat.ts';
 import { Balance } from '../../ui/balance.tsx';
 import { CopyAs, CopyButton } from '../../ui/controls.tsx';
 import { Badge, type Fact, Facts, Fold, JobLink, Loaded, Page, StatusBadge, Time } from '../../ui/page.tsx';
-import { TableSection } from '../../ui/table.tsx';
-import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
 import { JobActions } from '../jobs.tsx';
 import { Answer, Causes } from './answer.tsx';
 import { Changes } from './changes.tsx';
@@ -111,7 +108,6 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
         </div>
       ) : null}
       {job.plan == null ? null : <Changes jobId={job.job_id} />}
-      {isUnfinished(job) ? null : <Told jobId={job.job_id} />}
       {history === undefined ? null : (
         <div>
           <Fold title="Timeline" aside={tookOf(job, history)}>
@@ -149,25 +145,6 @@ function stateOf({ status, dry_run }: JobDetail): VNode {
       <StatusBadge status={status} />
       {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
     </>
-  );
-}
-
-const toldPollMs = 5_000;
-
-/** Shows who was told that the job ended, and what they answered. */
-function Told({ jobId }: { readonly jobId: string }): VNode | null {
-  const path = withQuery(deliveriesPath, { job_id: jobId });
-  const told = useApiPage<Delivery>(path, toldPollMs);
-  if (told.error === null && !told.data?.items.length) return null;
-  return (
-    <TableSection
-      title="Notifications"
-      of={{ ...told, data: told.data?.items }}
-      caption="Deliveries about the end of this job"
-      columns={deliveryColumns}
-      keyOf={({ delivery_id }) => delivery_id}
-      hrefOf={deliveryHref}
-    />
   );
 }
 

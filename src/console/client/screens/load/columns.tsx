@@ -5,7 +5,7 @@ import { presetTitles } from '../../../../domain/load.ts';
 import { personalRule } from '../../../../domain/personal.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
-import { Button, named, type Options, Select, useTyped } from '../../ui/controls.tsx';
+import { type Options, Select, useTyped } from '../../ui/controls.tsx';
 import { barOf } from '../../ui/drawings.tsx';
 import { Notice, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
@@ -149,7 +149,7 @@ interface BecomesProps {
 }
 
 function Becomes({ column, found, onChange }: BecomesProps): VNode {
-  const { name, becomes, similar_to: similar } = column;
+  const { name, becomes } = column;
   const role = roleOf(column);
   const property = becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
   const typed = useTyped(property, (text) => {
@@ -169,13 +169,6 @@ function Becomes({ column, found, onChange }: BecomesProps): VNode {
           <input type="text" aria-label={`Property that ${name} becomes`} {...typed} spellcheck={false} />
         ) : null}
       </span>
-      {isProperty && similar !== null && similar !== property ? (
-        <span>
-          <Button look="quiet" onClick={() => onChange(withProperty(found.map, name, similar))}>
-            {named(`Use the known ${visibleText(similar)}`, `for ${name}`)}
-          </Button>
-        </span>
-      ) : null}
     </span>
   );
 }
