@@ -123,7 +123,7 @@ async function moveAll(environmentId: number): Promise<void> {
   await countAll(environmentId);
 }
 
-/** Counts the events of the lake in another process: segments and reports are the server's work, and its memory is its own. */
+/** Counts the events of the lake in another process: segments are the server's work, and its memory is its own. */
 async function countAll(environmentId: number): Promise<void> {
   await sql`
     insert into users (environment_id, user_id) select ${environmentId}, 'user-' || n from generate_series(0, 49999) n`.execute(

@@ -14,9 +14,7 @@ import { beginJob, chunkJob, finishJob } from './load.ts';
 import { mirrorJob, pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
-export interface JobContext extends System, SendContext, ScheduleContext {
-  readonly tracing: System['tracing'];
-}
+export interface JobContext extends System, SendContext, ScheduleContext {}
 
 /** Close its `mail`. `settings`: of a worker that sees to schedules. */
 export function openJobContext(

@@ -43,7 +43,6 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/storage.md',
     'docs/moving.md',
     'docs/notifications.md',
-    'docs/tracing.md',
     'SECURITY.md',
   ],
   Reference: [

@@ -28,7 +28,6 @@ import { createQueueNotifier } from './queue/notify.ts';
 import type { Sandboxes } from './sandbox/sandboxes.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics, Rates } from './telemetry/metrics.ts';
-import type { Tracing } from './telemetry/tracing.ts';
 
 /** A running system, on which HTTP, the CLI and the workers are built. */
 export interface System extends LoadContext, ExportContext {
@@ -42,8 +41,6 @@ export interface System extends LoadContext, ExportContext {
    * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.
    */
   readonly reader: Reader;
-  /** The tracing; null unless traces are wanted. */
-  readonly tracing: Tracing | null;
   readonly health: Health;
   readonly metrics: Metrics;
   /** Returns the queue's counts, for people only. @throws whatever the queue does. */
@@ -61,14 +58,13 @@ export interface SystemOptions {
   readonly poolSize: number;
   /** Connections of `reader`, besides those of `poolSize`; by default none. */
   readonly readPoolSize?: number;
-  /** By default none, nor sandboxes; closed with the system. */
-  readonly tracing?: Tracing | null;
+  /** By default none; closed with the system. */
   readonly sandboxes?: Sandboxes | null;
 }
 
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
-  const { config, databaseUrl, log, tracing = null, sandboxes = null } = options;
+  const { config, databaseUrl, log, sandboxes = null } = options;
   const { monitor, pool, reader, watch } = openPools(options);
   const backend = createQueueBackend({
     databaseUrl,
@@ -78,14 +74,12 @@ export function openSystem(options: SystemOptions): System {
   });
   const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
-  tracing?.watchPool(pool);
-  if (reader.pool !== pool) tracing?.watchPool(reader.pool);
   const knownProperties = new KnownProperties(log);
   const personal = new PersonalData(db, config.personalKey);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const rates = new Rates({ db, log });
-  const ingest = openIngest({ pool, db, personal, knownProperties, metrics, tracing });
+  const ingest = openIngest({ pool, db, personal, knownProperties, metrics });
   return {
     config,
     databaseUrl,
@@ -99,7 +93,6 @@ export function openSystem(options: SystemOptions): System {
     knownProperties,
     ingest,
     reader,
-    tracing,
     queue,
     writeExport,
     personal,
@@ -121,7 +114,6 @@ export function openSystem(options: SystemOptions): System {
       await endPool(reader.pool);
       await endPool(pool);
       monitor.close();
-      await tracing?.close();
     },
   };
 }

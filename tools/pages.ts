@@ -165,8 +165,7 @@ A setting takes the first value that is given by
 4. the default.
 
 \`sluice config\` shows each value in force and where it comes from; \`sluice config --example > .env\` writes a file to
-start from. With an invalid value sluice does not start, and names each wrong setting and its rule. For traces, the
-standard variables of OpenTelemetry apply: [tracing.md](tracing.md).
+start from. With an invalid value sluice does not start, and names each wrong setting and its rule.
 ${rows.join('\n')}
 `;
 }

@@ -53,15 +53,6 @@ comment on column sluice.idempotency_keys.job_id is 'The job that the first requ
 comment on column sluice.idempotency_keys.answer is 'What the first request was answered, where that is more than it was done: of a batch.';
 create index idempotency_keys_created_idx on sluice.idempotency_keys (created_at);
 
-create table sluice.job_traces (
-  job_id uuid not null,
-  traceparent text not null,
-  created_at timestamptz not null default now(),
-  constraint job_traces_pkey primary key (job_id)
-);
-comment on table sluice.job_traces is 'The trace of the request that a job came by, where traces are on.';
-comment on column sluice.job_traces.traceparent is 'As the header of W3C Trace Context.';
-
 create table sluice.workers (
   worker_id uuid not null,
   host text not null,

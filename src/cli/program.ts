@@ -77,7 +77,6 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   users: async () => (await import('./profiles.ts')).users,
   companies: async () => (await import('./profiles.ts')).companies,
   events: async () => (await import('./profiles.ts')).events,
-  report: async () => (await import('./report.ts')).report,
   jobs: async () => (await import('./jobs.ts')).jobs,
   inbox: async () => (await import('./inbox.ts')).inbox,
   definitions: async () => (await import('./definitions.ts')).definitions,

@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { settings } from '../settings.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { openActiveSpans, type Tracing } from '../telemetry/tracing.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
@@ -28,8 +27,6 @@ export interface Settings {
   readonly serviceLog: (role: string) => Logger;
   /** Creates the log of a command, which speaks for itself: errors only, unless a level was asked for. */
   readonly commandLog: (role: string) => Logger;
-  /** Opens the traces of a service; null if nobody asks for them. */
-  readonly openTracing: (role: string, log: Logger) => Promise<Tracing | null>;
 }
 
 /** Maps a flag, as commander names it, to the setting that it stands for. */
@@ -73,19 +70,15 @@ export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
   const config = readConfig(cli.processEnv, overrides);
-  const spans = openActiveSpans(processEnv);
   const asked = (processEnv['LOG_LEVEL'] ?? '') !== '';
   return {
     config,
     processEnv,
     serviceLog: (role) => {
-      const log = createLogger(config.logLevel, role, spans);
+      const log = createLogger(config.logLevel, role);
       logConsole(log);
       return log;
     },
-    // Loaded only if traces are asked for.
-    openTracing: async (role, log) =>
-      spans && (await import('../telemetry/open-telemetry.ts')).startTracing(spans, role, log),
     commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
   };
 }

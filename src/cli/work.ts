@@ -10,7 +10,6 @@ import { prepareDatabase } from '../provide-database.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
 import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
-import { warnOfTraces } from '../telemetry/tracing.ts';
 import { shutDown } from '../timers.ts';
 import { type AddCommand, defineCommand, flag, hidden, type Invocation, text } from './define-command.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './service/preflight.ts';
@@ -68,13 +67,11 @@ async function runWorker(
   const databaseUrl = await awaitDatabase(config, waiting);
   await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
-  const tracing = await settings.openTracing('work', log);
   const sandboxes = openLoadSandboxes(log);
-  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, tracing, sandboxes });
+  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
   // A worker that has a parent leaves it to that.
   if (!isForked()) {
-    warnOfTraces(processEnv, log);
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
   }

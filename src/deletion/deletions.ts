@@ -14,7 +14,6 @@ import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end-load.ts';
 import { csvCell } from '../load/rejects-text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { type Deletion, insertDeletion, readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
@@ -44,7 +43,6 @@ export async function requestDeletion(
     // Nobody retries an earlier load from now on: see `retryLoad`.
     await lockLane(db, environmentId);
     await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
-    await keepTrace(db, context.tracing, jobId);
     return jobId;
   });
   if (answer !== jobId) return answer;

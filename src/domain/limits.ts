@@ -451,9 +451,6 @@ export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
 export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;
-/** A report of an environment: its days and names of events, and how long PostgreSQL may count. */
-export const MAX_REPORT_ROWS = 20_000;
-export const REPORT_MS = 60_000;
 /** The rows of a file of an export are counted for so long, and then estimated. */
 export const EXPORT_COUNT_MS = 2_000;
 export const REPLACEMENT_COUNT_MS = 10_000;
@@ -464,12 +461,6 @@ export const CONSOLE_SESSION_MS = 12 * 3_600_000;
 export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
 export const MAX_SESSIONS_PER_KEY = 100;
-
-/** A process that stops waits so long for its last spans to be sent. */
-export const TRACE_FLUSH_MS = 2_000;
-export const MAX_WINDOW_LINKS = 32;
-/** The trace of a job is kept for so long. */
-export const JOB_TRACE_DAYS = 30;
 
 export const INSPECTED_RECORDS = 10_000;
 export const SHOWN_RECORDS = 20;

@@ -27,7 +27,6 @@ import { type Database, inSavepoint, inTransaction } from '../postgres/database.
 import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
-import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { findCursorProblem } from '../postgres/stores/change-log.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { readExportLayout } from '../postgres/stores/environments.ts';
@@ -68,7 +67,6 @@ export async function requestExport(
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
-    if (accepted.jobId === jobId) await keepTrace(db, context.tracing, jobId);
     await extras?.inSameTransaction?.(db, accepted.jobId);
     return accepted;
   });

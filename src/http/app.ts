@@ -29,7 +29,6 @@ import {
 import {
   addRequestMetrics,
   addStandardHeaders,
-  addTracing,
   chooseRequestId,
   setStandardHeaders,
 } from './plugins/every-request.ts';
@@ -54,7 +53,6 @@ import { planRoutes } from './routes/plans.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
-import { reportRoutes } from './routes/report.ts';
 import { rulesRoutes } from './routes/rules.ts';
 import { scheduleRoutes } from './routes/schedules.ts';
 import { segmentRoutes } from './routes/segments.ts';
@@ -72,7 +70,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes], ...overviewRoutes],
   schedules: [...scheduleRoutes, ...inboxRoutes],
   notifications: notificationRoutes,
-  reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes, ...reportRoutes],
+  reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
   operations: [...serviceRoutes, ...environmentRoutes],
@@ -109,7 +107,6 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addExpectContinue(app);
   addErrorHandler(app, system);
   addStandardHeaders(app);
-  addTracing(app, system);
   addRequestMetrics(app, system);
   addLoadShedding(app, system, undefined, state);
   addSlowReaderLimits(app);

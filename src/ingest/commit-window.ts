@@ -4,13 +4,11 @@ import {
   MAX_WAITING_BYTES,
   MAX_WAITING_RECORDS,
   MAX_WINDOW_BYTES,
-  MAX_WINDOW_LINKS,
   MAX_WINDOW_RECORDS,
   MAX_WINDOW_RETRIES,
   RECORD_DEADLINE_MS,
 } from '../domain/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
-import type { Span, Tracing } from '../telemetry/tracing.ts';
 import { RecordsRefused, refused } from './records.ts';
 
 export interface CommitWindowOptions<T> {
@@ -22,7 +20,6 @@ export interface CommitWindowOptions<T> {
   /** The longest time to an answer, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  readonly tracing?: Tracing | null;
   /** Told, with every window, that more or fewer records wait than when it was reported last. */
   readonly onWaiting?: (difference: number) => void;
 }
@@ -36,7 +33,6 @@ interface Waiting<T> {
   readonly record: T;
   /** On the clock of `performance.now()`. */
   readonly since: number;
-  readonly span: Span | null;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -75,8 +71,7 @@ export class CommitWindow<T extends Sized> {
       return Promise.reject(new TransientError('too many records wait for the database'));
     }
     return new Promise((resolve, reject) => {
-      const span = this.#options.tracing?.active ?? null;
-      this.#waiting.push({ record, since: performance.now(), span, resolve, reject });
+      this.#waiting.push({ record, since: performance.now(), resolve, reject });
       this.#waitingBytes += record.bytes;
       this.#watch ??= setInterval(() => this.#giveUp(), this.#deadlineMs / 10);
       this.#gather();
@@ -160,7 +155,7 @@ export class CommitWindow<T extends Sized> {
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
-      await this.#traced(window, () => this.#write(window.map(({ record }) => record)));
+      await this.#write(window.map(({ record }) => record));
     } catch (error) {
       if (error instanceof RecordsRefused) await this.#commitOthers(window, error);
       else if (!isDataError(error)) for (const { reject } of window) reject(error);
@@ -170,15 +165,6 @@ export class CommitWindow<T extends Sized> {
     }
     this.#options.onCommitted?.(window.length, (performance.now() - startedAt) / 1000);
     for (const { resolve } of window) resolve();
-  }
-
-  /** The span of a window is part of the trace of its first request, and names the others. */
-  #traced(window: readonly Waiting<T>[], write: () => Promise<void>): Promise<void> {
-    const { tracing } = this.#options;
-    if (!tracing) return write();
-    const [parent = null, ...links] = window.flatMap(({ span }) => span ?? []).slice(0, MAX_WINDOW_LINKS);
-    const attributes = { 'sluice.records': window.length };
-    return tracing.span('commit window', { kind: 'internal', parent, links, attributes }, write);
   }
 
   async #commitOthers(window: readonly Waiting<T>[], { causes }: RecordsRefused): Promise<void> {

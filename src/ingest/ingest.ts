@@ -126,7 +126,7 @@ export function openIngest(context: IngestContext): Ingest {
 }
 
 function openWindow<T extends { readonly bytes: number; readonly environmentId: number }, Rows>(
-  { pool, metrics, tracing = null }: IngestContext,
+  { pool, metrics }: IngestContext,
   entity: IngestEntity,
   inFlight: number,
   writer: RecordWriter<T, Rows>,
@@ -134,7 +134,6 @@ function openWindow<T extends { readonly bytes: number; readonly environmentId: 
 ): CommitWindow<T> {
   return new CommitWindow<T>({
     inFlight,
-    tracing,
     write: (records) =>
       persons.writing(records, async (own) => writer.write(pool, await writer.prepare(own))),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
@@ -143,13 +142,12 @@ function openWindow<T extends { readonly bytes: number; readonly environmentId: 
 }
 
 function openBatchWindow(
-  { metrics, tracing = null }: IngestContext,
+  { metrics }: IngestContext,
   inFlight: number,
   write: (batches: readonly PendingBatch[]) => Promise<void>,
 ): CommitWindow<PendingBatch> {
   return new CommitWindow<PendingBatch>({
     inFlight,
-    tracing,
     write,
     maxWaitingBytes: MAX_HELD_BATCH_BYTES,
     deadlineMs: BATCH_DEADLINE_MS,

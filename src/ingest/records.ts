@@ -6,7 +6,6 @@ import type { PersonalData } from '../personal/personal-data.ts';
 import type { Database } from '../postgres/database.ts';
 import { isSuppressionMet } from '../postgres/sqlstate.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
-import type { Tracing } from '../telemetry/tracing.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -81,7 +80,6 @@ export interface IngestContext {
   readonly knownProperties: KnownProperties;
   readonly personal: PersonalData;
   readonly metrics: IngestMetrics;
-  readonly tracing?: Tracing | null;
 }
 
 export type IngestEntity = 'users' | 'companies' | 'events';

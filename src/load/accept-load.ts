@@ -18,7 +18,6 @@ import { jobFields, type Origin } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
@@ -99,7 +98,6 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     await requireMirrorFits(context.db, environmentId, options, entity, amends !== undefined);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
-      if (accepted.created) await keepTrace(db, context.tracing, jobId);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;

@@ -260,11 +260,6 @@ export interface DB {
     state: string;
     taken_at: Generated<Date>;
   };
-  job_traces: {
-    created_at: Generated<Date>;
-    job_id: string;
-    traceparent: string;
-  };
   load_amendments: {
     amended_at: Date | null;
     amended_by: number;

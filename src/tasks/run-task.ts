@@ -2,7 +2,6 @@ import { ConflictError, Fault, FinalFailure, Interrupted } from '../domain/error
 import { HEARTBEAT_MS } from '../domain/limits.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
-import { readTrace } from '../postgres/stores/background-jobs.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
 import { endEarlierSessions, endOwnSession } from '../postgres/stores/workers.ts';
 import { keepAlive } from '../timers.ts';
@@ -69,35 +68,6 @@ export async function runTask<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,
   claim: TaskClaim,
-  signals: StopSignals,
-): Promise<void> {
-  const tracing = context.tracing ?? null;
-  if (tracing === null) return runOwned(context, kind, claim, signals);
-  const options = {
-    kind: 'consumer',
-    parent: await (claim.jobId === null ? null : readTrace(context.db, claim.jobId).catch(() => null)),
-    attributes: spanOf(claim),
-  } as const;
-  await tracing.span(`process ${claim.kind}`, options, () => runOwned(context, kind, claim, signals));
-}
-
-function spanOf({ kind, taskId, jobId, part, attempt }: TaskClaim) {
-  return {
-    'messaging.system': 'sluice',
-    'messaging.operation.type': 'process',
-    'messaging.operation.name': 'process',
-    'messaging.destination.name': kind,
-    'messaging.message.id': String(taskId),
-    'sluice.attempt': attempt,
-    ...(jobId !== null && { 'sluice.job_id': jobId }),
-    ...(kind === 'chunk' && { 'sluice.chunk': part }),
-  };
-}
-
-async function runOwned<C extends TaskContext>(
-  context: C,
-  kind: TaskKind<C>,
-  claim: TaskClaim,
   { stopping, deadline }: StopSignals,
 ): Promise<void> {
   const lost = new AbortController();
@@ -114,7 +84,6 @@ async function runOwned<C extends TaskContext>(
     });
   } catch (error) {
     heartbeat.stop();
-    context.tracing?.active?.fail(error);
     await giveBack(context, kind, claim, signal.aborted ? signal.reason : error);
   } finally {
     heartbeat.stop();

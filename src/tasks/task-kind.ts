@@ -12,14 +12,12 @@
 import type { Logger } from 'pino';
 import type { DueTask, TaskClaim, TaskFailure, TaskKindName } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
-import type { Tracing } from '../telemetry/tracing.ts';
 
 /** The context of the engine. Passed, never imported: two systems can live in one process. */
 export interface TaskContext {
   readonly db: Database;
   readonly queue: TaskQueue;
   readonly log: Logger;
-  readonly tracing?: Tracing | null;
 }
 
 /** Notifies the workers that work is due. A lost notification costs time only: the reconciler notifies again. */

@@ -10,7 +10,6 @@ import {
 } from 'pino';
 import pretty from 'pino-pretty';
 import { plural } from '../domain/wording.ts';
-import { type ActiveSpans, traceFields } from './tracing.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
@@ -30,9 +29,9 @@ const redacted = [
 
 /**
  * JSON lines on standard error, or readable ones where that is a terminal. What goes wrong again and again is logged once and
- * then counted. `spans`: each line says which trace it belongs to.
+ * then counted.
  */
-export function createLogger(level: string, name: string, spans: ActiveSpans | null = null): Logger {
+export function createLogger(level: string, name: string): Logger {
   const options = {
     level,
     base: { name, pid: process.pid },
@@ -40,7 +39,6 @@ export function createLogger(level: string, name: string, spans: ActiveSpans | n
     serializers: { err: describeError },
     redact: { paths: redacted, censor: '[redacted]' },
     hooks: { logMethod: collapseRepeats() },
-    ...(spans !== null && { mixin: () => traceFields(spans) }),
   };
   if (!process.stderr.isTTY) {
     const sink = new LogSink(2, (lines) => describeDropped(name, lines));

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProfileChange, UserProfile } from '../../src/api/profile.ts';
-import type { Report } from '../../src/api/report.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type Finished, type Running, runCli, startCli } from './cli.ts';
@@ -154,20 +153,6 @@ test('sluice users aliases gives a user another id, which every command answers 
   expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining('belongs to another person')]);
   expect((await sluice('users', 'aliases', 'u1', '--add', ' ')).code).toBe(2);
   expect((await sluice('users', 'aliases', 'u1', '--merge')).code).toBe(2);
-});
-
-test('sluice report prints the counts for a person, as JSON, and the days as CSV', async () => {
-  await addEvent('r1', 'reporter', 'reported');
-  const told = await sluice('report');
-  expect(told.stdout).toMatch(/^events +\d+\nusers +\d+: \d+ with a company, \d+ without\n/);
-  expect(told.stdout).toMatch(/^reported +1$/m);
-  const made = json<Report>(await sluice('report', '--json'));
-  expect(made.event_names).toContainEqual({ event_name: 'reported', events: 1 });
-  expect((await sluice('report', '--csv')).stdout).toMatch(/^day,event_name,events\n(.*\n)*.*,reported,1\n/);
-  expect(await sluice('report', '--from', 'soon')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('--from is a day'),
-  });
 });
 
 describe('sluice events tail', () => {

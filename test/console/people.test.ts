@@ -358,16 +358,3 @@ test('a long name, joined emoji and names that are written from right to left ar
     });
   }
 });
-
-test('the report counts events by name in the range that the address has, and leads to the days as CSV', async () => {
-  await expectGoodInEveryLook(stage, 'report', '/report', (page) =>
-    page.getByText('page_opened').first().waitFor(),
-  );
-  const page = await stage.open('/report');
-  await page.getByLabel('From').fill('2001-01-01');
-  await page.getByLabel('To, included').fill('2001-01-02');
-  await page.getByText('No events').waitFor();
-  expect(page.url()).toContain('from=2001-01-01&to=2001-01-02');
-  const csv = await page.getByRole('link', { name: 'Days as CSV' }).getAttribute('href');
-  expect(csv).toContain('/v1/report?from=2001-01-01&to=2001-01-02&format=csv');
-});

@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { settings } from '../../src/settings.ts';
 import { describeApi } from '../../tools/describe-api.ts';
-import { repository, traceVariables } from '../support/compose.ts';
+import { repository } from '../support/compose.ts';
 
 const samples = join(repository, 'examples/kubernetes');
 /** Values for a chart, no objects of Kubernetes. */
@@ -135,7 +135,7 @@ test('what a manifest names is there: pods of its labels, settings, secrets, wha
 });
 
 test('the settings are settings and pass their own check, and one image runs in all roles', async () => {
-  const known = [...Object.values(settings).map(({ name }) => name as string), ...traceVariables];
+  const known = Object.values(settings).map(({ name }) => name as string);
   const { stringData = {} } = find('Secret', 'sluice-secrets');
   const secrets = await mkdtemp(join(tmpdir(), 'sluice-kubernetes-'));
   for (const [name, value] of Object.entries(stringData)) await writeFile(join(secrets, name), value);

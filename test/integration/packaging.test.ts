@@ -14,7 +14,6 @@ import {
   readDockerfile,
   repository,
   type Service,
-  traceVariables,
   withSecrets,
 } from '../support/compose.ts';
 
@@ -54,8 +53,8 @@ describe('docker-compose.yml', () => {
     expect([...new Set(read)].sort()).toEqual(Object.keys(compose.secrets).sort());
   });
 
-  test('gives sluice every setting there is and the variables of traces, none that there is not, and what passes its own check', () => {
-    const known = [...Object.values(settings).map(({ name }) => name as string), ...traceVariables];
+  test('gives sluice every setting there is, none that there is not, and what passes its own check', () => {
+    const known = Object.values(settings).map(({ name }) => name as string);
     const given = new Set<string>();
     for (const [, { environment = {} }] of ours) {
       for (const name of Object.keys(environment)) {
@@ -95,7 +94,7 @@ describe('docker-compose.yml', () => {
     // Whatever can be set is a setting, or is named where a user would look for it.
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
     const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
-    const known = new Set<string>([...Object.values(settings).map(({ name }) => name), ...traceVariables]);
+    const known = new Set<string>(Object.values(settings).map(({ name }) => name));
     const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_FILE$/, ''));
     const others = [...used].filter((name) => !isKnown(name) && !Object.hasOwn(variables, name));
     expect(others).toEqual(['SLUICE_VERSION']);

@@ -7,16 +7,6 @@ import { parse } from 'yaml';
 /** The folder of docker-compose.yml and the Dockerfile. */
 export const repository = resolve(import.meta.dirname, '../..');
 
-/** What docker-compose.yml and the manifests of Kubernetes pass on for traces; docs/tracing.md has more. */
-export const traceVariables = [
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_HEADERS',
-  'OTEL_SERVICE_NAME',
-  'OTEL_RESOURCE_ATTRIBUTES',
-  'OTEL_TRACES_SAMPLER',
-  'OTEL_TRACES_SAMPLER_ARG',
-] as const;
-
 /** A service as far as ours use the format; test/integration/packaging.test.ts refuses whatever else stands in the file. */
 export interface Service {
   readonly image: string;

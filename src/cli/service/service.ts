@@ -12,7 +12,6 @@ import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../../provide-database.ts';
 import { openSchedulesFile } from '../../sources/schedules/schedules-file.ts';
-import { type Tracing, warnOfTraces } from '../../telemetry/tracing.ts';
 import { type Phase, shutDown } from '../../timers.ts';
 import { defineCommand, listenOptions } from '../define-command.ts';
 import { announceNewData } from '../session.ts';
@@ -42,19 +41,13 @@ export interface HttpService {
 }
 
 /** Opens the system on a migrated database. It merges small loads itself. */
-export function openServingSystem(
-  config: Config,
-  databaseUrl: string,
-  log: Logger,
-  tracing: Tracing | null,
-): System {
+export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
   // Two fifths of the connections are for looking; the others are for what is accepted and committed.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
   const system = openSystem({
     config,
     databaseUrl,
     log,
-    tracing,
     sandboxes: openLoadSandboxes(log),
     role: 'serve',
     poolSize: Math.max(2, config.poolSize - readPoolSize),
@@ -133,7 +126,6 @@ export interface ServiceOptions {
   readonly processEnv: ProcessEnv;
   readonly entry: string;
   readonly log: Logger;
-  readonly tracing?: Tracing | null;
   readonly signal: AbortSignal;
   /** Called with the first API key, once, when it is made. */
   readonly onKey: (key: string) => void;
@@ -190,7 +182,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   await retryWhileAway(options, () =>
     prepareDatabase(database.url, config.redisUrl === null, log, config.changesDays),
   );
-  const system = openServingSystem(config, database.url, log, options.tracing ?? null);
+  const system = openServingSystem(config, database.url, log);
   void warnOfStorage(config, system.files, log);
   const prepare = async () => {
     await requirePersonalKey(system.pool, config);
@@ -243,9 +235,8 @@ export const start = defineCommand({
     'DATABASE_URL=postgres://… sluice start   # on a PostgreSQL of your own',
   ],
   run: async ({ cli, command, terminal }) => {
-    const { config, processEnv, serviceLog, openTracing } = readSettings(cli, command);
+    const { config, processEnv, serviceLog } = readSettings(cli, command);
     const log = serviceLog('start');
-    warnOfTraces(processEnv, log);
     const stop = listenForStop();
     const startedAt = performance.now();
     await announceNewData(terminal, config);
@@ -254,7 +245,6 @@ export const start = defineCommand({
       processEnv,
       entry: cli.entry,
       log,
-      tracing: await openTracing('start', log),
       signal: stop.signal,
       onKey: (key) => announceKey(terminal, key),
     });
@@ -286,9 +276,8 @@ export const serve = defineCommand({
     'sluice serve --port 8081     # a second server beside `sluice start`',
   ],
   run: async ({ cli, command, terminal }) => {
-    const { config, processEnv, serviceLog, openTracing } = readSettings(cli, command);
+    const { config, serviceLog } = readSettings(cli, command);
     const log = serviceLog('serve');
-    warnOfTraces(processEnv, log);
     const stop = listenForStop();
     const waiting = { signal: stop.signal, log };
     await checkAddress(config, false);
@@ -296,7 +285,7 @@ export const serve = defineCommand({
     await retryWhileAway(waiting, () =>
       prepareDatabase(databaseUrl, config.redisUrl === null, log, config.changesDays),
     );
-    const system = openServingSystem(config, databaseUrl, log, await openTracing('serve', log));
+    const system = openServingSystem(config, databaseUrl, log);
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
     await retryWhileAway(waiting, () => requirePersonalKey(system.pool, config));

@@ -9,7 +9,6 @@ import { inputError } from '../../domain/errors.ts';
 import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { keepTrace } from '../../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey } from '../../postgres/stores/idempotency.ts';
 import { insertPatch } from '../../postgres/stores/loads.ts';
 import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
@@ -44,7 +43,6 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
     await insertUndo(db, request, asked, jobId);
-    await keepTrace(db, context.tracing, jobId);
     return jobId;
   });
   if (accepted !== jobId) return accepted;

@@ -4,12 +4,11 @@ import type { LoadChunk } from '../../api/load.ts';
 import type { ListedJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
-import { JOB_TRACE_DAYS, MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
+import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
 import { type LoadStatus, loadStatuses } from '../../domain/load.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
-import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
 import { camel, daysAgo, timeText } from '../columns.ts';
 import { countOf, type Database, literally, selectWhere } from '../database.ts';
 import { loadOf } from './loads.ts';
@@ -286,39 +285,13 @@ export async function readChunks(
   return { chunks: rows.slice(0, page.limit), total: load.chunk_count, more: rows.length > page.limit };
 }
 
-interface Traced {
-  readonly active: SpanIdentity | null;
-}
-
-/** Lets what becomes of a job be part of the trace of what asked for it. In the transaction that makes the job. */
-export async function keepTrace(
-  db: Database,
-  tracing: Traced | null | undefined,
-  jobId: string,
-): Promise<void> {
-  const active = tracing?.active ?? null;
-  if (active === null) return;
-  await db
-    .insertInto('job_traces')
-    .values({ job_id: jobId, traceparent: writeTraceparent(active) })
-    .onConflict((conflict) => conflict.column('job_id').doNothing())
-    .execute();
-}
-
-export async function readTrace(db: Database, jobId: string): Promise<SpanIdentity | null> {
-  const row = await selectWhere(db, 'job_traces', { jobId }).select('traceparent').executeTakeFirst();
-  return readTraceparent(row?.traceparent);
-}
-
 const keptDays = [
   ['idempotency_keys', 'created_at', 1],
-  // No job takes as long.
-  ['job_traces', 'created_at', JOB_TRACE_DAYS],
   // Workers that were killed stay in the table until then.
   ['workers', 'seen_at', 1 / 24],
 ] as const;
 
-/** Deletes idempotency keys, traces and signs of life that are old. */
+/** Deletes idempotency keys and signs of life that are old. */
 export async function forgetOld(db: Database): Promise<void> {
   for (const [table, column, days] of keptDays) {
     await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);

@@ -90,7 +90,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/companies/{company_id}',
     'GET /v1/companies/{company_id}/activity',
     'GET /v1/companies/{company_id}/history',
-    'GET /v1/report',
     'GET /v1/segments/{segment_id}',
     'POST /v1/segments/preview',
     'GET /v1/schedules',

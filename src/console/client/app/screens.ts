@@ -46,7 +46,6 @@ export const screens: readonly Screen[] = [
   screen('/segments/new', async () => (await import('../screens/segments/editor.tsx')).NewSegment),
   screen('/segments/:id', async () => (await segments()).Segment),
   screen('/rules', async () => (await import('../screens/rules.tsx')).Rules, 'Rules', 'segments', 'Data'),
-  screen('/report', async () => (await import('../screens/report.tsx')).Report, 'Report', 'file', 'Data'),
   screen('/export', async () => (await exports()).Export, 'Export', 'export', 'Out'),
   screen('/export/:job', async () => (await exports()).ExportFiles),
   screen('/load', async () => (await import('../screens/load/load.tsx')).Load, 'Load a file', 'load', 'In'),
