@@ -36,7 +36,6 @@ const ways: readonly { readonly name: string; readonly body: Body; readonly byHa
   { name: 'NDJSON, gzip', body: {}, byHand: false },
   { name: 'CSV, gzip', body: { format: 'csv' }, byHand: false },
   { name: 'Parquet', body: { format: 'parquet' }, byHand: false },
-  { name: 'Avro', body: { format: 'avro' }, byHand: false },
 ];
 
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);

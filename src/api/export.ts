@@ -124,7 +124,7 @@ const previewedFile = object('A file of the export.', {
   bytes,
   header: orNull(text('For CSV, the header line; otherwise null.', 'user_id,company_id,plan')),
   first_rows: listOf(
-    'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Events in the lake are left out.',
+    'The first rows as the file will hold them; rows of Parquet are shown as NDJSON. Long rows are cut and end with an ellipsis. Events in the lake are left out.',
     Type.String(),
     { maxItems: PREVIEWED_ROWS, examples: [['u1,acme,pro', 'u2,,free']] },
   ),

@@ -82,11 +82,7 @@ const options = {
     exportLayouts,
   ),
   format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
-  compression: choice(
-    '--compression <compression>',
-    'default: gzip, none for parquet and avro',
-    compressions,
-  ),
+  compression: choice('--compression <compression>', 'default: gzip, none for parquet', compressions),
   escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
   everything: flag(
     '--everything',

@@ -223,7 +223,6 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   ndjson: 'NDJSON',
   json: 'JSON',
   parquet: 'Parquet',
-  avro: 'Avro',
   xlsx: 'Excel workbook',
 };
 

@@ -27,7 +27,7 @@ export const importFiles = defineCommand({
   name: 'import',
   summary: 'load files of users, companies and events',
   description:
-    'Loads CSV, NDJSON, JSON, Excel, Parquet or Avro files, also gzipped or in a ZIP archive, through the same route\n' +
+    'Loads CSV, NDJSON, JSON, Excel or Parquet files, also gzipped or in a ZIP archive, through the same route\n' +
     'as the HTTP interface. A server need not run; if one does, its workers do the work. Several files are loaded one\n' +
     'after another, in this order. A folder that `sluice export` wrote comes back as a whole: users, companies, events, and\n' +
     'what was defined if it was exported.',

@@ -182,7 +182,6 @@ const facts = {
   ndjson: { label: 'NDJSON', isPackedInside: false, isLossless: true, isForSpreadsheets: false },
   csv: { label: 'CSV', isPackedInside: false, isLossless: false, isForSpreadsheets: true },
   parquet: { label: 'Parquet', isPackedInside: true, isLossless: true, isForSpreadsheets: false },
-  avro: { label: 'Avro', isPackedInside: true, isLossless: true, isForSpreadsheets: false },
 } as const satisfies Readonly<Record<string, FormatFacts>>;
 
 export type ExportFormat = keyof typeof facts;

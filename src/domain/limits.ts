@@ -112,17 +112,14 @@ export const JSON_SNIFF_BYTES = MiB;
 export const MAX_SNIFFED_LINES = 100;
 export const MAX_RECORDS_PATH = 16;
 export const MAX_GZIP_LAYERS = 2;
-/** Bytes of NDJSON per byte of a Parquet or Avro file, which writes a repeated value only once. */
+/** Bytes of NDJSON per byte of a Parquet file, which writes a repeated value only once. */
 export const MAX_COLUMNAR_RATIO = 2_000;
 /**
- * Bounds of one row of a Parquet or Avro file: its values (no record of MAX_RECORD_BYTES can have more) and its characters as
+ * Bounds of one row of a Parquet file: its values (no record of MAX_RECORD_BYTES can have more) and its characters as
  * JSON. A row that is too large for a record is refused alone within these bounds; beyond them the whole file is refused.
  */
 export const MAX_TYPED_ROW_VALUES = MAX_RECORD_BYTES / 2;
 export const MAX_TYPED_ROW_CHARS = 32 * MiB;
-/** A block of an Avro file, packed and unpacked, and the header before the first. */
-export const MAX_AVRO_BLOCK_BYTES = 16 * MiB;
-export const MAX_AVRO_HEADER_BYTES = MiB;
 /**
  * Bounds of a Parquet file: its footer, one page (packed and unpacked), the values of one page, the pages that are held at a
  * time, and the bytes that are read ahead for all columns together.

@@ -54,7 +54,7 @@ export const HOLD_EXPIRED = 'hold_expired';
 /** `failure.code` of a load of which more would change, or go, than was allowed. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** The format of the stored file: JSON arrays, Parquet and Avro are rewritten as NDJSON while they are received. */
+/** The format of the stored file: JSON arrays and Parquet are rewritten as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 /** Products whose export files are read as they are (docs/api.md, "Presets"). */

@@ -440,7 +440,6 @@ const formatWords: Readonly<Record<string, string>> = {
   ndjson: 'NDJSON',
   json: 'JSON',
   parquet: 'a Parquet file',
-  avro: 'an Avro file',
   xlsx: 'a workbook',
 };
 

@@ -1,7 +1,7 @@
 import { inputError } from './errors.ts';
 import { MAX_RECORDS_PATH } from './limits.ts';
 
-export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet', 'avro'] as const;
+export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
 /** The options of a file's format, as `sourceOptions` explains them. Those left out are detected from its first MiB. */

@@ -190,7 +190,6 @@ const types: Readonly<Record<string, string>> = {
   ndjson: 'application/x-ndjson',
   csv: 'text/csv; charset=utf-8',
   parquet: 'application/vnd.apache.parquet',
-  avro: 'application/avro',
   json: 'application/json',
 };
 

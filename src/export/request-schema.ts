@@ -149,7 +149,7 @@ export const exportRequest = Type.Object(
     }),
     compression: oneOf('compression', compressions, {
       description:
-        'Compression of the files. Default: gzip; none for parquet and avro, which compress their content themselves.',
+        'Compression of the files. Default: gzip; none for parquet, which compresses its content itself.',
     }),
     escape_formulas: Type.Optional(
       worded(

@@ -23,7 +23,7 @@ interface Binary {
   /** Text may begin with this too, so the next byte decides. */
   readonly binary?: true;
   /** Set for formats that can be read. */
-  readonly format?: 'parquet' | 'avro';
+  readonly format?: 'parquet';
 }
 
 /** Files that are no text, by how they start. */
@@ -37,11 +37,11 @@ const binaries: readonly Binary[] = [
   { name: 'zstd-compressed data', start: '\x28\xb5\x2f\xfd' },
   { name: 'bzip2-compressed data', start: 'BZh91AY&SY' },
   { name: 'xz-compressed data', start: '\xfd7zXZ' },
-  { name: 'an Avro file', start: 'Obj\x01', format: 'avro' },
+  { name: 'an Avro file', start: 'Obj\x01' },
   { name: 'an ORC file', start: 'ORC', binary: true },
 ];
 
-const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'avro', 'xlsx']);
+const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'xlsx']);
 
 /** Returns true if a file that starts so, or is said to be of such a format, is no text. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
@@ -59,7 +59,7 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
  * Tells what a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
  * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON, or JSON where
  * an envelope is expected. `layoutOfJson` then looks closer.
- * A file that starts with neither is what it is said to be, or CSV. Parquet and Avro are known by how they start, and by nothing else.
+ * A file that starts with neither is what it is said to be, or CSV. Parquet is known by how it starts, and by nothing else.
  * @throws InputError `unsupported_format` for a binary file, naming what it is.
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
@@ -108,7 +108,7 @@ function isLocked(head: string): boolean {
 }
 
 export function hasDataName(name: string): boolean {
-  return /\.(?:csv|tsv|tab|txt|ndjson|jsonl|json|parquet|avro|xlsx|xlsm|zip)(?:\.gz)?$/i.test(name);
+  return /\.(?:csv|tsv|tab|txt|ndjson|jsonl|json|parquet|xlsx|xlsm|zip)(?:\.gz)?$/i.test(name);
 }
 
 function startsWith(head: string, { start, binary }: Binary): boolean {
@@ -134,6 +134,6 @@ export function isNdjsonType(mediaType: string): boolean {
 export function unsupported(seen: string): InputError {
   return inputError(
     'unsupported_format',
-    `This is ${seen}; send CSV, NDJSON, a JSON array, an Excel workbook (.xlsx), Parquet or Avro, as it is, gzip or in a ZIP archive`,
+    `This is ${seen}; send CSV, NDJSON, a JSON array, an Excel workbook (.xlsx) or Parquet, as it is, gzip or in a ZIP archive`,
   );
 }

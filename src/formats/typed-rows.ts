@@ -5,7 +5,7 @@ import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain
 import { encodeUtf8 } from './utf8.ts';
 
 /*
- * Rows of formats that have types, Parquet and Avro, as the NDJSON that they are stored as. A value becomes JSON text at once:
+ * Rows of Parquet, as the NDJSON that they are stored as. A value becomes JSON text at once:
  * no object is made of it, so a row takes no more memory than its text, which has a bound. A column that is null says nothing of
  * its property and is left out; within a value null stays null. A column `metadata` that holds a JSON object as text, as our
  * exports write it, is that object.

@@ -5,7 +5,7 @@ import { createDatabase } from '../../src/postgres/database.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
-import { avroMap, blankRecords } from '../support/hostile-files.ts';
+import { blankRecords } from '../support/hostile-files.ts';
 import { peakBytes } from '../support/processes.ts';
 import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -144,11 +144,6 @@ const attacks: readonly Attack[] = [
     status: 200,
     end: 'completed',
     send: (api) => upload(`user_id,name\na,Ada\nb,"${'x\n'.repeat(40 * MiB)}"\n`, csv)(api),
-  },
-  {
-    name: 'an Avro file of 15 KB with 16 000 000 values in one record',
-    status: [400, 413],
-    send: (api) => upload(avroMap(16_000_000), { 'content-type': 'application/avro' })(api),
   },
   {
     name: 'causes of records that are 65 000 blanks',

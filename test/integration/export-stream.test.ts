@@ -93,7 +93,7 @@ describe('a stream', () => {
   });
 
   // proves: other-readers
-  test('says the same in CSV, Parquet and Avro, split into as many files as it takes', async () => {
+  test('says the same in CSV and Parquet, split into as many files as it takes', async () => {
     const ndjson = await rowsOf();
     const { files } = await stream({ format: 'csv' });
     const [header, ...cells] = parse(files['stream.csv'] ?? '') as string[][];

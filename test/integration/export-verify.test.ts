@@ -34,7 +34,6 @@ const kinds: readonly Kind[] = [
   { format: 'ndjson', compression: 'gzip' },
   { format: 'csv', compression: 'none' },
   { format: 'parquet', compression: 'none' },
-  { format: 'avro', compression: 'none' },
 ];
 
 /** What is said of an export once something has been done to it. */

@@ -1,4 +1,4 @@
-import { deflateRawSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { textRow, workbookFile } from './workbook-file.ts';
 import { zipFile } from './zip-file.ts';
@@ -17,7 +17,6 @@ const json = 'application/json';
 const xlsx = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
 export const hostileFiles: readonly HostileFile[] = [
-  { name: 'Avro: a map of nulls', contentType: 'application/avro', make: () => avroMap(16_000_000) },
   { name: 'Parquet: 3 000 columns', contentType: 'application/vnd.apache.parquet', make: wideParquet },
   { name: 'CSV: 10 000 columns', contentType: csv, make: () => wideCsv(10_000, 500) },
   {
@@ -53,35 +52,6 @@ export const hostileFiles: readonly HostileFile[] = [
   { name: 'JSON: a path', contentType: json, make: () => deepDocument() },
   { name: 'JSON: one object of many keys', contentType: json, make: () => manyKeys() },
 ];
-
-/** One record whose map says to have so many entries; in zeros, which pack well. */
-export function avroMap(entries: number): Buffer {
-  const schema = {
-    type: 'record',
-    name: 'r',
-    fields: [{ name: 'user_id', type: { type: 'map', values: 'null' } }],
-  };
-  const marker = Buffer.alloc(16, 7);
-  const block = deflateRawSync(Buffer.concat([avroLong(entries), Buffer.alloc(entries + 1)]));
-  const about = { 'avro.schema': JSON.stringify(schema), 'avro.codec': 'deflate' };
-  const header = Object.entries(about).map(([name, value]) =>
-    Buffer.concat([avroText(name), avroText(value)]),
-  );
-  const parts = [Buffer.from('Obj\x01'), avroLong(header.length), ...header, avroLong(0), marker];
-  return Buffer.concat([...parts, avroLong(1), avroLong(block.length), block, marker]);
-}
-
-function avroText(text: string): Buffer {
-  return Buffer.concat([avroLong(text.length), Buffer.from(text)]);
-}
-
-/** Of positive numbers only. */
-function avroLong(value: number): Buffer {
-  const bytes: number[] = [];
-  let left = value * 2;
-  for (; left >= 0x80; left = Math.floor(left / 0x80)) bytes.push((left % 0x80) | 0x80);
-  return Buffer.from([...bytes, left]);
-}
 
 function wideParquet(): Buffer {
   const data = Array.from({ length: 1_000 }, () => 'x');

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { createIdMatcher } from '../../src/deletion/erase-files.ts';
 import { createGlob } from '../../src/domain/glob.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
-import { AvroBytes, compileAvroSchema } from '../../src/formats/avro-schema.ts';
 import { sniffCsv } from '../../src/formats/csv-sniff.ts';
 import { detectFormat, layoutOfJson } from '../../src/formats/detect-format.ts';
 import { arrayToNdjson, documentToNdjson } from '../../src/formats/json-document.ts';
@@ -11,7 +10,6 @@ import { plainLinesOf, sequenceToNdjson } from '../../src/formats/json-lines.ts'
 import { parseJsonText } from '../../src/formats/json-text.ts';
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import { findEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';
-import { LineBatch } from '../../src/formats/typed-rows.ts';
 import { type Mend, mends } from '../../src/load/causes/mends.ts';
 import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
@@ -142,20 +140,6 @@ const layout = (input: Buffer): void => {
 };
 const every = (input: Buffer, bytes: number): number[] =>
   Array.from({ length: Math.floor(input.length / bytes) }, (_, piece) => (piece + 1) * bytes);
-
-/** Rows of an Avro file, until one cannot be read. */
-const avroRows =
-  (type: unknown) =>
-  (input: Buffer): void => {
-    const schema = { type: 'record', name: 'R', fields: [{ name: 'c', type }] };
-    const { read } = compileAvroSchema(Buffer.from(JSON.stringify(schema)));
-    const [bytes, batch] = [new AvroBytes(input), new LineBatch()];
-    try {
-      while (bytes.left > 0) batch.add(read(bytes));
-    } catch {
-      // As above.
-    }
-  };
 
 const parquet = (input: Buffer) =>
   drain(parquetToNdjson({ bytes: input.length, read: async (start, end) => input.subarray(start, end) }));
@@ -307,13 +291,6 @@ const scanners: readonly Scanner[] = [
   { name: 'the dialect: every delimiter', generate: repeated('a,b;c\td|e^f~g:h i||l\'m"n\n'), run: sniff },
   { name: 'the dialect: stray quotes', generate: repeated('u,"a\n\'\\"#x\n', 'user_id,name\n'), run: sniff },
   { name: 'the dialect: wide records', generate: repeated(`${'a,'.repeat(9000)}\n`), run: sniff },
-  { name: 'Avro: empty texts', generate: bytesOf(0), run: avroRows('string') },
-  {
-    name: 'Avro: a list without end',
-    generate: bytesOf(2, 0),
-    run: avroRows({ type: 'array', items: { type: 'array', items: 'string' } }),
-  },
-  { name: 'Avro: a number without end', generate: bytesOf(0xff), run: avroRows('long') },
   {
     name: 'Parquet: columns',
     generate: parquetOf(

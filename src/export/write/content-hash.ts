@@ -17,7 +17,7 @@ export function endsBlock(bytes: Uint8Array, idStart: number): boolean {
 /**
  * The hash of what the files of a dataset say: all rows as text, those of profiles without their last two values, which
  * say when they were seen. The same content, loaded into an empty environment and exported again, has the same hash.
- * Rows of Parquet and Avro are hashed as NDJSON has them: the three formats have one hash.
+ * Rows of Parquet are hashed as NDJSON has them: both formats have one hash.
  *
  * It is made of the sum of the hashes of blocks of rows. The rows themselves say where a block ends, so that the sum of a row group of
  * the lake, kept with its file, stands for its rows.

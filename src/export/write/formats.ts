@@ -7,14 +7,12 @@ import { open } from 'node:fs/promises';
 import type { Dataset, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { columnsOf } from '../../domain/export-columns.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
-import { avroToNdjson } from '../../formats/avro.ts';
 import { gunzip } from '../../formats/decompress.ts';
 import { parquetToNdjson } from '../../formats/parquet.ts';
 import type { CopyFormat } from '../../postgres/copy-out.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import type { AttemptFiles } from './attempt-files.ts';
-import { AvroFile } from './avro.ts';
 import { csvWriter, planCsv } from './csv.ts';
 import { type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
@@ -85,13 +83,7 @@ const parquet: FormatWriter = {
   readBack: readWhole(parquetToNdjson),
 };
 
-const avro: FormatWriter = {
-  ...ofValues,
-  createSink: groupInto('avro', AvroFile),
-  readBack: readWhole(avroToNdjson),
-};
-
-export const formatWriters: Readonly<Record<ExportFormat, FormatWriter>> = { ndjson, csv, parquet, avro };
+export const formatWriters: Readonly<Record<ExportFormat, FormatWriter>> = { ndjson, csv, parquet };
 
 function splitInto(format: ExportFormat): FormatWriter['createSink'] {
   return (files, { request, ...options }) =>

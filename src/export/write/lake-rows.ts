@@ -60,7 +60,6 @@ export function lakeWriters(
   const toRows = {
     ndjson: toText,
     csv: toValues,
-    avro: toValues,
     parquet: (hits: Hits): RowBlock =>
       change === null && isWhole(hits)
         ? { bytes: Buffer.alloc(0), ends: [], packed: { group: hits.group, text: () => toHash(hits) } }

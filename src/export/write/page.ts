@@ -176,7 +176,7 @@ export function pageTime(column: string): RawBuilder<string> {
 
 /*
  * Rows as their values: COPY sends a line for each row, with U+0002 between its values, which none of them can hold. NDJSON is
- * made of them as well as what has columns of a type, Parquet and Avro: PostgreSQL takes a third longer to write JSON itself.
+ * made of them as well as what has columns of a type, Parquet: PostgreSQL takes a third longer to write JSON itself.
  */
 
 export function selectValues(dataset: Dataset, filter: Filter): Compilable {

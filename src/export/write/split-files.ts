@@ -125,7 +125,7 @@ export interface LakeTarget {
   onFile(file: ExportFile, facts: FileFacts): Promise<void>;
 }
 
-/** A file of groups of rows: row groups of Parquet, blocks of Avro. */
+/** A file of groups of rows: row groups of Parquet. */
 export interface GroupFile {
   /** A row as COPY sent it, line end and all. */
   addRow(bytes: Buffer, start: number, end: number): void;

@@ -205,7 +205,6 @@ const content = {
   'application/x-ndjson': bytes,
   'text/csv': bytes,
   'application/vnd.apache.parquet': bytes,
-  'application/avro': bytes,
   'application/json': manifest,
 };
 

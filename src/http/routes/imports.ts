@@ -47,8 +47,6 @@ const rawBodies: Readonly<Record<string, { readonly schema: TSchema }>> = {
   'application/x-gzip': packedBody,
   'application/vnd.apache.parquet': columnarBody,
   'application/x-parquet': columnarBody,
-  'application/avro': columnarBody,
-  'application/vnd.apache.avro': columnarBody,
   'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': workbookBody,
   'application/zip': archiveBody,
   'application/octet-stream': anyBody,

@@ -149,15 +149,12 @@ export const ndjsonBody = exampleText(
 const binary = (description: string) => ({ schema: Type.String({ format: 'binary', description }) });
 
 export const packedBody = binary('CSV, NDJSON or a JSON array, compressed with gzip.');
-export const columnarBody = binary(
-  'A Parquet file or an Avro object container file. A null leaves the property unchanged.',
-);
+export const columnarBody = binary('A Parquet file. A null leaves the property unchanged.');
 export const workbookBody = binary(
   'An Excel workbook (.xlsx). Its first sheet with data, or the one that `sheet` names, is read like CSV.',
 );
 export const archiveBody = binary('A ZIP archive that contains one such file.');
-const anyFile =
-  'CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, plain, gzipped or in a ZIP archive.';
+const anyFile = 'CSV, NDJSON, a JSON array, Excel (.xlsx) or Parquet, plain, gzipped or in a ZIP archive.';
 export const anyBody = binary(anyFile);
 
 /** An array of any length, bare or under the name of its items. */

@@ -92,7 +92,6 @@ export function storedText(decoded: Decoded, context: RewriteContext): AsyncIter
       return jsonAsLines(decoded, context);
     case 'xlsx':
       return guarded(bytes, context);
-    case 'avro':
     case 'parquet':
       return guarded(convertAside(format, bytes, context), context);
     default:

@@ -50,7 +50,7 @@ export interface ReceivedFile {
   readonly object: Decoded['object'];
   readonly readAs: ReadAs;
   readonly receivedBytes: number;
-  /** Bytes as stored: unpacked, in UTF-8, arrays, Parquet and Avro as NDJSON. */
+  /** Bytes as stored: unpacked, in UTF-8, arrays and Parquet as NDJSON. */
   readonly storedBytes: number;
   /** Hex, of the bytes as sent. */
   readonly sha256: string;

@@ -7,7 +7,6 @@ import {
   SNIFF_BYTES,
 } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
-import { avroToNdjson } from '../../formats/avro.ts';
 import type { CsvBeginning, Sniffed } from '../../formats/csv-sniff.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { type FormatHints, hasDataName, unsupported } from '../../formats/detect-format.ts';
@@ -165,7 +164,7 @@ async function gunzipAll(sent: Peeked, guard: () => InflateGuard): Promise<Peeke
 
 /** A complete file that is not text and is converted to text. */
 export interface Conversion {
-  readonly format: 'avro' | 'parquet' | 'xlsx';
+  readonly format: 'parquet' | 'xlsx';
   readonly bytes: number;
   readonly sheet: string | undefined;
   /** The bytes that were sent for it, and the size that it may unpack to. */
@@ -212,9 +211,6 @@ export async function* convertFile(
   const read: ReadRange = (start, end) => readStretch([start, end]);
   const notes: string[] = [];
   switch (format) {
-    case 'avro':
-      for await (const text of avroToNdjson({ bytes, read }, notes)) yield { text };
-      break;
     case 'parquet':
       for await (const text of parquetToNdjson({ bytes, read }, notes)) yield { text };
       break;
@@ -265,7 +261,7 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
 }
 
 /**
- * Files that are read once they are whole (Parquet, Avro, ZIP), kept in the store meanwhile: as received files that no
+ * Files that are read once they are whole (Parquet, ZIP), kept in the store meanwhile: as received files that no
  * load has, so that the sweep finds them should the process be killed. They are touched until then, however long that takes.
  */
 export class Asides {

@@ -76,7 +76,7 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
 }
 
 const unknownName =
-  'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx, .parquet and .avro, also with .gz behind, and .zip';
+  'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx and .parquet, also with .gz behind, and .zip';
 
 /** Anyone who may write here could have any file loaded that we can read and they cannot, by a link to it. */
 function problemOf(stats: BigIntStats): string | null {

@@ -82,7 +82,7 @@ export const mappingErrorName = `${mappingName}.error`;
 export const receiptSuffix = '.receipt.json';
 export const rejectsSuffix = '.rejects.csv';
 
-const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|avro|xlsx|xlsm)(?:\.gz)?|zip)$/i;
+const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|xlsx|xlsm)(?:\.gz)?|zip)$/i;
 /** Names that programs give to files they have not finished. */
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
 /** Excel keeps such a file beside a workbook that is open. */

@@ -160,7 +160,8 @@ describe('POST /api/v1/analytics/exports', () => {
     [{ emails: Array.from({ length: 21 }, (_, n) => `a${n}@b.c`) }, 'invalid_field', 'emails'],
     [{ format: 'xml' }, 'invalid_field', 'format'],
     [{ escape_formulas: 'no' }, 'invalid_field', 'escape_formulas'],
-    [{ format: 'avro', compression: 'gzip' }, 'invalid_field', 'compression'],
+    [{ format: 'parquet', compression: 'gzip' }, 'invalid_field', 'compression'],
+    [{ format: 'avro' }, 'invalid_field', 'format'],
   ])('refuses %j', async (body, code, details) => {
     expect(await problems(body)).toEqual([[code, details]]);
   });

@@ -21,7 +21,7 @@ interface ShownExport {
 
 const address = '/api/v1/analytics/exports';
 const giveUpMs = 180_000;
-const formats = ['ndjson', 'ndjson', 'csv', 'parquet', 'avro'] as const;
+const formats = ['ndjson', 'ndjson', 'csv', 'parquet'] as const;
 
 /**
  * Asks for exports of everything, downloads each that is completed by its links, and compares it with its manifest. One

@@ -19,7 +19,7 @@ test.each([
   ['', ['import', 'jobs', 'completion', '--data-dir', '--help']],
   ['jobs', ['retry', 'rejects', '--help']],
   ['--data-dir x jobs list', ['--status', '--json']],
-  ['export --format', ['csv', 'ndjson', 'parquet', 'avro']],
+  ['export --format', ['csv', 'ndjson', 'parquet']],
 ])('after "sluice %s" stand its commands, options or values', async (line, words) => {
   expect((await printed('--words', line)).split('\n')).toEqual(expect.arrayContaining(words));
 });

@@ -4,11 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { columnsOf } from '../../../../src/domain/export-columns.ts';
 import { instantOfMicros } from '../../../../src/domain/instant.ts';
 import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts';
-import { AvroFile } from '../../../../src/export/write/avro.ts';
 import { ParquetFile } from '../../../../src/export/write/parquet.ts';
 import { ndjsonWriter } from '../../../../src/export/write/rows.ts';
 import type { GroupFile } from '../../../../src/export/write/split-files.ts';
-import { recordsOfAvro } from '../../../support/columnar-file.ts';
 
 interface User {
   readonly user_id: string;
@@ -110,22 +108,6 @@ describe('a row group of values as COPY sends them', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyUsers, { minLength: 1, maxLength: 3 }), async (groups) => {
         expect(await readParquet(await toParquet(groups))).toEqual(groups.flat());
-      }),
-      { numRuns: 100 },
-    );
-  });
-
-  // proves: other-readers
-  test('holds each of them, for a reader of Avro', async () => {
-    await fc.assert(
-      fc.asyncProperty(anyUsers, async (users) => {
-        const exact = users.map((user) => ({ ...user, first_seen_at: 1n, last_seen_at: -1n }));
-        const file = await written((stored) => new AvroFile(rows, stored), [exact]);
-        const found = (await recordsOfAvro(file)).map((row) => ({
-          ...row,
-          company_id: (row['company_id'] as { string: string } | null)?.string ?? row['company_id'],
-        }));
-        expect(found).toEqual(users.map((user) => ({ ...user, first_seen_at: 1, last_seen_at: -1 })));
       }),
       { numRuns: 100 },
     );

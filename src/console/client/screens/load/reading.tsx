@@ -17,7 +17,6 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
   json: 'JSON',
   xlsx: 'Excel',
   parquet: 'Parquet',
-  avro: 'Avro',
 };
 
 /** Shows how the server reads the file, and its first records. What it got wrong is corrected here. */
