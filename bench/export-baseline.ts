@@ -58,7 +58,7 @@ async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[
   const { request, problems } = readRequest(body);
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
-  const plans = await planFiles(client, files, filter, new AbortController().signal);
+  const plans = await planFiles(client, files, filter);
   return plans.flatMap(({ readings }) => readings.map(({ select }) => select));
 }
 

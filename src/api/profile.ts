@@ -186,12 +186,5 @@ export const activity = defineRecord('Activity', 'Summary of what a user or comp
     count(`For a company, its current users, at most ${MAX_COUNTED_USERS}; for a user, null.`),
     null,
   ),
-  counted_since: orNull(
-    time(
-      'Earlier events were not counted: they may be in the lake, which would take too long to search. Null if it was searched.',
-      exampleEventTime,
-    ),
-    null,
-  ),
 });
 export type Activity = Static<typeof activity.schema>;

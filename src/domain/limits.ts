@@ -343,10 +343,6 @@ export const LAKE_SETTLE_HOURS = 24;
 export const ARCHIVE_BATCH_ROWS = 2_500;
 export const ARCHIVE_BATCH_BYTES = 512 * KiB;
 export const ARCHIVE_SEGMENT_BATCH_GROUPS = 10;
-/** Counts of events of the lake that a process holds until PostgreSQL has them. */
-export const COLD_COUNTS_BYTES = 512 * KiB;
-/** How long the activity of a user or company looks for events in the lake. */
-export const ACTIVITY_LAKE_MS = 2_000;
 /** Ids of which an export remembers whose they are. */
 export const MAX_KNOWN_PERSONS = 50_000;
 

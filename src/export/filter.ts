@@ -8,7 +8,7 @@ import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/
 import { compileSegment } from '../segments/compile-segment.ts';
 import { arrayText } from '../segments/compile-test.ts';
 import { readSegment } from '../segments/read-segment.ts';
-import type { ColdEvents, Segment } from '../segments/segment.ts';
+import type { Segment } from '../segments/segment.ts';
 
 /** True if a row of sluice.users, under the alias given, is in a segment. */
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
@@ -20,19 +20,10 @@ export interface Filter {
   /** The segment that is asked for, or null. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** Set if segments count events. */
-  readonly counted?: CountedSegments | null;
   /** The source of events, with the columns of `sluice.events`, its default. */
   readonly events?: RawBuilder<unknown>;
   /** The source of profiles, with the columns of their table, its default. */
   readonly profiles?: RawBuilder<unknown>;
-}
-
-export interface CountedSegments {
-  readonly segments: readonly Segment[];
-  readonly now: Date;
-  /** Set in the snapshot that the export reads, before it reads. */
-  cold?: ColdEvents;
 }
 
 const eb = expressionBuilder<DB>();
@@ -279,7 +270,7 @@ export async function findSegments(
   environmentId: number,
   { segmentId, exclusions }: ExportRequest,
   now = new Date(),
-): Promise<Pick<Filter, 'segment' | 'excludedSegments' | 'counted'>> {
+): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
   const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
   if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
   const rows = await readSegmentDefinitions(db, environmentId);
@@ -292,12 +283,11 @@ export async function findSegments(
   const excluded = rows
     .filter((row) => patterns.some((pattern) => matches(pattern, row.id)))
     .map((row) => read(row));
-  const counted: CountedSegments = { segments: segment === null ? excluded : [segment, ...excluded], now };
   const compile =
     (each: Segment): SegmentTest =>
     (user) =>
-      compileSegment(each, { environmentId, now, user, cold: counted.cold });
-  return { segment: segment && compile(segment), excludedSegments: excluded.map(compile), counted };
+      compileSegment(each, { environmentId, now, user });
+  return { segment: segment && compile(segment), excludedSegments: excluded.map(compile) };
 }
 
 function matches(pattern: string, id: number): boolean {

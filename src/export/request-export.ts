@@ -211,7 +211,7 @@ export async function previewExport(
   const snapshot = { name: 'sluice export preview', signal };
   const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
     const filter = { environmentId, request, ...segments };
-    const plans = await planFiles(held.client, files, filter, signal);
+    const plans = await planFiles(held.client, files, filter);
     const found: PreviewedFile[] = [];
     for (const plan of plans) found.push(await previewFile(held, plan, request, signal));
     return found;

@@ -40,7 +40,7 @@ import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
-import { decideMirror, readScope, workOffMirror } from './mirror.ts';
+import { decideMirror, workOffMirror } from './mirror.ts';
 import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { countEventsBefore, replayEvents } from './replay-events.ts';
@@ -128,13 +128,10 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
 
 /** Decides what a mirror does, once nothing can fail the load any more. */
 async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
-  await inTransaction(context.pool, async (transaction) => {
-    const { db } = transaction;
+  await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    // Before the fence, which nobody may have to wait for while the lake is read.
-    const scope = await readScope(transaction, context.files, claim.subjectId);
     await requireSound(db, claim);
-    await decideMirror(db, claim.subjectId, scope);
+    await decideMirror(db, claim.subjectId);
   });
 }
 

@@ -5,18 +5,13 @@
  */
 import type { Expression, SqlBool } from 'kysely';
 import type { Entity, LoadEntity } from '../domain/entity.ts';
-import { ConflictError, inputError, TransientError } from '../domain/errors.ts';
+import { ConflictError, inputError } from '../domain/errors.ts';
 import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import { type KeptReason, mirrorOf } from '../domain/mirror.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { countEvents, findColdEnd } from '../export/write/cold-events.ts';
-import type { FileStore } from '../files/file-store.ts';
-import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
-import { allowPauses } from '../postgres/session.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
 import { noteWritten } from '../postgres/stores/chunks.ts';
-import { openColdCounts } from '../postgres/stores/cold-counts.ts';
-import { keepFiles } from '../postgres/stores/lake-files.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
 import { readRules } from '../postgres/stores/rules.ts';
 import { findSegmentItem } from '../postgres/stores/segments.ts';
@@ -72,52 +67,28 @@ async function findScope(db: Database, environmentId: number, key: string): Prom
   return found && readSegment(found.definition).segment;
 }
 
-interface Scope {
-  /** The condition that the user `p` is in the segment, in this transaction; true: there is none. */
-  readonly isIn: Expression<SqlBool> | true;
-  /** The end of the events that had left `sluice.events` when they were counted. */
-  readonly coldEnd: string | null;
-}
+/** The condition that the user `p` is in the segment, in this transaction; true: there is none. */
+type Scope = Expression<SqlBool> | true;
 
 /** Finds whom a mirror is about; `null` if its segment is not defined any more. */
-export async function readScope(
-  { client, db }: Transaction,
-  files: FileStore,
-  loadId: number,
-): Promise<Scope | null> {
-  const { mirror, scope } = await readMirror(db, loadId);
-  if (mirror.segment === null) return { isIn: true, coldEnd: null };
-  const { environmentId } = scope;
-  const segment = await findScope(db, environmentId, mirror.segment);
-  if (segment === null) return null;
-  const now = new Date();
-  await keepFiles(db);
-  await allowPauses(client);
-  await openColdCounts(client);
-  const coldEnd = await findColdEnd(db, environmentId);
-  const { signal } = new AbortController();
-  const cold = await countEvents({ client, files }, environmentId, { segments: [segment], now, signal });
-  return { isIn: compileSegment(segment, { environmentId, now, cold, user: 'p' }), coldEnd };
+async function readScope(db: Database, environmentId: number, key: string | null): Promise<Scope | null> {
+  if (key === null) return true;
+  const segment = await findScope(db, environmentId, key);
+  return segment && compileSegment(segment, { environmentId, now: new Date(), user: 'p' });
 }
 
 /** Decides what becomes of the profiles that the file does not hold. Call it in the transaction that holds the fence; a second call does nothing. */
-export async function decideMirror(db: Database, loadId: number, about: Scope | null): Promise<void> {
+export async function decideMirror(db: Database, loadId: number): Promise<void> {
   const { mirror, decided, isLogged, isDoubtful, scope } = await readMirror(db, loadId);
   if (decided !== null) return;
+  const about = await readScope(db, scope.environmentId, mirror.segment);
   const reasons: readonly (readonly [boolean, KeptReason])[] = [
     [about === null, 'segment_gone'],
     [!isLogged, 'changes_not_kept'],
     [isDoubtful && !mirror.despiteRejects, 'rejects'],
   ];
   const kept = reasons.find(([holds]) => holds)?.[1] ?? null;
-  await listMissing(db, scope, about?.isIn ?? false, mirror.maxRemoved, kept);
-  // The statements of this transaction have a snapshot each.
-  if (
-    mirror.segment !== null &&
-    about !== null &&
-    ((await findColdEnd(db, scope.environmentId)) ?? '') > (about.coldEnd ?? '')
-  )
-    throw new TransientError('events left the database while a segment was counted');
+  await listMissing(db, scope, about ?? false, mirror.maxRemoved, kept);
 }
 
 /** Removes or flags what was decided. May be called again after half of it. */

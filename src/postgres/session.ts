@@ -1,7 +1,6 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { ConfigError, Fault, TransientError } from '../domain/errors.ts';
-import { openColdCounts } from './stores/cold-counts.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
@@ -202,11 +201,6 @@ export interface Snapshot {
 /** The time between two statements, in which the end of a file may have to be stored. */
 const idleTimeout = '10min';
 
-/** Lets the transaction read files for longer between two statements than its session may idle. */
-export async function allowPauses(client: pg.ClientBase): Promise<void> {
-  await client.query(`set local idle_in_transaction_session_timeout = '${idleTimeout}'`);
-}
-
 /**
  * Runs `work` on a snapshot, in a session called `name`. If the work fails or the signal aborts, the session is terminated: a server that
  * waits for us to read a result does not notice a request to cancel.
@@ -257,8 +251,6 @@ interface Session extends PostgresSession {
 }
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
-  // A transaction that only reads may fill a temporary table, but not make one.
-  await openColdCounts(client);
   await client.query('begin isolation level repeatable read read only');
   // Keeps the tables of events in place (stores/retirements.ts). LOCK takes no snapshot, the next statement does.
   await client.query('lock table event_retirements in row share mode');

@@ -12,6 +12,7 @@ import {
   MAX_PROPERTY_NAME_CHARS,
   SEARCH_BUDGET_MS,
 } from '../domain/limits.ts';
+import type { Reader } from '../postgres/pool.ts';
 import {
   findRangeEnd,
   holdsOneOf,
@@ -24,9 +25,9 @@ import {
   readProfiles,
 } from '../postgres/stores/profiles.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
-import type { Segment, SegmentScope } from '../segments/segment.ts';
+import type { Segment } from '../segments/segment.ts';
 import { textProblem } from '../validation.ts';
-import { askSegments, type SegmentReader, type Sources } from './segments.ts';
+import type { Sources } from './segments.ts';
 
 /** Profiles that the first statement of a search goes through. Later ones take as many as last about `searchStatementMs`. */
 const firstSearchedRows = 2_000;
@@ -58,27 +59,14 @@ interface ProfilePage {
 
 /** @throws the database's 57014 if a statement takes longer than the reader's connections allow. */
 export function listProfiles(
-  sources: Sources,
+  { reader }: Pick<Sources, 'reader'>,
   entity: Entity,
   environmentId: number,
   filter: ProfileFilter,
   page: PageRequest,
 ): Promise<ProfilePage> {
-  const segments = filter.segment === null ? [] : [filter.segment];
-  return askSegments(sources, environmentId, { segments }, (reader, scope) =>
-    listPage(reader, scope, entity, filter, page),
-  );
-}
-
-function listPage(
-  reader: SegmentReader,
-  { environmentId, now, cold }: SegmentScope,
-  entity: Entity,
-  filter: ProfileFilter,
-  page: PageRequest,
-): Promise<ProfilePage> {
   const { properties, companyId, jobId = null, search = null, segment, idPrefix: prefix = null } = filter;
-  const scope = { environmentId, now, cold, user: profileAlias };
+  const scope = { environmentId, now: new Date(), user: profileAlias };
   const conditions = (ids: KeyRange) => [
     ...(companyId === null ? [] : [isOfCompany(companyId)]),
     ...(search === null ? [] : [isCalled(entity, environmentId, search)]),
@@ -93,7 +81,7 @@ function listPage(
 }
 
 interface Source {
-  readonly reader: SegmentReader;
+  readonly reader: Reader;
   readonly entity: Entity;
   readonly environmentId: number;
   readonly prefix: string | null;

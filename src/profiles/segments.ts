@@ -1,12 +1,8 @@
-/*
- * Who is in a segment. Where events of the lake decide it, they are counted first (src/export/write/cold-events.ts), in the snapshot in which
- * PostgreSQL then finds the users.
- */
+/** Who is in a segment. Only events that the database has count. */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../domain/errors.ts';
-import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_TIMEOUT_MS, SEGMENTS_OF_USER_MS } from '../domain/limits.ts';
-import { countEvents, findColdEnd } from '../export/write/cold-events.ts';
+import { SEGMENT_PREVIEW_TIMEOUT_MS, SEGMENTS_OF_USER_MS } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
@@ -21,7 +17,7 @@ import {
 } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
-import { eventConditions, type Segment, type SegmentScope } from '../segments/segment.ts';
+import type { Segment } from '../segments/segment.ts';
 
 export interface Sources {
   readonly reader: Reader;
@@ -29,77 +25,34 @@ export interface Sources {
   readonly log: Logger;
 }
 
-export interface SnapshotSources extends Pick<Sources, 'files' | 'log'> {
+export interface SnapshotSources extends Pick<Sources, 'log'> {
   readonly pool: pg.Pool;
 }
 
-export interface SegmentReader {
-  readonly db: Database;
-  inTurn<T>(work: () => Promise<T>): Promise<T>;
-}
-
-interface Question {
-  readonly segments: readonly Segment[];
-  /** It is only about these users. */
-  readonly userIds?: readonly string[];
+interface PreviewOptions {
+  readonly sample?: number;
   readonly now?: Date;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** Asks about segments: in a snapshot if events of the lake count, otherwise statement by statement. @throws TookTooLong */
-export async function askSegments<T>(
-  sources: Sources,
-  environmentId: number,
-  question: Question,
-  ask: (reader: SegmentReader, scope: SegmentScope) => Promise<T>,
-): Promise<T> {
-  const { reader } = sources;
-  const { segments, now = new Date() } = question;
-  const counts = segments.some((segment) => eventConditions(segment).length > 0);
-  if (!counts || (await findColdEnd(reader.db, environmentId)) === null)
-    return ask(reader, { environmentId, now });
-  const source = { ...sources, pool: reader.pool };
-  return reader.inTurn(() => askInSnapshot(source, environmentId, question, ask));
-}
-
-/** Ends at once when the signal aborts. */
-async function askInSnapshot<T>(
-  { files, ...source }: SnapshotSources,
-  environmentId: number,
-  { segments, userIds = [], now = new Date(), timeoutMs = READ_TIMEOUT_MS, ...question }: Question,
-  ask: (reader: SegmentReader, scope: SegmentScope) => Promise<T>,
-): Promise<T> {
-  const late = AbortSignal.timeout(timeoutMs);
-  const signal = question.signal === undefined ? late : AbortSignal.any([question.signal, late]);
-  try {
-    return await inSnapshot(source, { name: 'sluice segment', signal }, async ({ client }) => {
-      const counting = { segments, now, userIds, signal };
-      const cold = await countEvents({ client, files }, environmentId, counting);
-      const reader: SegmentReader = { db: databaseOn(client), inTurn: (turn) => turn() };
-      return ask(reader, { environmentId, now, cold });
-    });
-  } catch (error) {
-    question.signal?.throwIfAborted();
-    throw late.aborted ? new TookTooLong() : error;
-  }
-}
-
-interface PreviewOptions extends Pick<Question, 'now' | 'timeoutMs' | 'signal'> {
-  readonly sample?: number;
-}
-
 /** Counts the users of a segment, and names the first of them. Ends at once when the signal aborts. @throws TookTooLong */
-export function previewSegment(
+export async function previewSegment(
   source: SnapshotSources,
   environmentId: number,
   segment: Segment,
-  { sample = 0, timeoutMs = SEGMENT_PREVIEW_TIMEOUT_MS, ...options }: PreviewOptions = {},
+  { sample = 0, now = new Date(), timeoutMs = SEGMENT_PREVIEW_TIMEOUT_MS, signal }: PreviewOptions = {},
 ): Promise<SegmentMembers> {
-  const question = { ...options, segments: [segment], timeoutMs };
-  return askInSnapshot(source, environmentId, question, ({ db }, scope) =>
-    readMembers(db, compileSegment(segment, { ...scope, user: 'u' }), sample),
-  );
+  const late = AbortSignal.timeout(timeoutMs);
+  const either = signal === undefined ? late : AbortSignal.any([signal, late]);
+  try {
+    return await inSnapshot(source, { name: 'sluice segment', signal: either }, ({ client }) =>
+      readMembers(databaseOn(client), compileSegment(segment, { environmentId, now, user: 'u' }), sample),
+    );
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw late.aborted ? new TookTooLong() : error;
+  }
 }
 
 /** @throws InputError `unknown_segment`, also if a newer version of this program has written it. */
@@ -127,29 +80,25 @@ interface UserSegments {
  * @throws the database's 57014 if a statement takes longer than the reader's connections allow.
  */
 export async function findSegmentsOf(
-  sources: Sources,
+  { reader }: Pick<Sources, 'reader'>,
   environmentId: number,
   userId: string,
 ): Promise<UserSegments> {
-  const readable = (await readSegmentDefinitions(sources.reader.db, environmentId)).flatMap(
-    ({ id, definition }) => {
-      const { segment } = readSegment(definition);
-      return segment === null ? [] : { id, segment };
-    },
-  );
-  const question = { segments: readable.map(({ segment }) => segment), userIds: [userId] };
-  return askSegments(sources, environmentId, question, async ({ db, inTurn }, scope) => {
-    const ids: number[] = [];
-    const until = performance.now() + SEGMENTS_OF_USER_MS;
-    let asked = 0;
-    while (asked < readable.length && performance.now() < until) {
-      const tests = readable.slice(asked, asked + segmentsPerStatement).map(({ id, segment }) => ({
-        id,
-        isIn: compileSegment(segment, { ...scope, user: profileAlias, only: userId }),
-      }));
-      ids.push(...(await inTurn(() => findSegmentsAmong(db, environmentId, userId, tests))));
-      asked += tests.length;
-    }
-    return { ids, asked, total: readable.length };
+  const { db } = reader;
+  const readable = (await readSegmentDefinitions(db, environmentId)).flatMap(({ id, definition }) => {
+    const { segment } = readSegment(definition);
+    return segment === null ? [] : { id, segment };
   });
+  const scope = { environmentId, now: new Date(), user: profileAlias, only: userId };
+  const ids: number[] = [];
+  const until = performance.now() + SEGMENTS_OF_USER_MS;
+  let asked = 0;
+  while (asked < readable.length && performance.now() < until) {
+    const tests = readable
+      .slice(asked, asked + segmentsPerStatement)
+      .map(({ id, segment }) => ({ id, isIn: compileSegment(segment, scope) }));
+    ids.push(...(await reader.inTurn(() => findSegmentsAmong(db, environmentId, userId, tests))));
+    asked += tests.length;
+  }
+  return { ids, asked, total: readable.length };
 }

@@ -1,6 +1,5 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { DB } from '../postgres/schema.ts';
-import { coldUsers } from '../postgres/stores/cold-counts.ts';
 import {
   bigint,
   daysBefore,
@@ -137,38 +136,20 @@ function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: numbe
     .$if(only !== null, (events) => events.where(sql<boolean>`${user} = ${text(only ?? '')}`))
     .select('segment_event.user_id')
     .groupBy('segment_event.user_id')
-    .having(sql<boolean>`sum(segment_event.events) >= ${bigint(atLeast)}`);
-  return atMost === null
-    ? counted
-    : counted.having(sql<boolean>`sum(segment_event.events) <= ${bigint(atMost)}`);
+    .having(sql<boolean>`count(*) >= ${bigint(atLeast)}`);
+  return atMost === null ? counted : counted.having(sql<boolean>`count(*) <= ${bigint(atMost)}`);
 }
 
-/** Selects the events that are stored, one by one, and, summed up by user, those that have left. */
-function eventsThatCount(condition: EventCondition, scope: SegmentScope) {
-  const { event, withinDays } = condition;
-  const cold = scope.cold?.(condition) ?? null;
-  let stored = eb
+function eventsThatCount({ event, withinDays, where }: EventCondition, scope: SegmentScope) {
+  const events = eb
     .selectFrom('events as segment_event')
-    .select(['segment_event.user_id', sql<number>`1`.as('events')])
     .where('segment_event.environment_id', '=', integer(scope.environmentId))
     .where('segment_event.event_name', '=', text(event))
-    .where(whereHolds(condition, scope.now));
-  if (withinDays !== null)
-    stored = stored
-      .where('segment_event.inserted_at', '>=', instant(daysBefore(scope.now, withinDays)))
-      .where('segment_event.inserted_at', '<=', instant(scope.now.toISOString()));
-  if (cold === null) return eb.selectFrom(stored.as('segment_event'));
-  const hot = stored.where('segment_event.inserted_at', '>=', instant(cold.until));
-  const all = sql<{
-    user_id: string;
-    events: number;
-  }>`(${hot} union all ${coldUsers(integer(cold.question))})`;
-  return eb.selectFrom(all.as('segment_event'));
-}
-
-/** Writes what the condition asks of `segment_event.metadata`. */
-export function whereHolds({ where }: EventCondition, now: Date): Expression<SqlBool> {
-  return eb.and(where.map((condition) => testEvent(condition, now)));
+    .where(eb.and(where.map((condition) => testEvent(condition, scope.now))));
+  if (withinDays === null) return events;
+  return events
+    .where('segment_event.inserted_at', '>=', instant(daysBefore(scope.now, withinDays)))
+    .where('segment_event.inserted_at', '<=', instant(scope.now.toISOString()));
 }
 
 function testEvent({ property, test, negated }: EventPropertyCondition, now: Date): Expression<SqlBool> {

@@ -73,22 +73,6 @@ export interface SegmentScope {
   readonly environmentId: number;
   /** The moment that days are counted back from. One for all statements that are to agree. */
   readonly now: Date;
-  readonly cold?: ColdEvents | undefined;
-}
-
-/**
- * Tells what of an event condition is counted in `cold_counts`: all events before `until`, under the number of a question. `null`: all events
- * that count are in `sluice.events`.
- */
-export type ColdEvents = (
-  condition: EventCondition,
-) => { readonly question: number; readonly until: string } | null;
-
-/** Returns the event conditions in a segment. */
-export function eventConditions(segment: Segment): EventCondition[] {
-  if (segment.kind === 'event') return [segment];
-  if (segment.kind === 'not') return eventConditions(segment.segment);
-  return 'segments' in segment ? segment.segments.flatMap(eventConditions) : [];
 }
 
 export interface UserScope extends SegmentScope {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { System } from '../../src/context.ts';
 import { datasets, type ExportRequest } from '../../src/domain/export.ts';
-import type { CountedSegments, SegmentTest } from '../../src/export/filter.ts';
+import type { SegmentTest } from '../../src/export/filter.ts';
 import {
   type SnapshotFacts,
   type WriteExportContext,
@@ -18,7 +18,6 @@ export type ExportContext = Pick<System, 'pool' | 'files' | 'log'> & WriteExport
 export interface ExportOptions extends Partial<ExportRequest> {
   readonly segment?: SegmentTest | null;
   readonly excludedSegments?: readonly SegmentTest[];
-  readonly counted?: CountedSegments | null;
   readonly splitBytes?: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (rows: number, bytes: number) => void;
@@ -31,15 +30,13 @@ export function exportAll(
   environmentId: number,
   options: ExportOptions = {},
 ): Promise<WrittenExport> {
-  const { segment, excludedSegments, counted, splitBytes, signal, onProgress, onSnapshot, ...request } =
-    options;
+  const { segment, excludedSegments, splitBytes, signal, onProgress, onSnapshot, ...request } = options;
   return writeExport(context, {
     environmentId,
     manifest: { jobId: 'the job', environmentName: 'its environment', appToken: 'NX-00000000' },
     sessionName: 'sluice test',
     segment: segment ?? null,
     excludedSegments: excludedSegments ?? [],
-    counted: counted ?? null,
     splitBytes: splitBytes ?? 1e9,
     signal: signal ?? new AbortController().signal,
     onProgress: onProgress ?? (() => undefined),

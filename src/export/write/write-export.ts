@@ -28,7 +28,6 @@ import {
 } from '../manifest.ts';
 import { allEvents, findLeftEvents, type LeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
-import { countEvents } from './cold-events.ts';
 import { ContentHash } from './content-hash.ts';
 import { formatWriters } from './formats.ts';
 import { lakeWriters } from './lake-rows.ts';
@@ -96,7 +95,7 @@ async function readAll(
   files: AttemptFiles,
   options: WriteExportOptions,
 ): Promise<ManifestFacts> {
-  const plans = await planFiles(snapshot.client, context.files, options, options.signal);
+  const plans = await planFiles(snapshot.client, context.files, options);
   let rowsExpected = 0;
   for (const { select, pieces } of plans.flatMap(({ readings }) => readings)) {
     rowsExpected += (await estimateRows(snapshot.client, select)) + (pieces?.rows ?? 0);
@@ -224,11 +223,8 @@ export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,
   filter: Filter,
-  signal: AbortSignal,
 ): Promise<readonly FilePlan[]> {
-  const { environmentId, request, counted = null } = filter;
-  if (counted !== null)
-    counted.cold = await countEvents({ client, files }, environmentId, { ...counted, signal });
+  const { request } = filter;
   const plans: FilePlan[] = [];
   if (request.layout === 'stream') plans.push(await planStream(client, files, filter));
   else

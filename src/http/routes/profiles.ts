@@ -18,9 +18,8 @@ import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { findPerson, withDistinctIds } from '../../postgres/stores/aliases.ts';
 import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
-import { countUsersOf, isUserKnown } from '../../postgres/stores/events.ts';
+import { countUsersOf, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import { countActivity } from '../../profiles/activity.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
 import { requireSegment } from '../../profiles/segments.ts';
 import { readUserHistory } from '../../profiles/user-events.ts';
@@ -307,7 +306,7 @@ const showActivity = (entity: Entity): Route =>
       const { id } = await profileOf(entity, { system, environment, params });
       const { days = 30, time_zone: timeZone = 'UTC' } = query;
       const [found, users] = await Promise.all([
-        countActivity(system, entity, environment, { id, days, timeZone }),
+        reader.inTurn(() => readActivity(reader.db, entity, environment, { id, days, timeZone })),
         entity === 'companies' ? countUsersOf(reader.db, environment, id) : null,
       ]);
       if ((entity === 'companies' || found.events === 0) && !(await isKnown(system, entity, environment, id)))
@@ -320,7 +319,6 @@ const showActivity = (entity: Entity): Route =>
         days: found.days,
         event_names: found.names,
         users,
-        counted_since: found.countedSince,
       };
     },
   });

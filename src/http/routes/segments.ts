@@ -117,10 +117,10 @@ async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
   segment: Segment,
 ) {
-  const { files, log, reader } = system;
+  const { log, reader } = system;
   const { signal } = abortWhenClosed(reply);
   const limits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS, signal };
-  const sources = { pool: reader.pool, files, log };
+  const sources = { pool: reader.pool, log };
   const { users, sample } = await reader.inTurn(() => previewSegment(sources, environment, segment, limits));
   return { count: users, user_ids: sample };
 }

@@ -255,35 +255,24 @@ export interface ActivityQuery {
   readonly timeZone: string;
 }
 
-/** Events to count beside those that are stored, of which only those from `since` on are counted then. */
-export interface OtherEvents {
-  readonly since: string | null;
-  readonly times: readonly string[];
-  readonly names: readonly string[];
-}
-
 /** Counts the events of a user or company, by events_user_idx or events_company_idx. @throws InputError `invalid_field` for a time zone that the database does not know. */
 export async function readActivity(
   db: Database,
   entity: Entity,
   environmentId: number,
   { id, days, timeZone }: ActivityQuery,
-  { since, times, names }: OtherEvents,
 ): Promise<Activity> {
   const found = sql<Activity>`
     with stored as (
       select inserted_at, event_name
       from events
       where environment_id = ${environmentId} and ${sql.ref(idColumn[entity])} = ${id}
-        and inserted_at >= coalesce(${since}::timestamptz, '-infinity')
       order by inserted_at desc
       limit ${MAX_COUNTED_EVENTS + 1}
     ),
     counted as materialized (
       select inserted_at, event_name, row_number() over (order by inserted_at desc) as place
-      from (select * from stored union all select * from unnest(${times}::timestamptz[], ${names}::text[])) e (inserted_at, event_name)
-      order by inserted_at desc
-      limit ${MAX_COUNTED_EVENTS + 1}
+      from stored
     ),
     kept as (select * from counted where place <= ${MAX_COUNTED_EVENTS}),
     by_day as (

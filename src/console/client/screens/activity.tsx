@@ -6,7 +6,6 @@ import { Choices } from '../ui/controls.tsx';
 import { Bars } from '../ui/drawings.tsx';
 import { Empty, Loaded, Section, Time } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { Term } from '../ui/term.tsx';
 
 const ranges = [
   ['30', '30 days'],
@@ -64,13 +63,7 @@ function Sums({ of, days, isCompany }: SumsProps): VNode {
         {of.is_complete ? '' : 'The latest '}
         {plural(of.events, 'event')}
         {of.is_complete ? ' in all' : '; there are more'}, the first <Time at={of.first_event_at} ago />, the
-        last <Time at={of.last_event_at} ago />.{' '}
-        {of.counted_since === null ? null : (
-          <>
-            Events before <Time at={of.counted_since} /> may be in the <Term of="lake">lake</Term>, which
-            takes too long to search.
-          </>
-        )}
+        last <Time at={of.last_event_at} ago />.
       </p>
       <Table
         caption="Events by name, the most frequent first"
