@@ -14,7 +14,7 @@ import { choice, defineCommand, flag, required } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { readOperatorFile } from './input-files.ts';
 import { withEnvironment } from './session.ts';
-import { printable, printRecord, printTable, type Terminal } from './terminal.ts';
+import { printable, printTable, type Terminal } from './terminal.ts';
 
 interface Target {
   readonly env: string;
@@ -133,25 +133,6 @@ function listChanges(changes: DefinitionChanges): string[] {
   });
 }
 
-const show = defineCommand({
-  name: 'show',
-  summary: 'the definitions with their ids',
-  description: 'Shows what is defined for an environment, with the ids that the lookups and exports use.',
-  json: 'print JSON, the definitions of segments too',
-  examples: ['sluice definitions show', "sluice definitions show --json | jq '.segments[] | {id, key}'"],
-  inEnvironment: async (call) => {
-    const { system, environmentId, env, terminal, json } = call;
-    const items = await readDefinitions(system.db, environmentId);
-    if (json) return terminal.json(items);
-    if (Object.values(items).every((list) => list.length === 0)) {
-      return terminal.inform(
-        `Environment ${env} has no definitions; \`sluice definitions apply\` adds some.`,
-      );
-    }
-    printRecord(call, { ...items, segments: items.segments.map(({ definition: _, ...segment }) => segment) });
-  },
-});
-
 const exportFile = defineCommand({
   name: 'export',
   summary: 'the definitions as a file',
@@ -171,11 +152,11 @@ const exportFile = defineCommand({
 
 export const definitions = defineCommand({
   name: 'definitions',
-  summary: 'segments, surveys, features …: apply, show, export',
+  summary: 'segments, surveys, features …: apply, export',
   description:
     'Definitions of an environment: segments, surveys, embeds, flows, banners, spotlights, resource center modules,\n' +
     'checklists and features. They are written in one file; the lookups of the API list them, and exports are filtered by\n' +
     'segments.',
-  examples: ['sluice definitions apply definitions.yaml --dry-run', 'sluice definitions show'],
-  commands: [apply, show, exportFile],
+  examples: ['sluice definitions apply definitions.yaml --dry-run', 'sluice definitions export'],
+  commands: [apply, exportFile],
 });

@@ -1,7 +1,6 @@
 /** `sluice notifications`: who is notified when jobs end, what was sent, and sending it again. */
 
 import { openSendContext } from '../context.ts';
-import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import {
   defaultJobKinds,
   defaultOutcomes,
@@ -12,19 +11,13 @@ import {
 } from '../domain/notification.ts';
 import { formatCount } from '../domain/wording.ts';
 import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
-import {
-  renderDelivery,
-  renderSubscription,
-  replayDeliveries,
-  sendTest,
-} from '../notifications/deliveries.ts';
+import { renderSubscription, replayDeliveries, sendTest } from '../notifications/deliveries.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
-import { listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
+import type { Replay } from '../postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import {
   defineCommand,
   flag,
-  limitOption,
   optional,
   parsed,
   parseIdOf,
@@ -162,46 +155,13 @@ const remove = defineCommand({
   },
 });
 
-const deliveries = defineCommand({
-  name: 'deliveries',
-  summary: 'what was sent to whom',
-  description: 'Lists what was sent and what is still to be sent, newest first.',
-  options: {
-    failed: flag('--failed', 'only what was given up, or failed and will be tried again'),
-    limit: limitOption(20, `how many, at most ${MAX_PAGE_SIZE}`),
-  },
-  json: true,
-  examples: [
-    'sluice notifications deliveries --failed',
-    'sluice notifications deliveries --json | jq .[].last_error',
-  ],
-  inEnvironment: async (call) => {
-    const { system, environmentId, flags } = call;
-    const filter = { failed: flags.failed, limit: Math.min(flags.limit, MAX_PAGE_SIZE) };
-    const found = await listDeliveries(system.db, environmentId, filter);
-    printList(call, found.map(renderDelivery), {
-      columns: [
-        'delivery_id',
-        'state',
-        'event_type',
-        'target',
-        'attempts',
-        'last_attempt_at',
-        'last_status',
-        'last_error',
-      ],
-      none: 'There are no such deliveries.',
-    });
-  },
-});
-
 const replay = defineCommand({
   name: 'replay',
   summary: 'send deliveries again',
   description:
     'Makes one delivery due again, or all since a time that were given up, under the same id and with as many tries as a\n' +
     'new one. Workers send it.',
-  argument: optional('[delivery]', 'as `sluice notifications deliveries` shows it'),
+  argument: optional('[delivery]', 'as `sluice api v1/deliveries` shows it'),
   options: {
     failed: flag('--failed', 'all that were given up'),
     since: parsed('--since <when>', 'with --failed: how long ago, such as 24h, or a date', parseSince),
@@ -223,7 +183,7 @@ const replay = defineCommand({
   },
 });
 
-const parseDelivery = parseIdOf('delivery', 'notifications deliveries');
+const parseDelivery = parseIdOf('delivery', 'api v1/deliveries');
 
 function readWanted(delivery: string | undefined, failed: boolean, since: Date | undefined): Replay {
   if (delivery !== undefined && !failed && since === undefined) return { publicId: parseDelivery(delivery) };
@@ -238,7 +198,7 @@ export const notifications = defineCommand({
     'Notifies webhooks and addresses when a load, an export or a run of a schedule ends. A server need not run.',
   examples: [
     'sluice notifications add --url https://example.com/hooks',
-    'sluice notifications deliveries --failed',
+    'sluice notifications replay --failed --since 24h',
   ],
-  commands: [add, list, test, rotate, remove, deliveries, replay],
+  commands: [add, list, test, rotate, remove, replay],
 });

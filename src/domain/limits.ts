@@ -416,8 +416,6 @@ export const PULL_ANSWER_MS = 300_000;
 /** Rows of a page of PostHog, and bytes of a page, which is parsed whole. */
 export const PULL_PAGE_ROWS = 5_000;
 export const MAX_PULL_PAGE_BYTES = 64 * 1024 * 1024;
-/** `sluice events tail` looks for events of this time before now, each time it looks. */
-export const TAIL_WINDOW_MS = 15_000;
 /** The cursor of an export: 18 characters for each transaction that was open. */
 export const MAX_CURSOR_CHARS = 64 * 1024;
 
@@ -447,9 +445,6 @@ export const MEASURED_ROWS = 500;
 /** The rows of a file of an export are counted for so long, and then estimated. */
 export const EXPORT_COUNT_MS = 2_000;
 export const REPLACEMENT_COUNT_MS = 10_000;
-/** Events that `sluice events tail` shows of one look at them. */
-export const MAX_TAIL_EVENTS = 1_000;
-
 export const CONSOLE_SESSION_MS = 12 * 3_600_000;
 export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */

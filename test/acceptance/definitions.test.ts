@@ -61,52 +61,6 @@ describe('sluice definitions', () => {
     expect(json<Result>(await definitions('apply', sample, '--json')).written).toBe(false);
   });
 
-  test('segments preview counts who is in one and shows the first, by key or id', async () => {
-    const users = await file('users.csv', 'user_id,plan\nu3,starter\nu1,free\nu2,business\nu4,\n');
-    await sluice(['import', users]);
-    const preview = (...args: string[]): Promise<Finished> => sluice(['segments', 'preview', ...args]);
-    const shown = await preview('paying-users');
-    expect(shown).toMatchObject({ code: 0, stdout: 'Paying users (paying-users): 2 users\n  u2\n  u3\n' });
-    const { segments } = json<{ segments: { id: number; key: string }[] }>(
-      await definitions('show', '--json'),
-    );
-    const id = segments.find(({ key }) => key === 'paying-users')?.id;
-    const byId = await preview(String(id), '--sample', '1', '--json');
-    expect(json(byId)).toEqual({ id, key: 'paying-users', users: 2, sample: ['u2'] });
-    const unknown = await preview('nobody');
-    expect(unknown.code).toBe(2);
-    expect(unknown.stderr).toContain('There is no segment "nobody"');
-  });
-
-  // proves: segments-made
-  test('segments are made and deleted by command; a file that names one takes it over and says so', async () => {
-    const segments = (...args: string[]): Promise<Finished> => sluice(['segments', ...args]);
-    const definition = await file('starters.json', '{"property": "plan", "equals": "starter"}');
-    const made = await segments(
-      'create',
-      'starters',
-      '--title',
-      'Starters',
-      '--definition',
-      definition,
-      '--json',
-    );
-    expect(json(made)).toMatchObject({
-      key: 'starters',
-      title: 'Starters',
-      made_by: 'api',
-      category: 'custom',
-    });
-    const piped = await sluice(['segments', 'create', 'payers'], { input: '{"event": "paid"}' });
-    expect(piped.stdout).toMatch(/^Made segment \d+: sluice segments preview payers$/m);
-    const taking = 'segments: [{ key: starters, title: Starters, definition: { event: e } }]';
-    const applied = await definitions('apply', await file('taking.yaml', taking), '--force');
-    expect(applied.stderr).toContain('which had made segments of these keys: starters.');
-    const refused = await segments('delete', 'starters');
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('change it in the file')]);
-    expect((await segments('delete', 'payers')).stdout).toContain('The segment payers is deleted.');
-  });
-
   test('export writes a file that makes the same definitions elsewhere, in both formats', async () => {
     const yaml = await definitions('export');
     expect(yaml).toMatchObject({ code: 0, stderr: '' });

@@ -40,8 +40,4 @@ test('sluice delete: asks to be told --yes, deletes what a list and the line nam
   expect(await sluice(['delete', 'users', 'd', '--suppress', '--yes'])).toMatchObject({ code: 0 });
   const again = await sluice(['import', 'users.csv', '--json']);
   expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { rejected: 1 } } }] });
-  expect((await sluice(['suppressions', 'count', 'd'])).stdout).toBe('d is kept out.\n');
-  const lifted = await sluice(['suppressions', 'lift', 'd', 'a', '--json']);
-  expect(JSON.parse(lifted.stdout)).toEqual({ lifted: 1, not_found: 1 });
-  expect((await sluice(['suppressions', 'count'])).stdout).toBe('Environment default keeps 0 ids out.\n');
 });

@@ -149,7 +149,7 @@ export async function followPage(page: Page, { folder, url, key, env }: Reader):
       ...env,
       PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
       CURL_HOME: folder,
-      PORT: '0',
+      PORT: new URL(url).port,
     },
   });
   const said = await ran.then(

@@ -315,7 +315,6 @@ async function runCommands(house: House): Promise<void> {
   await command(house, 'import', file, '--rejects-dir', join(folder, 'drop'));
   await command(house, 'jobs', 'list');
   await command(house, 'report');
-  await command(house, 'users', 'show', 'csv-1');
   await site.sql('checkpoint');
 }
 

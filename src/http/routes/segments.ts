@@ -102,7 +102,7 @@ const preview = route({
   at: 'GET /v1/segments/:segment_id/preview',
   operationId: 'previewSegment',
   summary: 'Preview a segment',
-  description: `Returns the number of users in the segment now, and some of them, all of one moment. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds; \`sluice segments preview\` waits longer, and an export has no such limit.`,
+  description: `Returns the number of users in the segment now, and some of them, all of one moment. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds; an export has no such limit.`,
   access: 'read',
   params,
   answer: { description: 'The preview.', schema: segmentPreview.ref },

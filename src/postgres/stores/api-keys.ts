@@ -58,6 +58,15 @@ export function listApiKeys(db: Database, environmentId: number) {
     .execute();
 }
 
+/** Deletes a key that leaves no trace: one that a command made for itself. */
+export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
+  await db
+    .deleteFrom('api_keys')
+    .where('environment_id', '=', environmentId)
+    .where('key_id', '=', keyId)
+    .execute();
+}
+
 /** Revokes a key, if it is not revoked already. Throws `InputError` `not_found`. */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })

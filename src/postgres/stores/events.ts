@@ -4,16 +4,7 @@ import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
-import {
-  countOf,
-  type Database,
-  findValue,
-  isTrue,
-  queryRows,
-  readQuery,
-  rowsOf,
-  runQuery,
-} from '../database.ts';
+import { countOf, type Database, findValue, isTrue, queryRows, readQuery, runQuery } from '../database.ts';
 import { isUnknownName } from '../sqlstate.ts';
 
 export interface EventRow {
@@ -196,43 +187,6 @@ export function findArchivedUntil(db: Database, environmentId: number): Promise<
         where state = 'retired' and archives
       )
     )`)} as until`;
-}
-
-export interface LatestEventsQuery {
-  readonly userId: string | null;
-  readonly eventName: string | null;
-  readonly withinMs: number | null;
-  readonly limit: number;
-}
-
-export function readLatestEvents(
-  db: Database,
-  environmentId: number,
-  { userId, eventName, withinMs, limit }: LatestEventsQuery,
-): Promise<ReadEvent[]> {
-  const conditions = [
-    sql`environment_id = ${environmentId} and inserted_at <= now()`,
-    ...(withinMs === null ? [] : [sql`inserted_at >= now() - make_interval(secs => ${withinMs / 1_000})`]),
-    ...(userId === null ? [] : [sql`user_id = ${userId}`]),
-    ...(eventName === null ? [] : [sql`event_name = ${eventName}`]),
-  ];
-  const at = instantText(sql.ref('page.inserted_at'));
-  return rowsOf<ReadEvent>(db)`
-    select ${at} as at, page.event_id as id, row_to_json(shown)::text as json
-    from (
-      select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
-      from events
-      where ${sql.join(conditions, sql` and `)}
-      order by inserted_at desc, event_id desc, user_id desc
-      limit ${limit}
-    ) page
-    cross join lateral (
-      select
-        page.event_id, page.event_type, page.event_name, page.user_id, page.company_id, page.source,
-        ${at} as inserted_at,
-        page.metadata
-    ) shown
-    order by page.inserted_at, page.event_id, page.user_id`;
 }
 
 export interface Activity {
