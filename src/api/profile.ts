@@ -4,23 +4,18 @@ import {
   MAX_COUNTED_EVENTS,
   MAX_COUNTED_USERS,
   MAX_DISTINCT_IDS,
-  MAX_PROVENANCE_CHANGES,
-  MAX_PROVENANCE_CHUNKS,
 } from '../domain/limits.ts';
 import { jobFields } from './job.ts';
 import {
   anyObject,
   choice,
-  choiceOrNull,
   count,
   defineRecord,
   envelope,
   flag,
   items,
   object,
-  ordinal,
   orNull,
-  record,
   text,
   texts,
   time,
@@ -75,42 +70,6 @@ export const profileHistory = envelope('ProfileHistory', profileChange.ref, 'Cha
 });
 export type ProfileHistory = Static<typeof profileHistory.schema>;
 
-const origin = defineRecord('ValueOrigin', 'Where a value came from: the change that set it last.', {
-  at: orNull(time('When the value was set. Null if that is no longer known.', changeTime)),
-  by: choiceOrNull(
-    changeMakers,
-    `Who set the value. ${whoDescription} Null if that is no longer known.`,
-    'load',
-  ),
-  job: changingJob,
-  row: orNull(
-    ordinal(
-      'Number of the record in the file of the job. Null if no load did it, or if it was not looked up.',
-      2,
-    ),
-  ),
-  line: orNull(ordinal('Line of the file on which the record begins. Null without a row.', 3)),
-});
-export type ValueOrigin = Static<typeof origin.schema>;
-
-const provenance = Type.Optional(
-  object(
-    `Only with \`provenance=true\`: where each value came from, looked up in the latest ${MAX_PROVENANCE_CHANGES} changes. Rows and lines are read from the stored files, from ${MAX_PROVENANCE_CHUNKS} places at most.`,
-    {
-      properties: record<ValueOrigin>({
-        additionalProperties: origin.ref,
-        description: 'For each property, where its value came from.',
-      }),
-      company: Type.Unsafe<ValueOrigin | null>({
-        anyOf: [origin.ref, { type: 'null' }],
-        description: 'Where the company came from. Null if there is none, and for companies.',
-      }),
-      complete_since: completeSince('all origins are known'),
-    },
-  ),
-);
-export type Provenance = Static<typeof provenance>;
-
 const profileFields = {
   metadata: anyObject('Properties, with the type and every digit as stored.', {
     name: 'Ada Lovelace',
@@ -123,7 +82,6 @@ const profileFields = {
   ),
   last_seen_at: time('When an identify call or a load last named it.', '2026-11-20T12:34:56.123456Z'),
   updated_at: time('When it last changed.', changeTime),
-  provenance,
 };
 
 export const userProfile = defineRecord('UserProfile', 'A stored user.', {

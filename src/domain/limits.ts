@@ -426,12 +426,8 @@ export const SEGMENTS_OF_USER_MS = 1_000;
 /** Aliases that begin with a text whose persons a search finds. */
 export const MAX_SEARCHED_ALIASES = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
-/** Latest changes of a profile in which the origin of its values is looked for, chunks of files that are read for it, and how long. */
-export const MAX_PROVENANCE_CHANGES = 1_000;
-/** Images of a profile, as stored, that a page of its history or its provenance is told from; three are read whatever their size. */
+/** Images of a profile, as stored, that a page of its history is told from; three are read whatever their size. */
 export const MAX_HISTORY_BYTES = 8 * MiB;
-export const MAX_PROVENANCE_CHUNKS = 4;
-export const PROVENANCE_MS = 5_000;
 /** Events of one user or company that its activity counts, days it shows, and names of events. */
 export const MAX_COUNTED_EVENTS = 100_000;
 export const MAX_ACTIVITY_NAMES = 50;

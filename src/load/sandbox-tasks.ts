@@ -13,7 +13,6 @@ import { Sandboxes } from '../sandbox/sandboxes.ts';
 import { readMendId } from './causes/mend-ids.ts';
 import { type MendedRecord, Mending } from './causes/mending.ts';
 import { type ExplainedCause, explainCause } from './causes/proposals.ts';
-import { type FoundRecord, findRecords, type SoughtRecords } from './find-records.ts';
 import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect/inspect-file.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import {
@@ -33,8 +32,6 @@ export interface LoadTasks {
   readonly causes: Task<CausesInput, number, readonly Reject[], ExplainedCause>;
   /** Mends refused records; its question asks for those after a row. */
   readonly mend: Task<MendInput, number, RejectsPage, readonly MendedRecord[]>;
-  /** Finds the records of a chunk that values of a profile came from. */
-  readonly find: Task<SoughtRecords, Stretch, Buffer, readonly FoundRecord[]>;
 }
 
 interface Task<Input, Question, Answer, Item> {
@@ -105,9 +102,6 @@ export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTa
       yield await mending.mend(mend, rejects);
       after = more ? (rejects.at(-1)?.row ?? null) : null;
     }
-  },
-  async *find(sought, read) {
-    yield await findRecords(storeOf(read), sought);
   },
 };
 

@@ -2,20 +2,15 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ProfileChange, UserProfile } from '../../src/api/profile.ts';
-import { readWithProvenance } from '../../src/changes/provenance.ts';
+import type { ProfileChange } from '../../src/api/profile.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { openLoadSandboxes } from '../../src/load/sandbox-tasks.ts';
 import { type HistoryPage, readHistory } from '../../src/postgres/stores/changes.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
-import { Sandboxes } from '../../src/sandbox/sandboxes.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, readProfiles, runManually, shuffled, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { undo } from '../support/undo.ts';
 
 let t: TestSystem;
 let operator: pg.Client;
@@ -75,31 +70,6 @@ const plain = (changes: readonly ProfileChange[]) =>
     ...Object.fromEntries(properties.map(({ name, before, after }) => [name, [before, after]])),
     ...(company !== null && { company: [company.before, company.after] }),
   }));
-
-async function provenance(
-  environmentId: number,
-  id: string,
-  entity: Entity = 'users',
-  sandboxes: Sandboxes | null = null,
-) {
-  const profile = { environmentId, entity, id };
-  const json = await readWithProvenance(
-    { ...t.system, sandboxes },
-    profile,
-    new AbortController().signal,
-    60_000,
-  );
-  return JSON.parse(json ?? 'null') as UserProfile;
-}
-
-/** `row:line` of each property, and of the company. */
-async function places(environmentId: number, id: string, entity: Entity = 'users') {
-  const { provenance: found } = await provenance(environmentId, id, entity);
-  const place = (of: { by: string | null; row: number | null; line: number | null } | null | undefined) =>
-    of == null ? null : of.row === null ? of.by : `${of.row}:${of.line}`;
-  const properties = Object.entries(found?.properties ?? {}).map(([name, of]) => [name, place(of)]);
-  return { ...Object.fromEntries(properties), company: place(found?.company) };
-}
 
 describe('the history of a profile', () => {
   // proves: history-complete
@@ -241,18 +211,7 @@ describe('the history of a profile', () => {
       { what: 'changed by request', n: [0, 1] },
     ]);
     expect(completeSince).toMatch(/^\d{4}-.*Z$/);
-    const { provenance: found } = await provenance(environmentId, 'a');
-    expect(found?.properties['n']?.by).toBe('request');
     await sql`update change_log set complete_since = sluice.current_position()`.execute(db);
-    const unknown = await provenance(environmentId, 'a');
-    expect(unknown.provenance?.properties['n']).toEqual({
-      at: null,
-      by: null,
-      job: null,
-      row: null,
-      line: null,
-    });
-    expect(unknown.provenance?.complete_since).toBe(completeSince);
     // So does each page of several.
     for (const n of [3, 4]) await identify(environmentId, 'a', { n });
     const newest = await page(environmentId, 'a', 'users', 1, null);
@@ -264,7 +223,7 @@ describe('the history of a profile', () => {
     await sql`update change_log set complete_since = 0`.execute(db);
   });
 
-  test('of large profiles is read some at a time, and its provenance as far back as that goes', async () => {
+  test('of large profiles is read some at a time', async () => {
     const environmentId = await newEnvironment(t.system);
     await identify(environmentId, 'a', { n: 0 });
     const { db } = t.system;
@@ -278,9 +237,6 @@ describe('the history of a profile', () => {
       ({ properties: all }) => all.find(({ name }) => name === 'n')?.after,
     );
     expect(ns).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
-    const { provenance: found } = await provenance(environmentId, 'a');
-    expect([found?.properties['n']?.by, found?.properties['old']?.by]).toEqual(['request', null]);
-    expect(found?.complete_since).not.toBeNull();
   });
 
   // proves: every-digit
@@ -291,148 +247,6 @@ describe('the history of a profile', () => {
     expect((await page(environmentId, 'a', 'users', 1, null)).changes[0]?.json).toContain(
       '12345678901234567890.10',
     );
-  });
-});
-
-describe('the provenance of a profile', () => {
-  // proves: value-provenance
-  test('names row and line of a CSV with line breaks in cells, in whichever chunk', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const records = ['a,"x\n1",1', 'b,y,', 'a,,"2\n\n2"', 'c,z,3', 'b,"y\r\nq",4', 'a,"x\n1",'];
-    const text = `user_id,name,size\n${records.join('\n')}\n`;
-    for (const chunkBytes of [1, 20, 4_096]) {
-      const own = await newEnvironment(t.system);
-      await load(own, text, { chunkBytes });
-      expect([chunkBytes, await places(own, 'c')]).toEqual([
-        chunkBytes,
-        { name: '4:8', size: '4:8', company: null },
-      ]);
-      expect([chunkBytes, await places(own, 'b')]).toEqual([
-        chunkBytes,
-        { name: '5:9', size: '5:9', company: null },
-      ]);
-      expect((await places(own, 'a')).size).toBe('3:5');
-    }
-    await load(environmentId, text, { chunkBytes: 4_096 });
-    expect(await places(environmentId, 'a')).toEqual({ name: '6:11', size: '3:5', company: null });
-  });
-
-  test('names row and line of NDJSON, for users, their companies, and values of any name', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const lines = [
-      '{"user_id":"a","metadata":{"back\\\\slash":"\\t","ä":1},"company":{"company_id":"acme","size":1}}',
-      '',
-      '{"user_id":"a\\\\b\\tc","metadata":{"x":{"y":[1]}}}',
-      '{"user_id":"ä","company_id":"globex","metadata":{"x":1.50}}',
-      '{"user_id":"a","metadata":{"ä":2}}',
-    ];
-    await load(environmentId, `${lines.join('\n')}\n`);
-    expect(await places(environmentId, 'a')).toEqual({ 'back\\slash': '1:1', ä: '4:5', company: '1:1' });
-    expect(await places(environmentId, 'a\\b\tc')).toEqual({ x: '2:3', company: null });
-    expect(await places(environmentId, 'ä')).toEqual({ x: '3:4', company: '3:4' });
-    expect(await places(environmentId, 'acme', 'companies')).toEqual({ size: '1:1', company: null });
-  });
-
-  test('is of the chunk that came last in the file, in whatever order the chunks ran', async () => {
-    const text = `user_id,plan,size\n${['a,free,1', 'b,x,1', 'a,pro,', 'b,y,2', 'a,free,3'].join('\n')}\n`;
-    for (const order of [
-      [0, 1, 2, 3, 4],
-      [4, 3, 2, 1, 0],
-      [2, 0, 4, 1, 3],
-    ]) {
-      const environmentId = await newEnvironment(t.system);
-      await identify(environmentId, 'a', { plan: 'none' });
-      const started = await startManually(t.system, environmentId, text, { chunkBytes: 1 });
-      await runManually(started, order);
-      expect([order, await places(environmentId, 'a')]).toEqual([
-        order,
-        { plan: '5:6', size: '5:6', company: null },
-      ]);
-      expect([order, await places(environmentId, 'b')]).toEqual([
-        order,
-        { plan: '4:5', size: '4:5', company: null },
-      ]);
-    }
-  });
-
-  test('is of the record whose time is the latest', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const at = (year: number) => `"inserted_at":"${year}-01-01T00:00:00Z"`;
-    const line = (year: number, metadata: string) =>
-      `{"event_type":"identify_user","user_id":"a",${at(year)},"metadata":${metadata}}`;
-    await load(
-      environmentId,
-      `${[line(2021, '{"x":1,"y":1}'), line(2023, '{"x":2}'), line(2022, '{"x":3,"y":3}')].join('\n')}\n`,
-    );
-    expect(await places(environmentId, 'a')).toEqual({ x: '2:2', y: '3:3', company: null });
-  });
-
-  test('tells the change that set a value last from those that left it, and has no row without a file', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const first = await load(environmentId, 'user_id,plan,size\na,free,1\n');
-    await identify(environmentId, 'a', { plan: 'pro' });
-    await identify(environmentId, 'a', { plan: 'free' }, 'acme');
-    const last = await load(environmentId, 'user_id,plan,size,seats\nz,,,\na,free,1,3\n');
-    expect(await places(environmentId, 'a')).toEqual({
-      plan: 'request',
-      size: '1:2',
-      seats: '2:3',
-      company: 'request',
-    });
-    const { provenance: found } = await provenance(environmentId, 'a');
-    expect(found?.properties['size']?.job?.job_id).toBe(first);
-    expect(found?.complete_since).toBeNull();
-    await sql`update loads set file_ref = null where job_id = ${last}`.execute(t.system.db);
-    expect(await places(environmentId, 'a')).toMatchObject({ size: '1:2', seats: 'load' });
-  });
-
-  test('of what an undo put back is the undo, which has no rows', async () => {
-    const environmentId = await newEnvironment(t.system);
-    await load(environmentId, 'user_id,plan,size\na,free,1\n');
-    const wrong = await load(environmentId, 'user_id,plan\na,pro\nb,pro\n');
-    const { jobId: job_id } = await undo(t.system, environmentId, [wrong]);
-    expect(await places(environmentId, 'a')).toEqual({ plan: 'load', size: '1:2', company: null });
-    const [back] = await history(environmentId, 'a');
-    expect(back?.job).toEqual({ job_id, type: 'undo', filename: 'undo of users.csv' });
-    expect(plain(await history(environmentId, 'b'))[0]).toEqual({
-      what: `removed by load ${job_id}`,
-      plan: ['pro', null],
-    });
-  });
-
-  // proves: sandbox
-  test('is read in a sandbox; where that takes too much the answer comes without rows', async () => {
-    const environmentId = await newEnvironment(t.system);
-    await load(environmentId, 'user_id,plan\nb,\na,free\n');
-    const log = pino({ level: 'silent' });
-    const main = new URL('../../src/load/sandbox-main.ts', import.meta.url);
-    const waiting = new Sandboxes(main, log, { atATime: 0, waitMs: 1 });
-    const starved = new Sandboxes(main, log, { itemMs: 1 });
-    const working = openLoadSandboxes(log);
-    const lineIn = async (sandboxes: Sandboxes) =>
-      (await provenance(environmentId, 'a', 'users', sandboxes)).provenance?.properties['plan']?.line;
-    try {
-      expect(await lineIn(working)).toBe(3);
-      expect([await lineIn(waiting), await lineIn(starved)]).toEqual([null, null]);
-    } finally {
-      for (const each of [waiting, starved, working]) each.close();
-    }
-  });
-
-  test('reads a bounded number of chunks, the latest first', async () => {
-    const environmentId = await newEnvironment(t.system);
-    for (const name of ['p0', 'p1', 'p2', 'p3', 'p4', 'p5']) {
-      await load(environmentId, `user_id,${name}\na,1\n`);
-    }
-    expect(await places(environmentId, 'a')).toEqual({
-      p0: 'load',
-      p1: 'load',
-      p2: '1:2',
-      p3: '1:2',
-      p4: '1:2',
-      p5: '1:2',
-      company: null,
-    });
   });
 });
 

@@ -10,7 +10,6 @@ import {
   userProfile,
 } from '../../api/profile.ts';
 import { text, uuid } from '../../api/schema.ts';
-import { readWithProvenance } from '../../changes/provenance.ts';
 import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn, namingProperties } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
@@ -24,7 +23,6 @@ import { listProfiles, propertyProblem, readPropertyFilter } from '../../profile
 import { requireSegment } from '../../profiles/segments.ts';
 import { readUserHistory } from '../../profiles/user-events.ts';
 import { optional, ruled, textProblem, worded } from '../../validation.ts';
-import { abortWhenClosed } from '../gone-client.ts';
 import {
   askedPage,
   eventCursor,
@@ -204,14 +202,9 @@ async function profileOf(
   };
 }
 
-const provenance = flagParameter(
-  'provenance',
-  'If true, the answer also says for each value which change set it last, and for a load the row and line of its file.',
-  { default: false },
-);
 const showQueries = {
-  users: lenientQuery({ provenance, ...distinctIds }),
-  companies: lenientQuery({ provenance }) as never,
+  users: lenientQuery(distinctIds),
+  companies: lenientQuery({}) as never,
 } as const satisfies Record<Entity, object>;
 
 const show = (entity: Entity): Route =>
@@ -227,13 +220,9 @@ const show = (entity: Entity): Route =>
     answer: { description: `The ${texts[entity].one}.`, schema: texts[entity].schema.ref },
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, query, environment }) => {
-      const profile = await profileOf(entity, { system, environment, params });
-      const { id } = profile;
+      const { id } = await profileOf(entity, { system, environment, params });
       // PostgreSQL wrote the JSON.
-      const json =
-        query.provenance === true
-          ? await readWithProvenance(system, profile, abortWhenClosed(reply).signal)
-          : await readProfile(system.reader, entity, environment, id);
+      const json = await readProfile(system.reader, entity, environment, id);
       if (json !== null && entity === 'users' && query.distinct_ids === true) {
         const [user] = await withDistinctIds(system.reader.db, environment, [{ key: id, json }]);
         return sendJson(reply, user?.json ?? json);

@@ -1,12 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { ChangeMaker, ProfileChange, ValueOrigin } from '../../api/profile.ts';
+import type { ChangeMaker, ProfileChange } from '../../api/profile.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES, MAX_PROVENANCE_CHANGES } from '../../domain/limits.ts';
+import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import type { Reader } from '../pool.ts';
 import { isKey } from './change-log.ts';
-import { renderedProfile } from './profiles.ts';
 
 /*
  * The log of changes, read for one profile. An image is the profile as it was before a change; the next newer image, or the profile as
@@ -229,108 +228,4 @@ interface Found {
   readonly found: number;
   readonly isCut: boolean;
   readonly completeSince: string | null;
-}
-
-/** Values that one change set last. */
-export interface Origin extends Pick<ValueOrigin, 'at' | 'by' | 'job'> {
-  /** Names of properties; null stands for the company. */
-  readonly names: readonly (string | null)[];
-  readonly loadId: number | null;
-  /** The transaction of the change. */
-  readonly position: number | null;
-}
-
-export interface ReadOrigins {
-  /** The profile as the API has it. */
-  readonly json: string;
-  /** Newest first. */
-  readonly origins: readonly Origin[];
-  readonly completeSince: string | null;
-}
-
-/** The profile, its latest images, those since it was made anew, and its making as far as it is known. */
-const lifeOf = (profile: ProfileKey) => sql`
-  with now as materialized (${current(profile)}),
-  images as materialized (${latest(imagesOf(profile), MAX_PROVENANCE_CHANGES)}),
-  life as materialized (
-    select * from images where seq > coalesce((select max(seq) from images where removed), 0)
-  ),
-  known as (
-    select
-      count(*) = coalesce(max(found), 0) and count(*) < ${MAX_PROVENANCE_CHANGES}::int as is_whole, min(at) as since
-    from images
-  ),
-  made as (
-    select
-      now.first_seen_at as at,
-      case when f.seq is null then now.load_id else f.load_before end as load_id,
-      coalesce(f.position_before, now.position) as position
-    from now
-    left join (select * from life order by seq limit 1) f on true
-    where exists (select 1 from images where removed)
-      or (select is_whole from known) and ${isComplete(sql`coalesce(f.position_before, now.position)`)}
-  )`;
-
-/** For each value, the newest change before which it was another; the making of the profile if there is none. */
-const origins = sql`
-  stored as (
-    select key as name, value from now, jsonb_each(metadata)
-    union all
-    select null, to_jsonb(company) from now where company is not null
-  ),
-  setters as (
-    select set_by as seq, json_agg(name) as names
-    from (
-      select
-        name,
-        (
-          select max(seq)
-          from life
-          where value is distinct from case when name is null then to_jsonb(company_before) else content -> name end
-        ) as set_by
-      from stored
-    ) v
-    group by set_by
-  ),
-  origins as (
-    select
-      s.names, s.seq, 'changed' as action, coalesce(l.at, m.at) as at, coalesce(l.position, m.position) as position,
-      case when l.seq is null then m.load_id else l.load_id end as load_id, coalesce(l.is_operator, false) as is_operator
-    from setters s
-    left join life l using (seq)
-    left join made m on l.seq is null
-  )`;
-
-/** Finds, for each value of a profile, the change that set it: the newest before which it was another. Returns `null` if there is no such profile. */
-export async function readOrigins(
-  { db, pool }: Pick<Reader, 'db' | 'pool'>,
-  profile: ProfileKey,
-): Promise<ReadOrigins | null> {
-  const { sql: text, parameters } = sql`
-    ${lifeOf(profile)},
-    ${origins}
-    select
-      p.json,
-      coalesce(
-        (
-          select json_agg(
-            json_build_object(
-              'names', e.names, 'at', ${instantText(sql`e.at`)}, 'by', case when e.at is not null then ${madeBy} end,
-              'job', ${job}, 'loadId', e.load_id, 'position', e.position
-            )
-            order by e.seq desc nulls last
-          )
-          from origins e
-        ),
-        '[]'
-      ) as origins,
-      (
-        select ${instantText(sql`case when is_whole then ${logBegins} else since end`)}
-        from known, change_log
-        where exists (select 1 from origins where at is null)
-      ) as "completeSince"
-    from (${renderedProfile(profile.entity, profile.environmentId, profile.id)}) p`.compile(db);
-  const query = { name: `origins-${profile.entity}`, text, values: [...parameters] };
-  const { rows } = await pool.query<ReadOrigins>(query);
-  return rows[0] ?? null;
 }

@@ -42,21 +42,6 @@ export async function keepLinks(
     .execute();
 }
 
-/** Finds the chunk whose rows a transaction wrote; `null` if none is known. */
-export async function findChunkAt(
-  db: Database,
-  loadId: number,
-  position: number,
-): Promise<ChunkRange | null> {
-  const chunk = await selectWhere(db, 'load_chunks', { loadId })
-    .select(range)
-    .where(sql<boolean>`${position}::bigint = any (positions)`)
-    .orderBy('chunk_no')
-    .limit(1)
-    .executeTakeFirst();
-  return chunk ?? null;
-}
-
 /** Writes SQL for each of the columns that count records by outcome. */
 function forCounts(
   write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ProfileHistory as History, UserProfile } from '../../../src/api/profile.ts';
+import type { ProfileHistory as History } from '../../../src/api/profile.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 
 const { t, server } = await openServer({ worker: true });
@@ -70,36 +70,5 @@ describe('GET …/history', () => {
   test('refuses a cursor that no page gave', async () => {
     const path = '/v1/users/paged/history?cursor=nonsense';
     expect(await refusalOf(server, path)).toEqual([400, ['invalid_cursor']]);
-  });
-});
-
-describe('?provenance=true', () => {
-  const show = async (query: string) => (await server.json<UserProfile>(`/v1/users/traced?${query}`)).body;
-
-  // proves: value-provenance
-  test('adds to a profile which change set each value, and where in its file it stands', async () => {
-    const job_id = await importCsv('note,user_id,plan\n"two\nlines",other,\nx,traced,free\n');
-    await identify('traced', { plan: 'pro' });
-    const { provenance, ...profile } = await show('provenance=true');
-    const request = { at: profile.updated_at, by: 'request', job: null, row: null, line: null };
-    const load = {
-      at: profile.first_seen_at,
-      by: 'load',
-      job: { job_id, type: 'import', filename: 'people.csv' },
-      row: 2,
-      line: 4,
-    };
-    expect(provenance).toEqual({
-      properties: { note: load, plan: request },
-      company: null,
-      complete_since: null,
-    });
-    expect(await show('')).toEqual(profile);
-    expect(await show('provenance=false&unknown=1')).toEqual(profile);
-  });
-
-  test('of nobody is 404, and neither true nor false is 400', async () => {
-    expect(await refusalOf(server, '/v1/companies/nobody?provenance=true')).toEqual([404, ['not_found']]);
-    expect(await refusalOf(server, '/v1/users/traced?provenance=maybe')).toEqual([400, ['invalid_field']]);
   });
 });

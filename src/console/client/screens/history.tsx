@@ -1,5 +1,5 @@
 import { Fragment, type VNode } from 'preact';
-import type { ProfileChange, ProfileHistory, ValueOrigin } from '../../../api/profile.ts';
+import type { ProfileChange, ProfileHistory } from '../../../api/profile.ts';
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
 import { jobHref, jobTypeNames } from '../lib/jobs.ts';
@@ -102,16 +102,5 @@ function Step({ before, after }: { readonly before: unknown; readonly after: unk
     <>
       <Whole of={before} /> → <Whole of={after} />
     </>
-  );
-}
-
-/** Says which change set a value. */
-export function Origin({ of: { at, by, job, line } }: { readonly of: ValueOrigin }): VNode {
-  if (by === null) return <span class="faint">no longer known</span>;
-  return (
-    <span class="break">
-      {job === null ? makers[by] : <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>}
-      {line === null ? null : `, line ${formatCount(line)}`} <Time at={at} />
-    </span>
   );
 }

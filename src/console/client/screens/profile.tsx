@@ -2,15 +2,15 @@ import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { UserAliasPage } from '../../../api/alias.ts';
 import type { Property, UserSegments } from '../../../api/definition.ts';
-import type { Provenance, StoredEvent } from '../../../api/profile.ts';
-import { screenHref, useApi, useApiPage, useData, useQuery } from '../lib/api.ts';
+import type { StoredEvent } from '../../../api/profile.ts';
+import { screenHref, useApi, useApiPage, useData } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { Empty, type Fact, Facts, Loaded, Page, Problems, Section, Time, Whole } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ActivityPanel } from './activity.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
-import { History, Origin } from './history.tsx';
+import { History } from './history.tsx';
 import { loadSegments, profileHref, type Who, words } from './profiles.tsx';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
@@ -71,9 +71,6 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
 
 function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): VNode {
   const { company_id: company } = profile;
-  const isTraced = useQuery().get('origins') !== '';
-  const traced = useApi<Profile>(isTraced ? `${pathOf({ entity, id })}?provenance=true` : null);
-  const origins = traced.data?.provenance;
   const own: readonly Fact[] =
     entity === 'companies'
       ? []
@@ -81,16 +78,9 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
           [
             'Company',
             company && (
-              <>
-                <a href={profileHref('companies', company)}>
-                  <bdi>{visibleText(company)}</bdi>
-                </a>{' '}
-                {origins?.company && (
-                  <>
-                    set by <Origin of={origins.company} />
-                  </>
-                )}
-              </>
+              <a href={profileHref('companies', company)}>
+                <bdi>{visibleText(company)}</bdi>
+              </a>
             ),
           ],
           ['Segments', <Segments key="segments" id={id} />],
@@ -108,22 +98,16 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
           ]}
         />
       </Section>
-      <Properties entity={entity} of={profile.metadata} isTraced={isTraced} origins={origins?.properties}>
-        <Problems error={traced.error} onRetry={traced.reload} />
-      </Properties>
+      <Properties entity={entity} of={profile.metadata} />
     </>
   );
 }
 
 interface PropertiesProps extends Pick<Who, 'entity'> {
   readonly of: Profile['metadata'];
-  readonly isTraced: boolean;
-  readonly origins: Provenance['properties'] | undefined;
-  readonly children: ComponentChildren;
 }
 
-function Properties({ entity, of, isTraced, origins, children }: PropertiesProps): VNode {
-  const query = useQuery();
+function Properties({ entity, of }: PropertiesProps): VNode {
   const types = useApi<readonly Property[]>(words[entity].properties);
   const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
   const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -131,19 +115,11 @@ function Properties({ entity, of, isTraced, origins, children }: PropertiesProps
     ['Name', ([name]) => <bdi class="name">{visibleText(name)}</bdi>],
     ['Value', ([, value]) => <Whole of={value} />],
     ['Type', ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>, 'minor'],
-    ...(origins === undefined ? [] : [originColumn(origins)]),
   ];
   return (
     <TableSection
       title="Properties"
-      aside={
-        <span class="row">
-          <a class="button button-quiet" href={query.href({ origins: isTraced ? undefined : 'shown' })}>
-            {isTraced ? 'Hide origins' : 'Show origins'}
-          </a>
-          <span class="faint num">{formatCount(rows.length)}</span>
-        </span>
-      }
+      aside={<span class="faint num">{formatCount(rows.length)}</span>}
       of={rows}
       caption="Properties, by name"
       columns={columns}
@@ -151,19 +127,8 @@ function Properties({ entity, of, isTraced, origins, children }: PropertiesProps
       empty="No properties"
     >
       <Problems error={types.error} onRetry={types.reload} />
-      {children}
     </TableSection>
   );
-}
-
-function originColumn(origins: Provenance['properties']): Column<[name: string, value: unknown]> {
-  return [
-    'Set by',
-    ([name]) => {
-      const origin = origins[name];
-      return origin === undefined ? null : <Origin of={origin} />;
-    },
-  ];
 }
 
 function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
