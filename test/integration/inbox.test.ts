@@ -398,7 +398,7 @@ describe('a file is not taken', () => {
       'mapping.yaml:3:1 entity is users in the folder users; leave it out',
       'mapping.yaml:4:13 max_errors must be a number such as 100, or a share such as 5%, not "many"',
       expect.stringMatching(
-        /^mapping\.yaml:5:1 colour is unknown; a mapping has entity, map, preset, mapping, max_errors, /,
+        /^mapping\.yaml:5:1 colour is unknown; a mapping has entity, map, preset, options_of, max_errors, /,
       ),
       '',
     ]);
