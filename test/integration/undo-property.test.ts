@@ -64,11 +64,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What a step changed: profiles by `users/u1`, whether each was removed, and what was set then; undefined removes a value. */
-type Changes = ReadonlyMap<
-  string,
-  { readonly isRemoved: boolean; readonly values: ReadonlyMap<string, unknown> | null }
->;
+/** Changes of a step: values by `users/u1`. `undefined` removes a value, `null` the profile. */
+type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;
 
 const companyName = '\u0000company';
 
@@ -99,13 +96,10 @@ const chunkBytesOf = (file: RandomFile, wanted: number): number => {
 };
 
 function changesBetween(before: Profiles, after: Profiles): Changes {
-  const changes = new Map<
-    string,
-    { readonly isRemoved: boolean; readonly values: ReadonlyMap<string, unknown> | null }
-  >();
+  const changes = new Map<string, ReadonlyMap<string, unknown> | null>();
   for (const entity of ['users', 'companies'] as const) {
     for (const id of Object.keys(before[entity])) {
-      if (after[entity][id] === undefined) changes.set(`${entity}/${id}`, { isRemoved: true, values: null });
+      if (after[entity][id] === undefined) changes.set(`${entity}/${id}`, null);
     }
     for (const [id, profile] of Object.entries(after[entity])) {
       const [from, to] = [fields(before[entity][id]), fields(profile)];
@@ -113,8 +107,7 @@ function changesBetween(before: Profiles, after: Profiles): Changes {
       const names = [...new Set([...from.keys(), ...to.keys()])];
       const changed = names.filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)));
       if (changed.length > 0 || isNew) {
-        const values = new Map(changed.map((name) => [name, to.get(name)]));
-        changes.set(`${entity}/${id}`, { isRemoved: false, values });
+        changes.set(`${entity}/${id}`, new Map(changed.map((name) => [name, to.get(name)])));
       }
     }
   }
@@ -125,9 +118,11 @@ function changesBetween(before: Profiles, after: Profiles): Changes {
 function fold(steps: readonly { readonly changes: Changes; readonly counts: Counts }[]): Profiles {
   const all = new Map<string, { exists: boolean; readonly values: Map<string, unknown> }>();
   for (const { changes, counts } of steps) {
-    for (const [key, { isRemoved, values }] of changes) {
-      if (isRemoved && counts(null)) all.delete(key);
-      if (values === null) continue;
+    for (const [key, values] of changes) {
+      if (values === null) {
+        if (counts(null)) all.delete(key);
+        continue;
+      }
       const profile = all.get(key) ?? { exists: false, values: new Map() };
       all.set(key, profile);
       if (counts(null)) profile.exists = true;
