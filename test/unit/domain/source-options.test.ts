@@ -109,9 +109,9 @@ describe('an option that a file has no use for', () => {
 test.each([
   ['load it with preset=posthog', 'load it with --preset posthog', 'load it with `preset: posthog`'],
   [
-    'say entity=users or dry_run=true',
-    'say --entity users or --dry-run',
-    'say `entity: users` or `dry_run: true`',
+    'say entity=users or strict_header=true',
+    'say --entity users or --strict-header',
+    'say `entity: users` or `strict_header: true`',
   ],
   ['or ragged=pad, or header=', 'or --ragged pad, or --header', 'or `ragged: pad`, or `header:`'],
 ])('a message %j names options as a command line and a file in YAML have them', (message, flags, keys) => {
