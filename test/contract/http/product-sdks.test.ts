@@ -68,7 +68,7 @@ test('mixpanel: every call is read back, and one that cannot be stored is refuse
   const { events, profiles } = await run('mixpanel');
   expect(profiles).toEqual({
     users: {
-      ada: { company: 'acme', metadata: { email: 'ada@example.com', plan: 'pro', source: 'ads' } },
+      ada: { company: 'acme', metadata: { email: 'ada@example.com', plan: 'free', source: 'ads' } },
       grace: { company: null, metadata: {} },
     },
     companies: { acme: { metadata: { size: 120 } } },
