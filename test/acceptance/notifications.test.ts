@@ -29,8 +29,10 @@ test('sluice notifications: a webhook is added, told, told once more, and found 
     data: { job_id: jobId, links: `https://data.example.com/v1/background_jobs/${jobId}` },
   });
   const delivery = await waitFor('the delivery to be noted', async () => {
-    const { stdout } = await notifications('deliveries', '--json');
-    const [found] = JSON.parse(stdout) as { delivery_id: string }[];
+    const { stdout } = await runCli(['api', 'v1/deliveries', '--data-dir', dataDir], {
+      env: { PUBLIC_URL: service.url },
+    });
+    const [found] = (JSON.parse(stdout) as { data: { delivery_id: string }[] }).data;
     expect(found).toMatchObject({
       job_id: jobId,
       subscription_id: subscription,

@@ -278,7 +278,6 @@ async function lookAround(house: House, api: Api): Promise<void> {
     '/v1/companies/single',
     '/v1/background_jobs?limit=100',
     '/v1/overview',
-    '/v1/report',
     '/v1/uploads',
     '/v1/inbox',
     '/v1/deliveries',
@@ -314,7 +313,7 @@ async function runCommands(house: House): Promise<void> {
   await writeFile(file, csvOf(csvRow('cli', '1', 'cli'), csvRow('cli-bad', 'x', 'cli.bad')));
   await command(house, 'import', file, '--rejects-dir', join(folder, 'drop'));
   await command(house, 'jobs', 'list');
-  await command(house, 'report');
+  await command(house, 'status');
   await site.sql('checkpoint');
 }
 

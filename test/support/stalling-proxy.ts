@@ -7,6 +7,8 @@ interface StallingProxy {
   stall(): void;
   /** Answers are held back from now on, until `resume`. */
   hold(): void;
+  /** Connections that are open break, and so do new ones, until `resume`. */
+  refuse(): void;
   resume(): void;
   /** Connections that are open break; new ones work. */
   cut(): void;
@@ -16,7 +18,9 @@ interface StallingProxy {
 export async function startStallingProxy({ hostname, port }: URL): Promise<StallingProxy> {
   const pairs = new Map<Socket, Socket>();
   let isHeld = false;
+  let isRefusing = false;
   const server = createServer((incoming) => {
+    if (isRefusing) return incoming.destroy();
     const outgoing = connect(Number(port), hostname);
     pairs.set(incoming, outgoing);
     for (const socket of [incoming, outgoing]) socket.on('error', () => undefined);
@@ -40,8 +44,13 @@ export async function startStallingProxy({ hostname, port }: URL): Promise<Stall
       isHeld = true;
       for (const outgoing of pairs.values()) outgoing.unpipe();
     },
+    refuse() {
+      isRefusing = true;
+      cut();
+    },
     resume() {
       isHeld = false;
+      isRefusing = false;
       for (const [incoming, outgoing] of pairs) outgoing.pipe(incoming);
     },
     cut,
