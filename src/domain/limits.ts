@@ -30,10 +30,13 @@ export const WRITERS_POLL_MS = 20;
 export const MAX_RULED_PROPERTIES = 500;
 /** Characters of a pattern in a rule. */
 export const MAX_PATTERN_CHARS = 500;
-/** States of the automaton that a pattern becomes; counted repetitions are written out. */
-export const MAX_PATTERN_STATES = 2_000;
-/** Patterns that a process keeps with the steps that they remember. */
+/** Steps of the program that a pattern becomes; counted repetitions are written out. */
+export const MAX_PATTERN_SIZE = 2_000;
+/** Steps of a pattern times characters of a text that it is looked for in: some 25 ms at worst. */
+export const MAX_PATTERN_WORK = 1_000_000;
+/** Patterns that a process keeps, each with so many bytes of steps that it remembers. */
 export const KEPT_PATTERNS = 32;
+export const PATTERN_MEMORY_BYTES = 128 * 1024;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;

@@ -2,6 +2,7 @@ import { InputError, type Problem } from '../domain/errors.ts';
 import { RULES_KNOWN_MS } from '../domain/limits.ts';
 import { readRules } from '../postgres/stores/rules.ts';
 import { compileRules, type EntityStage, type Stage } from '../rules/compile-rules.ts';
+import { yielding } from '../yielding.ts';
 import { type ReadBatch, rejection } from './read-batch.ts';
 import type { BatchItem, IngestContext, ItemRecord, Properties } from './records.ts';
 
@@ -70,17 +71,18 @@ export class RecordRules {
   }
 }
 
-function applyToItems(stage: Stage, { items, rejected }: ReadBatch): ReadBatch {
+/** Other requests have their turn in between: patterns may take long over each item. */
+async function applyToItems(stage: Stage, { items, rejected }: ReadBatch): Promise<ReadBatch> {
   const refused = new Map<number, InputError>();
-  const kept = items.map((item): BatchItem => {
+  const kept: BatchItem[] = [];
+  for await (const item of yielding(items)) {
     try {
-      return applyTo(stage, item);
+      kept.push(applyTo(stage, item));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       if (!refused.has(item.index)) refused.set(item.index, error);
-      return item;
     }
-  });
+  }
   if (refused.size === 0) return { items: kept, rejected };
   const more = Array.from(refused, ([index, error]) => rejection(index, error));
   return {

@@ -122,12 +122,20 @@ export class RuledProperty {
     return null;
   }
 
+  #isTooLong(): boolean {
+    const { maxLength } = this.#pattern ?? { maxLength: Infinity };
+    return [this.value].flat().some((value) => typeof value === 'string' && value.length > maxLength);
+  }
+
   /** Words what is wrong, without the value: it may be personal. */
   explain(keyword: Keyword): string {
     const { rule } = this;
     if (keyword === 'required') return 'is missing; the rules require it';
     if (keyword === 'type') return `is not of the type ${rule.type}, as the rules require`;
     if (keyword === 'enum') return 'is not one of the values that the rules allow';
+    if (keyword === 'pattern' && this.#isTooLong()) {
+      return `has a text of more than ${this.#pattern?.maxLength} characters, too long for the pattern of its rule`;
+    }
     return `breaks the rule ${keyword}: ${rule[keyword]}`;
   }
 }
