@@ -230,9 +230,16 @@ const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
     { weight: 2, arbitrary: anything.map(toJson) },
     // Escapes that JSON.stringify would not write.
     { weight: 1, arbitrary: text.map((each) => Buffer.from(`{"user_id":"\\ud800${each}"}`)) },
+    { weight: 1, arbitrary: fc.constantFrom('[', '{"a":').map(deepRecord) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
   );
 };
+
+/** A record with a value of 8 000 levels. */
+function deepRecord(level: string): Buffer {
+  const close = level === '[' ? ']' : '}';
+  return Buffer.from(`{"user_id":"u1","deep":${level.repeat(8_000)}1${close.repeat(8_000)}}`);
+}
 
 const csvBody = (members: readonly string[]): fc.Arbitrary<Buffer> =>
   fc

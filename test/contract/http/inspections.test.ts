@@ -159,6 +159,18 @@ describe('a file that is inspected', () => {
     expect((await load(`?upload_id=${body.upload_id}`)).status).toBe(400);
   });
 
+  test('of records that are nested too deeply says so, and describes the others', async () => {
+    const deep = `{"user_id":"deep","deep":${'['.repeat(8_000)}1${']'.repeat(8_000)}}`;
+    const { status, body } = await inspect(`${deep}\n{"user_id":"flat"}\n`, '', {
+      'content-type': 'application/x-ndjson',
+    });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      records: 2,
+      rejects: { by_code: { too_deep: 1 } },
+    });
+  });
+
   // proves: inspection
   test('is not there for another environment, once it has expired, or under an id that is none', async () => {
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
