@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/job.ts';
+import type { JobDetail } from '../../../src/api/load.ts';
 import type { Overview } from '../../../src/api/overview.ts';
 import { form, openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
