@@ -46,11 +46,15 @@ const schema = Type.Object(
 
 /**
  * Reads the configuration. `environment` is `process.env` or a test's own; `overrides` come from flags. A setting NAME can
- * be given by a file, as secrets of containers are: NAME_FILE names it.
+ * be given by a file, as secrets of containers are: NAME_FILE names it. `others`: problems that are reported along.
  * @throws ConfigError that names every setting at fault and its rule.
  */
-export function readConfig(environment: Environment, overrides: Environment = {}): Config {
-  const problems: string[] = [];
+export function readConfig(
+  environment: Environment,
+  overrides: Environment = {},
+  others: readonly string[] = [],
+): Config {
+  const problems = [...others];
   const attempt: Attempt = (work, instead) => {
     try {
       return work();

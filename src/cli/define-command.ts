@@ -69,7 +69,6 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
     const run = runOf(spec);
     if (run === null) return;
     command.action(async () => {
-      (await import('./settings.ts')).warnOfMisspelt(cli);
       const given = command.opts<Record<string, unknown>>();
       const all = command.optsWithGlobals<{ env?: string; json?: boolean }>();
       const flags = options.map(([key, { option, read }]) => [key, read(given[option.attributeName()])]);

@@ -66,10 +66,12 @@ export function flagName(setting: string): string {
  * Reads the configuration. `own` are settings that the command insists on, against flags and environment.
  * @throws ConfigError
  */
-export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own: ProcessEnv = {}): Settings {
+export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
-  const config = readConfig(cli.processEnv, overrides);
+  // A child of ours has the names that its parent was started with.
+  const misspelt = process.connected === undefined ? listMisspelt(cli) : [];
+  const config = readConfig(cli.processEnv, overrides, misspelt.map(complain));
   const asked = (processEnv['LOG_LEVEL'] ?? '') !== '';
   return {
     config,
@@ -102,15 +104,14 @@ export function logConsole(log: Logger): void {
   };
 }
 
-/** Names each variable that looks like a misspelt setting, and the setting that is probably meant; a worker leaves this to its parent. */
-export function warnOfMisspelt({ processEnv, fromDotEnv, terminal }: Omit<Cli, 'entry'>): void {
-  if (process.connected !== undefined) return;
-  for (const { name, meant } of listMisspelt({ processEnv, fromDotEnv }))
-    terminal.inform(`${name} is no setting of sluice. Did you mean ${meant}?`);
+type Names = Pick<Cli, 'processEnv' | 'fromDotEnv'>;
+
+function complain({ name, meant }: { readonly name: string; readonly meant: string }): string {
+  return `${name}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`;
 }
 
 /** Lists the variables that look like a misspelt setting, each with the setting that is probably meant. */
-export function listMisspelt({ processEnv, fromDotEnv }: Pick<Cli, 'processEnv' | 'fromDotEnv'>) {
+export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
     const meant = findMeant(name, fromDotEnv.has(name));
     return meant === undefined ? [] : [{ name, meant }];

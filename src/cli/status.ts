@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { render } from '../api/render.ts';
 import { readStatus } from '../background-jobs/jobs.ts';
-import { type Config, showSettings } from '../config.ts';
+import { type Config, readConfig, showSettings } from '../config.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
 import { plural } from '../domain/wording.ts';
@@ -48,7 +48,7 @@ export const status = defineCommand({
     'sluice status --json | jq .needs',
   ],
   run: async ({ cli, command, flags, terminal, json }) => {
-    const { config } = readSettings(cli, command);
+    const config = readConfig(cli.processEnv, readFlags(command));
     await requireData(config);
     if (flags.worker) return withPool(await findDatabase(config), expectWorker);
     // Loaded when it is needed: `status --worker` is run every few seconds.

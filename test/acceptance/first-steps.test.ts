@@ -1,14 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
 import { mountSmallDisk } from '../support/tmpfs.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
 import { query } from './service.ts';
 
 describe('in a folder without data', () => {
@@ -104,7 +104,7 @@ describe('settings', () => {
   });
 
   // proves: settings
-  test('a misspelt setting is named with the one that is meant, wherever it stands; other variables are let be', async () => {
+  test('a misspelt setting stops what it would have set, wherever it stands; other variables are let be', async () => {
     const cwd = await temporaryFolder();
     const others = 'PGHOST=a\nAPP_NAME=b\nOTEL_SERVICE_NAME=c\n';
     await writeFile(join(cwd, '.env'), `DATABSE_URL=postgres://x\nPORTS=1\nWORKER=2\n${others}`);
@@ -122,14 +122,19 @@ describe('settings', () => {
       ['REDIS_URL_FILES', 'REDIS_URL_FILE'],
       ['STORAGE_ULR', 'STORAGE_URL'],
       ['WORKER', 'WORKERS'],
-    ].map(([given, meant]) => `${given} is no setting of sluice. Did you mean ${meant}?`);
-    for (const command of ['config', 'status', 'work']) {
-      const running = startCli([command], { cwd, env: { ...env, LOG_LEVEL: 'silent' } });
-      await waitFor('what it says', () => running.stderr.includes('WORKERS?'));
-      running.signal('SIGTERM');
-      const said = (await running.finished).stderr.split('\n').filter((line) => line.includes('no setting'));
-      expect(said.sort(), command).toEqual(lines);
+    ].map(
+      ([given, meant]) => `${given}: is no setting of sluice. Did you mean ${meant}? Rename it, or unset it`,
+    );
+    for (const command of ['config', 'start', 'serve', 'work', 'migrate']) {
+      const { code, stderr } = await runCli([command], { cwd, env });
+      const said = stderr.split('\n').filter((line) => line.includes('is no setting'));
+      expect([command, code, said.map((line) => line.replace(/^sluice: /, '')).sort()]).toEqual([
+        command,
+        2,
+        lines,
+      ]);
     }
+    expect(existsSync(join(cwd, '.sluice'))).toBe(false);
   });
 
   // proves: settings
