@@ -8,6 +8,7 @@ import type { ScheduleRun } from '../api/source.ts';
 import type { Config } from '../config.ts';
 import { FinalFailure } from '../domain/errors.ts';
 import { describeMirror } from '../domain/mirror.ts';
+import { plural } from '../domain/wording.ts';
 import type { EventBody } from './record-end.ts';
 
 /*
@@ -169,7 +170,7 @@ export interface LinkedFiles {
 type JobData = Partial<JobDetail>;
 /** The same of a schedule's run. */
 type RunData = Partial<Omit<ScheduleRun, 'items'>> & {
-  readonly items?: readonly { readonly links: string | null }[];
+  readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
 };
 
 /** Reasons of rejects, and jobs of a run, that a message lists. */
@@ -195,15 +196,17 @@ export function composeMail(
   };
 }
 
-function titleOf({ type, data }: EventBody): string {
-  if (type === 'ping') return 'Test of a notification';
-  const [kind = '', outcome = ''] = type.split('.');
-  const titles: Readonly<Record<string, string>> = {
-    load: 'Load',
-    export: 'Export',
-    schedule: `Schedule ${(data as RunData).schedule}`,
-  };
-  return `${titles[kind]} ${outcome.replaceAll('_', ' ')}`;
+/** What ended, how and why: enough to decide on a phone whether to get up. */
+function titleOf(event: EventBody): string {
+  if (event.type === 'ping') return 'Test of a notification';
+  const [kind = '', outcome = ''] = event.type.split('.');
+  const job = event.data as JobData;
+  const name = isRun(event) ? `Schedule ${(event.data as RunData).schedule}` : (job.filename ?? kind);
+  const refused = job.rejects?.count ?? 0;
+  const why = isRun(event) ? (event.data as RunData).message : job.failure?.message;
+  const reason = why ?? (refused > 0 ? `${plural(refused, 'record')} refused` : null);
+  const [ended = ''] = outcome.split('_');
+  return `${name} ${reason === null ? outcome.replaceAll('_', ' ') : `${ended}: ${reason}`}`;
 }
 
 function isRun({ type }: EventBody): boolean {
@@ -255,14 +258,17 @@ function describeCounts(data: JobData): string[] {
   ];
 }
 
-/** Addresses of the job, and of its rejects; of a run, those of its jobs. */
+/** The job's page in the console; of a run, those of its jobs. */
 function linksOf(event: EventBody): string[] {
-  if (isRun(event)) {
-    const { items = [] } = event.data as RunData;
-    return items.flatMap(({ links }) => links ?? []).slice(0, shownJobs);
-  }
-  const { links, rejects } = event.data as JobData;
-  return [links, (rejects?.count ?? 0) > 0 ? rejects?.links : undefined].filter((link) => link !== undefined);
+  const { items = [] } = event.data as RunData;
+  const jobs = isRun(event) ? items : [event.data as JobData];
+  return jobs.flatMap(({ job_id, links }) => pageOf(job_id, links)).slice(0, shownJobs);
+}
+
+/** The page beside the address of the API, which a browser would be refused. */
+function pageOf(jobId: string | null | undefined, links: string | null | undefined): string[] {
+  if (jobId == null || links == null) return [];
+  return [links.replace(/\/(?:api\/)?v1\/[^?]*$/, `/console/jobs/${jobId}`)];
 }
 
 function renderText(facts: readonly string[], links: readonly string[], linked: LinkedFiles): string {

@@ -79,13 +79,14 @@ describe('the message about an export', () => {
     const [mail] = server.mails;
     const source = mail?.source ?? '';
     expect(mail?.from).toBe('sluice@example.com');
-    expect(source).toMatch(/^Subject: \[default\] Export completed\r$/m);
+    expect(source).toMatch(/^Subject: \[default\] export-\S+ completed\r$/m);
     expect(source).toMatch(/^To: (ada|bob)@example\.com\r$/m);
     expect(source).toContain('text/plain');
     const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
     expect(plain).toContain(
       `https://data.example.com/api/v1/analytics/exports/files/${work.jobId}/users.ndjson.gz?expires=`,
     );
+    expect(plain).toMatch(new RegExp(`\\r\\nhttp\\S+/console/jobs/${work.jobId}\\r\\n`));
     expect(plain).toMatch(/The links are good until \d{4}-/);
     expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 1']);
     await deliver(sendingTo(server.url));
@@ -99,7 +100,7 @@ describe('the message about an export', () => {
     });
     await deliver(sendingTo(server.url));
     const source = server.mails[0]?.source ?? '';
-    expect(source).toMatch(/^Subject: \[default\] Export failed\r$/m);
+    expect(source).toMatch(/^Subject: \[default\] export-\S+ failed: /m);
     expect(source).toContain('export_failed');
     expect(source).not.toContain('/files/');
     expect(source).not.toMatch(/^Bcc:/m);

@@ -513,11 +513,13 @@ describe('e-mail', () => {
         'bob@example.com',
       ]);
       const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
-      expect(source).toMatch(/^Subject: \[default\] Load completed with rejects\r$/m);
+      expect(source).toMatch(
+        /^Subject: \[default\] users Bcc: x@y\.z <script>\.csv completed: 1 record\r\n refused\r$/m,
+      );
       expect(source).not.toMatch(/^Bcc:/m);
       expect(source).toContain('Records rejected: 1');
       expect(source).toContain('Rejected as missing_id: 1');
-      expect(source).toMatch(/http:\/\/127\.0\.0\.1:0\/v1\/background_jobs\/[0-9a-f-]{36}\/rejects/);
+      expect(source).toMatch(/\r\nhttp:\/\/127\.0\.0\.1:0\/console\/jobs\/[0-9a-f-]{36}\r\n/);
       const states = Object.fromEntries((await deliveries()).map(({ target, state }) => [target, state]));
       expect(states).toMatchObject({ 'no@example.com': 'dead', 'bob@example.com': 'delivered' });
     } finally {
@@ -546,7 +548,7 @@ describe('e-mail', () => {
       await deliver({ ...sender({}, mail.url), linkFiles });
       const sourceFor = (address: string) => mail.mails.find(({ to }) => to[0] === address)?.source;
       expect(sourceFor('ada@example.com') ?? sourceFor('Ada@example.com')).toContain('signature');
-      expect(sourceFor('bob@example.com')).toContain('Export completed');
+      expect(sourceFor('bob@example.com')).toMatch(/^Subject: .*\.ndjson completed\r$/m);
       expect(sourceFor('bob@example.com')).not.toMatch(/signature|\/files\//);
     } finally {
       await mail.stop();
