@@ -24,19 +24,19 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote:
-    'A quote inside an unquoted cell, or text after a closing quote. Lines that may belong to a quoted cell are refused with it. `stray_quotes=keep` keeps a stray quote at the start of a cell.',
+    'A quote inside an unquoted cell, or text after a closing quote. `stray_quotes=keep` keeps a stray quote at the start of a cell.',
   unclosed_quote:
-    'A quoted cell is never closed. Only the line on which it begins is refused; reading continues with the next.',
+    'A quoted cell is never closed. Only the line on which it begins is refused.',
   invalid_escape:
-    'In a CSV whose escape is a backslash, it stands before a character that needs none, or at the end: what is meant is not clear.',
+    'A backslash that escapes stands before a character that needs none, or at the end.',
   repeated_header:
-    'The CSV record is the header again, as where several files were put into one. There is nothing to mend.',
+    'The CSV record is the header again. There is nothing to mend.',
   record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',
   value_too_large: 'A value is longer than 64 KiB.',
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
   nul_character: 'U+0000, which PostgreSQL cannot store.',
   unclear_apostrophe:
-    'A cell begins with an apostrophe before a formula, in an export that another program has rewritten: `apostrophes=remove` or `keep` decides.',
+    'A cell begins with an apostrophe before a formula: `apostrophes=remove` or `keep` decides.',
   lone_surrogate: 'Half of a surrogate pair.',
   invalid_json: 'The line, or a cell in a column `metadata`, is not JSON.',
   not_an_object: 'The line is JSON, but not an object.',
@@ -55,8 +55,8 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
     'The record removes a profile, or joins two users. A file does neither: delete profiles by ID, and send one ID per user.',
   breaks_rule: 'A value, or the name of an event, breaks a rule of the environment: [rules](rules.md).',
   suppressed:
-    'The person was deleted and is [kept out](deletion.md#keeping-a-person-out). The text of the record is not kept.',
-  refused_by_database: 'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
+    'The person is [kept out](deletion.md#keeping-a-person-out). The text of the record is not kept.',
+  refused_by_database: 'PostgreSQL refused it; the message is from PostgreSQL.',
   changed_since: 'An undo keeps this: somebody else has changed it after the undone job.',
 };
 
@@ -73,19 +73,18 @@ Generated from \`src/domain/errors.ts\` and \`src/domain/reject.ts\` by \`npm ru
 
 ## Requests that are refused
 
-The body is \`{"errors":[{"error","error_code","message","details"}]}\`: one entry per problem found; \`error\` is the
-status phrase, \`error_code\` one of this list, \`message\` a sentence, \`details\` the place.
+The body is \`{"errors":[{"error","error_code","message","details"}]}\` with an entry per problem, up to 100: the status
+phrase, one of these codes, a sentence, the place.
 
 | status | error_code |
 |---|---|
 ${codes.join('\n')}
 
-408, 429 and 503 may be sent again; 429 and 503 say when in \`Retry-After\`.
+Send 408, 429 and 503 again; the last two say when in \`Retry-After\`.
 
 ## Records that are refused
 
-A refused record does not fail its load, unless all are refused. It is counted in \`counts.rejected\`, and
-\`GET /v1/background_jobs/{job_id}/rejects\` reports it with row, line, byte offset, column, code, message and the raw record.
+A refused record does not fail its load, unless all are refused. [Rejects](api.md#rejects) report it.
 
 | error_code | meaning |
 |---|---|
@@ -98,7 +97,7 @@ ${rejects.join('\n')}
 | blank lines before the header of a CSV | ${MAX_BLANK_BYTES / 1024} KiB | 400 \`invalid_field\` |
 | the header of a CSV | ${MAX_HEADER_BYTES / 1024 ** 2} MiB, ${MAX_COLUMNS} columns | 400 \`invalid_field\` |
 | columns that \`map\` names | ${MAX_MAPPED_COLUMNS} | 400 \`invalid_field\` |
-| growth of data that is gzip or in a ZIP archive, also of a gzipped form, beyond ${INFLATE_RATIO_GRACE_BYTES / 1024 ** 2} MiB | ${MAX_INFLATE_RATIO} times the sent size | 413 \`payload_too_large\` |
+| growth of compressed data beyond ${INFLATE_RATIO_GRACE_BYTES / 1024 ** 2} MiB | ${MAX_INFLATE_RATIO} times the sent size | 413 \`payload_too_large\` |
 | members of a ZIP archive | ${MAX_ZIP_MEMBERS} | 400 \`unsupported_format\` |
 | of a workbook: sheets, text that cells share, characters of a cell | ${MAX_SHEETS}, ${MAX_SHARED_TEXT_BYTES / 1024 ** 2} MiB, ${MAX_CELL_CHARS} | 400 \`unsupported_format\` |
 | properties of a single record, its depth, the digits of a number | as in a file, above | 400 \`invalid_metadata_value\` |
