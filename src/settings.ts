@@ -188,7 +188,7 @@ const table = {
     'Address at which callers reach the server; links start with it. Empty: links in answers use the host of the request, with https if X-Forwarded-Proto says so; links in messages use HOST and PORT.',
   ),
   trustProxy: networks(
-    'IP addresses or networks of the proxies in front of the server, with commas between. From them, sluice takes the address of the caller from X-Forwarded-For, and counts failed sign-ins by it; empty: it takes the address of the connection.',
+    'IP addresses or networks of the proxies in front of the server, with commas between: from them, X-Forwarded-For names the caller; empty: none.',
   ),
   dataDir: {
     ...text('.sluice', 'Folder for the embedded PostgreSQL, received files, exports and unsent mail.'),
@@ -199,7 +199,7 @@ const table = {
     'Redis for the queue: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss… for TLS); empty: the queue lives in PostgreSQL.',
   ),
   redisTlsCa: optionalText(
-    'File with the certificates (PEM) of the authorities trusted to sign the certificate of Redis; empty: the public authorities.',
+    'File with the certificates (PEM) of the authorities for Redis; empty: the public ones.',
   ),
   storageUrl: text(
     '',
@@ -207,7 +207,7 @@ const table = {
   ),
   storagePresign: flag(
     'true',
-    'With files on S3, links to files of exports lead to S3 (true), or to this server, which reads the files from S3 (false).',
+    'With files on S3, links to exports lead to S3 (true), or to this server (false).',
   ),
   awsAccessKeyId: text('', 'Access key for S3; empty: the AWS SDK finds one (profile, role of the machine).'),
   awsSecretAccessKey: text('', 'Secret of the access key for S3.', true),
@@ -259,7 +259,7 @@ const table = {
   ),
   uploadStallMs: integer(
     '30000',
-    'Milliseconds without a byte after which the server ends an upload. The head of every request, and a whole single record, must arrive within this time.',
+    'Milliseconds without a byte after which the server ends an upload; also the time for a head or a single record to arrive.',
     100,
     3_600_000,
   ),
@@ -271,19 +271,19 @@ const table = {
   ),
   rateLimitWindowMs: integer(
     '1000',
-    'Length of the window in which requests are counted for RATE_LIMIT, in milliseconds. A key may send all requests of a window in one burst.',
+    'Window in which requests are counted for RATE_LIMIT, in milliseconds. A key may send all of them in one burst.',
     1_000,
     3_600_000,
   ),
   maxQueuedJobs: integer(
     '10000',
-    'Unfinished jobs (loads, exports, deletions) that one environment may have; the API answers 429 to a request for one more, unless it repeats an Idempotency-Key; 0: no limit.',
+    'Unfinished jobs that one environment may have; one more is answered 429; 0: no limit.',
     0,
     10_000_000,
   ),
   maxConnections: integer(
     '4096',
-    'Connections that a serving process keeps open. When there are more, it closes those that have been without a request for longest. It never keeps more than half of the file descriptors that it may open.',
+    'Connections that a serving process keeps open, at most half of its file descriptors. Beyond that, it closes those without a request for longest.',
     10,
     1_000_000,
   ),
@@ -308,12 +308,7 @@ const table = {
     36_500,
   ),
   exportRetentionDays: integer('7', 'Days that the files of an export are kept after it ended.', 0, 36_500),
-  exportTimeoutMinutes: integer(
-    '720',
-    'Minutes that an export may take after a worker begins it; one that takes longer fails.',
-    1,
-    20_000,
-  ),
+  exportTimeoutMinutes: integer('720', 'Minutes after which a running export fails.', 1, 20_000),
   eventRetentionDays: integer(
     '0',
     'Days that events are kept in the database; 0: for ever. Whole months are removed. Definitions can set other days by environment and event name.',

@@ -25,12 +25,9 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote:
     'A quote inside an unquoted cell, or text after a closing quote. `stray_quotes=keep` keeps a stray quote at the start of a cell.',
-  unclosed_quote:
-    'A quoted cell is never closed. Only the line on which it begins is refused.',
-  invalid_escape:
-    'A backslash that escapes stands before a character that needs none, or at the end.',
-  repeated_header:
-    'The CSV record is the header again. There is nothing to mend.',
+  unclosed_quote: 'A quoted cell is never closed. Only the line on which it begins is refused.',
+  invalid_escape: 'A backslash that escapes stands before a character that needs none, or at the end.',
+  repeated_header: 'The CSV record is the header again. There is nothing to mend.',
   record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',
   value_too_large: 'A value is longer than 64 KiB.',
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
