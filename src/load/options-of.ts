@@ -1,11 +1,13 @@
 import { inputError } from '../domain/errors.ts';
 import type { LoadOptions } from '../domain/load.ts';
+import type { SourceOptions } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-options.ts';
 import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from '../postgres/stores/read-loads.ts';
 
 /**
  * Returns the request with the options of the earlier load that it names in `options_of`. Options of the request win.
+ * A mirror and a guard are not taken: a file of a few corrected records would remove everyone else, or be held.
  * Columns that the new file lacks are refused later, where its header is known.
  * @throws InputError `not_found`, `invalid_field` where options of the request contradict those of the load
  */
@@ -19,7 +21,7 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
   const details = `options_of: ${optionsOf}`;
   const earlier = await readLoadOptions(db, environmentId, optionsOf);
   if (earlier === null) throw inputError('not_found', 'there is no load of a file with this job_id', details);
-  const source = { ...earlier.source, ...request.source };
+  const source = { ...withoutMirror(earlier.source), ...request.source };
   const [problem] = findContradictions(source);
   if (problem !== undefined) {
     const message = `with the options of the earlier load, ${problem.name} ${problem.what}`;
@@ -35,8 +37,12 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
     maxErrors: request.maxErrors ?? limitOf(earlier.maxErrors),
     maxChanged: request.maxChanged ?? limitOf(earlier.maxChanged),
     maxRemovedValues: request.maxRemovedValues ?? limitOf(earlier.maxRemovedValues),
-    guard: request.guard ?? earlier.guard,
   };
+}
+
+function withoutMirror(source: SourceOptions): SourceOptions {
+  const { mirror, mirrorSegment, maxRemoved, mirrorDespiteRejects, ...others } = source;
+  return others;
 }
 
 function limitOf(count: number | null): { readonly count: number } | null {

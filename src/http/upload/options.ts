@@ -48,7 +48,7 @@ export const importOptions = {
   options_of: Type.Optional(
     ruled(
       Type.String({
-        description: `ID of an earlier load. Its map, preset, dialect, entity, mirror, limits (as numbers) and guard apply unless the request gives them.${inForms}`,
+        description: `ID of an earlier load. Its map, preset, dialect, entity and limits (as numbers) apply unless the request gives them. Its mirror and guard do not.${inForms}`,
         examples: [exampleJobId],
       }),
       (text) => (isUuid(text) ? null : 'options_of must be the job_id of an earlier load'),

@@ -213,7 +213,7 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
 /** Returns what a load was asked for; `null` if the environment has no load of a file with this id. */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
-    .select(['entity', 'column_map as map', 'preset', 'source_options as source', 'guard'])
+    .select(['entity', 'column_map as map', 'preset', 'source_options as source'])
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
     .where('type', 'not in', patchTypes)
     .executeTakeFirst();

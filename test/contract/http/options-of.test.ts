@@ -69,6 +69,16 @@ describe('a load with options_of', () => {
   });
 
   // proves: options-of
+  test('takes no mirror, so a file of a few records removes nobody', async () => {
+    const ids = ['k1', 'k2', 'k3'];
+    const query = '?entity=users&mirror=remove&max_removed=100%25';
+    const { job_id } = await load(query, { body: `user_id\n${ids.join('\n')}\n`, headers: csv });
+    const { mirror } = await load(`?options_of=${job_id}`, { body: 'user_id\nk1\n', headers: csv });
+    expect(mirror).toBeNull();
+    expect(await userOf('k3')).toEqual({});
+  });
+
+  // proves: options-of
   test('lets options of the request win', async () => {
     const query = `?options_of=${jobId}&null=nil&max_errors=2&map=Nr%3Duser_id`;
     const { counts } = await load(query, { body: `${header}\n;x\n;y\nw1;N/A\n`, headers: csv });
