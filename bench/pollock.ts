@@ -75,7 +75,6 @@ async function load(
         header,
         columnMap,
         preset: null,
-        mends: [],
         recordKey: '',
         rules: null,
       },

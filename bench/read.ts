@@ -107,7 +107,7 @@ async function walkLists(): Promise<void> {
   const { id = '', email = '' } = rows[0] ?? {};
   const found = (text: string): string => `/v1/users?search=${encodeURIComponent(text)}&distinct_ids=true`;
   const lists: Readonly<Record<string, string>> = {
-    'jobs, as the console lists them': '/v1/background_jobs?fold_mends=true',
+    'jobs, as the console lists them': '/v1/background_jobs',
     'jobs by a part of the name': '/v1/background_jobs?filename=users',
     segments: segmentsPath,
     users: '/v1/users',

@@ -303,7 +303,7 @@ const table = {
   ),
   changesDays: integer(
     '14',
-    'Days that changes of users and companies are kept, for undo, history, mending and exports of what changed; 0: none are. The server that starts last decides for all.',
+    'Days that changes of users and companies are kept, for undo, history and exports of what changed; 0: none are. The server that starts last decides for all.',
     0,
     36_500,
   ),

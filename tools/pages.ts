@@ -27,7 +27,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
     'A quote inside an unquoted cell, or text after a closing quote. `stray_quotes=keep` keeps a stray quote at the start of a cell.',
   unclosed_quote: 'A quoted cell is never closed. Only the line on which it begins is refused.',
   invalid_escape: 'A backslash that escapes stands before a character that needs none, or at the end.',
-  repeated_header: 'The CSV record is the header again. There is nothing to mend.',
+  repeated_header: 'The CSV record is the header again. There is nothing to correct.',
   record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',
   value_too_large: 'A value is longer than 64 KiB.',
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
@@ -109,8 +109,8 @@ ${rejects.join('\n')}
 | \`hold_expired\` | The guard held the load, and nobody decided within \`FILE_RETENTION_DAYS\`; nothing was written. |
 | \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
 | \`all_records_refused\` | Every record was refused; the message gives the likely reason. |
-| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused; the rest was not read and nothing was written. A load with \`max_errors\`, and mended records, go on. |
-| \`job_expired\` | Mended records waited until \`CHANGES_DAYS\` had removed changes to which they would have yielded; with \`wins=true\` they win. |
+| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused; the rest was not read and nothing was written. A load with \`max_errors\` goes on. |
+| \`job_expired\` | The changes that the undo would take back are no longer kept: see \`CHANGES_DAYS\`. |
 | \`begin_failed\`, \`chunk_failed\`, \`finish_failed\`, \`export_failed\`, \`deletion_failed\` | An error did not pass; the message gives it. |
 | \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended the work. |
 | \`worker_lost\` | The work repeatedly lost its worker, a deletion without progress. |

@@ -52,7 +52,6 @@ create table sluice.loads (
   work_started_at timestamptz,
   work_rows_before bigint not null default 0,
   ended_at timestamptz,
-  end_cursor pg_snapshot,
   failure_code text,
   failure_message text,
   attempts integer not null default 1,
@@ -65,11 +64,7 @@ create table sluice.loads (
   rows_removed bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
-  rows_amended bigint not null default 0,
   dropped_properties bigint not null default 0,
-  mended_records bigint not null default 0,
-  amends bigint,
-  wins boolean not null default false,
   undoes bigint[],
   undo_properties text[],
   undone_by bigint,
@@ -79,8 +74,6 @@ create table sluice.loads (
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint loads_amends_fkey foreign key (amends) references sluice.loads on delete set null,
-  constraint loads_amends_writes check (amends is null or not dry_run),
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo', 'join')),
   constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
@@ -107,7 +100,7 @@ create table sluice.loads (
     or (
       rows_read = total_rows
       and chunks_done = chunk_count
-      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_removed + rows_superseded + rows_rejected + rows_amended
+      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_removed + rows_superseded + rows_rejected
     )
   )
 );
@@ -120,8 +113,6 @@ comment on column sluice.loads.pass is
 comment on column sluice.loads.guard is 'What its file is expected to be; null: anything. If it is not, the load is held.';
 comment on column sluice.loads.held_for is 'The figures of the file that were not as expected when it was held last.';
 comment on column sluice.loads.decided_by is 'The origin of the request that released or discarded it when it was held.';
-comment on column sluice.loads.end_cursor is
-  'What had been committed when the load ended: mended records yield to changes since (sluice.changes). Null until then.';
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
@@ -135,14 +126,7 @@ comment on column sluice.loads.work_started_at is
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
-comment on column sluice.loads.mended_records is 'Records that its own mends made acceptable; each has its outcome too.';
-comment on column sluice.loads.rows_amended is
-  'Refused records that amendments have mended; rows_rejected has the others.';
-comment on column sluice.loads.amends is
-  'The load whose refused records this one mends; null if there is none, or its row is gone.';
-comment on column sluice.loads.wins is
-  'The records of this amendment count as of now, not as of the end of the load that it amends.';
-comment on column sluice.loads.undoes is 'The loads that this one undoes, with their amendments. Its file is written when its turn in the lane comes.';
+comment on column sluice.loads.undoes is 'The loads that this one undoes. Its file is written when its turn in the lane comes.';
 comment on column sluice.loads.undo_properties is 'The only properties that are put back; null: all, with companies, profiles and events.';
 comment on column sluice.loads.undone_by is 'The load that has begun to undo this one, and was not undone itself.';
 comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
@@ -153,9 +137,8 @@ create index loads_lane_idx on sluice.loads (environment_id, lane_position) wher
 create index loads_held_idx on sluice.loads (environment_id) where status = 'held';
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
 create index loads_undoes_idx on sluice.loads (environment_id) where undoes is not null;
-create index loads_amends_idx on sluice.loads (amends) where amends is not null;
 create index loads_rejects_idx on sluice.loads (environment_id, job_id)
-where status = 'completed' and rows_rejected > 0 and not dry_run and amends is null;
+where status = 'completed' and rows_rejected > 0 and not dry_run;
 
 create table sluice.load_kinds (
   load_id bigint not null,
@@ -166,7 +149,6 @@ create table sluice.load_kinds (
   rows_removed bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
-  rows_amended bigint not null default 0,
   constraint load_kinds_pkey primary key (load_id, kind),
   constraint load_kinds_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_kinds_kind_check check (
@@ -175,7 +157,7 @@ create table sluice.load_kinds (
     )
   ),
   constraint load_kinds_counts_check check (
-    least(rows_inserted, rows_updated, rows_unchanged, rows_removed, rows_superseded, rows_rejected, rows_amended) >= 0
+    least(rows_inserted, rows_updated, rows_unchanged, rows_removed, rows_superseded, rows_rejected) >= 0
   )
 );
 comment on table sluice.load_kinds is
@@ -284,47 +266,17 @@ create table sluice.load_rejects (
   kind text,
   cause bigint not null,
   shape text not null,
-  returned_from bigint,
-  returned_row bigint,
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
-comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. Under rules that call something personal, raw is empty. An amended one moves to sluice.amended_rejects.';
+comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. Under rules that call something personal, raw is empty.';
 comment on column sluice.load_rejects.kind is
   'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
 comment on column sluice.load_rejects.cause is
   'A hash of error_code, column_name and shape: records of one cause are counted together.';
 comment on column sluice.load_rejects.shape is
   'The value at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
-comment on column sluice.load_rejects.returned_from is
-  'The undone amendment that had mended it, as its record returned_row: undoing the undo mends it again, unless another has.';
 create index load_rejects_cause_idx on sluice.load_rejects (load_id, cause, row_number);
-
-create table sluice.amended_rejects (
-  like sluice.load_rejects,
-  constraint amended_rejects_pkey primary key (load_id, row_number),
-  constraint amended_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
-);
-comment on table sluice.amended_rejects is
-  'Refused records that were mended, for as long as their amendments can be undone; then they return to sluice.load_rejects.';
-
--- Each refused record is mended once: whoever sends it claims it here, and the key lets one in.
-create table sluice.load_amendments (
-  load_id bigint not null,
-  row_number bigint not null,
-  amended_by bigint not null,
-  amended_row bigint not null,
-  amended_at timestamptz,
-  constraint load_amendments_pkey primary key (load_id, row_number),
-  constraint load_amendments_row_key unique (amended_by, amended_row),
-  constraint load_amendments_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
-  constraint load_amendments_amended_by_fkey foreign key (amended_by) references sluice.loads on delete cascade
-);
-comment on table sluice.load_amendments is
-  'Refused records that were mended, or are about to be. Claims of a load that does not complete go with its end.';
-comment on column sluice.load_amendments.amended_by is 'The load that brings the mended record, and its number there: amended_row.';
-comment on column sluice.load_amendments.amended_at is
-  'The time at which that load completed; null until then: the record still counts as refused.';
 
 -- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look
 -- up the load of every row; they are removed with the file of the load, which goes first. Written by COPY where all are new.

@@ -8,13 +8,12 @@ select
   request_id, origin, origin_name, filename, file_size, sha256, attempts, work_rows_before as rows_before, dry_run,
   json_build_object(
     'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
-    'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
+    'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected
   ) as counts,
   status in ('queued', 'processing', 'held') as is_cancellable,
   status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused'
     and (file_ref is not null or (type in ('undo', 'join') and chunk_count = 0))
-    as is_retryable,
-  amends
+    as is_retryable
 from sluice.loads
 union all
 select
@@ -23,7 +22,7 @@ select
   failure_code, failure_message, request_id, origin, origin_name,
   'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written, null, attempts,
   0::bigint, false, null,
-  status in ('queued', 'processing'), false, null
+  status in ('queued', 'processing'), false
 from sluice.exports
 union all
 select
@@ -33,7 +32,7 @@ select
   'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0::bigint, null, attempts,
   0::bigint, false,
   json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found),
-  false, false, null
+  false, false
 from sluice.deletions;
 comment on column sluice.background_jobs.total is 'Records of a load, expected rows of an export until it ends, ids of a deletion.';
 comment on column sluice.background_jobs.lane_position is 'Loads and deletions run in this order; null for exports, which have no lane.';

@@ -101,7 +101,6 @@ export const jobListItem = defineRecord('JobListItem', 'A background job, as lis
     examples: [{ read: 4, inserted: 3, rejected: 1 }],
   }),
   origin: origin('What started the job. Null if it is not known.'),
-  mends: count('Number of loads that mend refused records of this one.'),
 });
 export type JobListItem = Static<typeof jobListItem.schema>;
 

@@ -6,7 +6,7 @@ import {
   MAX_READ_AS_COLUMNS,
   MAX_SAMPLE_PROPERTIES,
   MAX_SAMPLE_VALUE_CHARS,
-  MAX_SHOWN_AMENDMENTS,
+  MAX_SHOWN_UNDONE,
   PLAN_SAMPLE_ROWS,
 } from '../domain/limits.ts';
 import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../domain/load.ts';
@@ -51,7 +51,7 @@ import { undoCounts } from './undo.ts';
 
 const tally = defineRecord(
   'Tally',
-  'Records by outcome: read = inserted + updated + unchanged + removed + superseded + rejected + amended.',
+  'Records by outcome: read = inserted + updated + unchanged + removed + superseded + rejected.',
   {
     read: count('Records read.'),
     inserted: count('Records whose key was new.'),
@@ -59,10 +59,9 @@ const tally = defineRecord(
     unchanged: count('Records that changed nothing.'),
     removed: count('Records that removed a profile.'),
     superseded: count('Records that a later record of the same file with the same key replaced.'),
-    rejected: count('Refused records that have not been mended.'),
-    amended: count('Refused records that other jobs have mended.'),
+    rejected: count('Refused records.'),
   },
-  { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1, amended: 0 },
+  { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1 },
 );
 export type Tally = Static<typeof tally.schema>;
 
@@ -190,10 +189,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
     'Number of properties with an empty name. Their records were loaded without them.',
     0,
   ),
-  mended_records: count(
-    'Number of records that `mend` made acceptable. Each is counted by its outcome too.',
-    0,
-  ),
   rules_version: orNull(
     ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
   ),
@@ -220,20 +215,8 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   queue_position: queuePosition,
   sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
   duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
-  amends: orNull(uuid('The job whose refused records this job mends.'), null),
-  amendments: listOf(
-    'Jobs that mend refused records of this job, latest first.',
-    item({
-      job_id: jobFields.job_id,
-      status: jobFields.status,
-      total_rows: count('Records in its file.'),
-      rejected: count('Records of these that were refused again.'),
-      links: jobFields.links,
-    }),
-    { maxItems: MAX_SHOWN_AMENDMENTS, examples: [[]] },
-  ),
-  undoes: listOf('The jobs that this job undoes, with their amendments.', uuid('A job.'), {
-    maxItems: MAX_SHOWN_AMENDMENTS,
+  undoes: listOf('The jobs that this job undoes.', uuid('A job.'), {
+    maxItems: MAX_SHOWN_UNDONE,
     examples: [[]],
   }),
   undone_by: orNull(uuid('The job that undoes this one, once it has begun.'), null),

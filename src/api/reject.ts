@@ -5,8 +5,6 @@ import {
   MAX_SHAPE_CHARS,
   MAX_SHOWN_CAUSES,
   MAX_SHOWN_RAW_BYTES,
-  REPLACEMENT_COUNT_MS,
-  TRIED_RECORDS,
 } from '../domain/limits.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import {
@@ -14,7 +12,6 @@ import {
   count,
   defineRecord,
   envelope,
-  flag,
   listOf,
   object,
   ordinal,
@@ -71,30 +68,6 @@ export type RejectPage = Static<typeof rejectPage.schema>;
 const excerpt = (description: string, example: string) =>
   Type.String({ maxLength: MAX_SAMPLE_CHARS, description, examples: [example] });
 
-const mendSample = object('A record before and after a mend.', {
-  row,
-  before: excerpt('The value at fault, or the whole record. Cut if it is long.', '31/12/2025'),
-  after: excerpt('The mended value. Empty if there is none.', '2025-12-31'),
-});
-
-const proposal = defineRecord('MendProposal', 'A mend that would make records of a cause acceptable.', {
-  id: Type.String({
-    pattern: '^[0-9a-f]{13}-[a-z0-9-]+$',
-    description: 'ID of the proposal.',
-    examples: ['0b54d3f0c7a19-day-first'],
-  }),
-  sentence: text('The effect of the mend.', 'read as day first'),
-  tried: Type.Integer({
-    minimum: 1,
-    maximum: TRIED_RECORDS,
-    description: 'Number of records that it was tried on: the first and, if there are many, the last.',
-  }),
-  accepted: ordinal('Number of tried records that a load would then accept.'),
-  ambiguous: flag('True if the records do not show that this reading is right; a person has to decide.'),
-  samples: listOf('Records before and after.', mendSample, { maxItems: CAUSE_SAMPLES }),
-});
-export type MendProposal = Static<typeof proposal.schema>;
-
 const causeSample = object('A record with this cause.', {
   row,
   line,
@@ -124,7 +97,6 @@ export const cause = defineRecord('RejectCause', 'Refused records that share a r
   count: ordinal('Number of refused records with this cause.'),
   first_row: row,
   samples: listOf('The first of them.', causeSample, { maxItems: CAUSE_SAMPLES }),
-  proposals: listOf('Proposed mends, most likely first.', proposal.ref),
 });
 export type RejectCause = Static<typeof cause.schema>;
 
@@ -137,13 +109,3 @@ export const causePage = defineRecord('RejectCausePage', 'Refused records by cau
     other_count: count('Number of refused records with those causes.'),
   }),
 });
-
-export const replacementPreview = defineRecord('ReplacementPreview', 'The effect of a replacement.', {
-  id: text('ID to send as `apply` to `/amend`.', '05c8a1f0c2d3e-day-first'),
-  records: count('Refused records that it changes and that a load would then accept.'),
-  is_complete: flag(
-    `True if all were counted. False if ${REPLACEMENT_COUNT_MS / 1_000} seconds were not enough; \`records\` is then the least number.`,
-  ),
-  samples: listOf('The first of them, before and after.', mendSample, { maxItems: CAUSE_SAMPLES }),
-});
-export type ReplacementPreview = Static<typeof replacementPreview.schema>;

@@ -33,7 +33,6 @@ export interface ListedJob extends ShownJob {
   readonly counts: Readonly<Record<string, number>> | null;
   readonly origin: Origin['kind'] | null;
   readonly originName: string | null;
-  readonly mends: number;
 }
 
 export const loadUrl = (baseUrl: string, jobId: string): string => `${baseUrl}/v1/background_jobs/${jobId}`;
@@ -65,12 +64,11 @@ export function renderJobListItem<T extends ShownJob>(job: T, baseUrl: string, n
 }
 
 export function renderListedJob(job: ListedJob, baseUrl: string, now = new Date()) {
-  const { counts, origin, originName, mends } = job;
+  const { counts, origin, originName } = job;
   return {
     ...renderJobListItem(job, baseUrl, now),
     counts,
     origin: origin && { kind: origin, name: originName },
-    mends,
   };
 }
 

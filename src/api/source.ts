@@ -132,7 +132,7 @@ const concluded = item({
   ),
   job_id,
   is_duplicate: flag('True if the job loaded the same bytes before.'),
-  rejected: count('Refused records of the job that have not been mended.'),
+  rejected: count('Refused records of the job.'),
   reasons: listOf(
     'Why the file was not loaded, or not completely.',
     item({ ...reasonFields, details: text('The place at fault. May be empty.') }),

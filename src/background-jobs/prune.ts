@@ -12,7 +12,6 @@ import { removeAbandoned } from '../load/received.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
-import { forgetAmended } from '../postgres/stores/amendments.ts';
 import { forgetOld } from '../postgres/stores/background-jobs.ts';
 import { tendChangeLog } from '../postgres/stores/change-log.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
@@ -63,7 +62,6 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   await expireHeldLoads(context, fileDays);
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
-  await forgetAmended(db);
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
   const temporary = await sweep({ pool, db, files, config });
   const deletions = await forgetDeletions(db, jobDays);

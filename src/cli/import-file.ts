@@ -193,7 +193,7 @@ function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): v
   const more = rejects.count - rejects.first.length;
   if (more > 0) terminal.print(`  … and ${formatCount(more)} more`);
   if (rejects.path !== null) {
-    const purpose = load.dryRun ? '' : ', to mend and import again';
+    const purpose = load.dryRun ? '' : ', to correct and import again';
     terminal.print(`  Refused records${purpose}: ${rejects.path}`);
   } else {
     const why = rejects.problem === null ? '' : ` (${rejects.problem})`;
@@ -281,7 +281,6 @@ export function summarise(load: Load): string[] {
       ...(tally.removed > 0 && { '>removed': count('removed') }),
       '>superseded': count('superseded'),
       '>rejected': count('rejected'),
-      '>amended': count('amended'),
       '>time': ({ time }) => time,
       '>rows/s': ({ rate }) => rate,
     },

@@ -29,7 +29,7 @@ import {
 } from './define-command.ts';
 import { exitCodeOf } from './errors.ts';
 import { followJob } from './follow.ts';
-import { mend, rejects } from './rejects.ts';
+import { rejects } from './rejects.ts';
 import { listenForStop } from './service/processes.ts';
 import { withEnvironment } from './session.ts';
 import {
@@ -316,5 +316,5 @@ export const jobs = defineCommand({
   description:
     'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
-  commands: [list, show, cancel, retry, release, undo, plan, apply, rejects, mend],
+  commands: [list, show, cancel, retry, release, undo, plan, apply, rejects],
 });

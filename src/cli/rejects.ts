@@ -1,29 +1,22 @@
-/** `sluice jobs rejects` and `mend`: the refused records of a load, and their corrections. */
+/** `sluice jobs rejects`: the refused records of a load. */
 
-import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../domain/errors.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
-import { formatCount, plural } from '../domain/wording.ts';
-import { acceptAmendment, amendmentOptions, requireParent } from '../load/amend/accept-amendment.ts';
-import { receiveMended } from '../load/amend/receive-mended.ts';
+import { formatCount } from '../domain/wording.ts';
 import { type ListedCause, listCauses, renderCauses } from '../load/causes/list-causes.ts';
-import type { Proposal } from '../load/causes/proposals.ts';
-import { receiveLocal } from '../load/receive/receive.ts';
-import { receivingStore } from '../load/received.ts';
 import { exportRejects, listRejects, type RejectsFormat } from '../load/rejects.ts';
 import { renderReject } from '../load/render-load.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRejectsSource } from '../postgres/stores/rejects.ts';
-import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
+import { choice, defineCommand, flag, jobIdArgument, parsed } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession } from './session.ts';
 import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
-import { queueLoad } from './workers.ts';
 
 type Context = Pick<EnvironmentSession, 'system' | 'environmentId'>;
 
@@ -31,9 +24,9 @@ export const rejects = defineCommand({
   name: 'rejects',
   summary: 'the refused records of a load',
   description:
-    'Prints the refused records with their reasons: as csv or ndjson in the shape of their file, to be corrected and given\n' +
-    'to `sluice jobs mend`, or as json with the place of each and long records cut. With --by-cause: the causes, how many\n' +
-    'records each has, and what would correct them.',
+    'Prints the refused records with their reasons: as csv or ndjson in the shape of their file, to be corrected and\n' +
+    'loaded as a file of its own, or as json with the place of each and long records cut. With --by-cause: the causes, and\n' +
+    'how many records each has.',
   argument: jobIdArgument,
   options: {
     format: choice('--format <format>', 'default: that of the file', ['csv', 'ndjson', 'json']),
@@ -42,7 +35,7 @@ export const rejects = defineCommand({
   },
   json: 'the same as --format json',
   examples: [
-    'sluice jobs rejects 0195… > mend-me.csv',
+    'sluice jobs rejects 0195… > correct-me.csv',
     'sluice jobs rejects 0195… --by-cause',
     'sluice jobs rejects 0195… --format json | jq .[].message',
   ],
@@ -102,11 +95,7 @@ async function printCauses(
   if (json) return terminal.json(renderCauses(found));
   const [example] = found.causes;
   if (example === undefined) return terminal.inform('No record is refused.');
-  const rows = found.causes.flatMap((cause) => {
-    const [first = null, ...more] = cause.proposals;
-    return [{ cause, head: cause, proposal: first }, ...more.map((each) => ({ cause, proposal: each }))];
-  });
-  printTable(terminal, causeColumns, rows);
+  printTable(terminal, causeColumns, found.causes);
   const others = found.total - found.causes.length;
   const listed = found.causes.reduce((sum, { count }) => sum + count, 0);
   if (others > 0)
@@ -114,39 +103,22 @@ async function printCauses(
   terminal.inform(`The records of one: sluice jobs rejects ${jobId} --cause ${writeCauseId(example.cause)}`);
 }
 
-/** A line for each proposal; the cause stands on the first. */
-interface CauseRow {
-  readonly cause: ListedCause;
-  readonly head?: ListedCause;
-  readonly proposal: Proposal | null;
-}
-
 const longestSample = 32;
 
-const causeColumns: Columns<CauseRow> = {
-  Cause: ({ head }) => (head === undefined ? '' : writeCauseId(head.cause)),
-  '>Records': ({ head }) => head?.count ?? '',
-  Reason: ({ head }) => `${head?.code ?? ''} ${printable(head?.column ?? '', longestSample)}`.trim(),
-  Shape: ({ head }) => head?.shape ?? '',
-  'For example': ({ head }) => {
-    const [sample] = head?.samples ?? [];
-    return printable(sample?.value ?? sample?.reject.raw.toString() ?? '', longestSample);
-  },
-  // The end of its id, which is long.
-  Proposal: ({ cause, proposal }) => proposal?.id.slice(writeCauseId(cause.cause).length + 1) ?? null,
-  'which is': ({ proposal }) => {
-    if (proposal === null) return '';
-    const { sentence, tried, accepted, isAmbiguous } = proposal;
-    const some = accepted === tried ? '' : ` (mends ${accepted} of ${tried} tried)`;
-    return `${sentence}${some}${isAmbiguous ? '; other readings fit as well' : ''}`;
-  },
+const causeColumns: Columns<ListedCause> = {
+  Cause: ({ cause }) => writeCauseId(cause),
+  '>Records': ({ count }) => count,
+  Reason: ({ code, column }) => `${code} ${printable(column ?? '', longestSample)}`.trim(),
+  Shape: ({ shape }) => shape,
+  'For example': ({ samples: [sample] }) =>
+    printable(sample?.value ?? sample?.reject.raw.toString() ?? '', longestSample),
 };
 
 export interface RejectsReport {
   readonly count: number;
   readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
-  /** The file that they were written to, to be mended; null if that did not work. */
+  /** The file that they were written to, to be corrected; null if that did not work. */
   readonly path: string | null;
   readonly problem: string | null;
 }
@@ -156,7 +128,7 @@ const mostFiles = 1_000;
 
 /**
  * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on: a file that is there may be half
- * mended already. Those of a dry run are there to be looked at: `<file>.rejects.dry-run.<format>` replaces the one before.
+ * corrected already. Those of a dry run are there to be looked at: `<file>.rejects.dry-run.<format>` replaces the one before.
  * Returns null if there are none.
  */
 export async function reportRejects(
@@ -201,55 +173,3 @@ async function openNew(stem: string, extension: string): Promise<{ path: string;
     }
   }
 }
-
-export const mend = defineCommand({
-  name: 'mend',
-  summary: 'correct refused records of a load',
-  description:
-    'Takes corrected records: from a file of `sluice jobs rejects` (--file), or by a proposal of --by-cause (--apply).\n' +
-    'Whatever changed since the job ended wins over them.',
-  argument: jobIdArgument,
-  options: {
-    file: text('--file <path>', 'the corrected file, or - for standard input'),
-    apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
-    wins: flag('--wins', 'corrected records override everything loaded since'),
-  },
-  environment: true,
-  json: 'print the record of the job that mends as JSON',
-  examples: ['sluice jobs mend 0195… --file mended.csv'],
-  run: async (invocation) => {
-    const { argument: jobId, flags } = invocation;
-    const { file, apply, wins } = flags;
-    if ((file === undefined) === (apply === undefined)) throw new UsageError('Give --file or --apply.');
-    await queueLoad(
-      invocation,
-      true,
-      async ({ system, environmentId }, signal) => {
-        const parent = await requireParent(system, environmentId, jobId);
-        const options = amendmentOptions(parent);
-        const received =
-          apply === undefined
-            ? await receiveLocal(
-                file === '-' || file === undefined ? process.stdin : createReadStream(file),
-                receivingStore(system),
-                { source: options.source, map: options.map },
-                system.config,
-                signal,
-              )
-            : await receiveMended(system, environmentId, parent, apply, options, signal);
-        const accepted = await acceptAmendment(system, {
-          ...{ environmentId, parent, received, options, wins, idempotencyKey: null },
-          filename: `mended ${parent.filename}`,
-        });
-        return accepted.jobId;
-      },
-      async ({ system, environmentId }) => {
-        const { tally } = await requireLoad(system, environmentId, jobId);
-        const verb = (count: number): string => (count === 1 ? 'is' : 'are');
-        const left =
-          tally.rejected === 0 ? 'nothing is' : `${formatCount(tally.rejected)} ${verb(tally.rejected)}`;
-        return `${plural(tally.amended, 'refused record')} ${verb(tally.amended)} mended, ${left} left.`;
-      },
-    );
-  },
-});

@@ -84,7 +84,7 @@ export function renderShell({ script, style, icon, preload }: ConsoleManifest, p
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="description" content="sluice: see, load, mend and export.">
+<meta name="description" content="sluice: see, load, correct and export.">
 <meta name="robots" content="noindex">
 <title>sluice</title>
 <link rel="icon" type="image/svg+xml" href="${at(icon)}">

@@ -12,7 +12,6 @@ import type { Database } from '../postgres/database.ts';
 import {
   countErased,
   type DeletionStep,
-  deleteAmended,
   findKeptExports,
   findKeptFiles,
   findLoadsWithRejects,
@@ -95,7 +94,6 @@ const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BY
 
 /** Removes the refused records of earlier loads that hold one of the ids. Whoever takes over looks at all of them again. */
 export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
-  await step((db) => deleteAmended(db, deletion.deletionId).then(() => ({})));
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
   for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
     for (let after = 0; ; ) {

@@ -183,19 +183,11 @@ export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 export const MAX_SHAPE_CHARS = 48;
 /** Causes of a job that are listed, the most frequent first; the others are counted. */
 export const MAX_SHOWN_CAUSES = 50;
-/** The time, in milliseconds, that a list of causes spends on trying mends. */
+/** The time, in milliseconds, that a list of causes spends on its samples. */
 export const CAUSES_MS = 10_000;
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
-export const MAX_REPLACEMENT_CHARS = 256;
-/** The id of a mend: that of a replacement holds a name and two texts. */
-export const MAX_MEND_ID_CHARS = 8_000;
-/** Mends of one load. */
-export const MAX_SAVED_MENDS = 50;
-/** Mends that one record may need: each finds another fault. */
-export const MAX_MENDS_OF_RECORD = 3;
-export const TRIED_RECORDS = 200;
-export const TRIED_BYTES = 256 * KiB;
+export const SAMPLE_BYTES = 256 * KiB;
 /** Properties, names of events and days that the summary of a plan lists; and rows of it that are shown. */
 export const MAX_PLAN_PROPERTIES = 1_000;
 export const PLAN_SAMPLE_ROWS = 50;
@@ -211,9 +203,7 @@ export const USUAL_LOADS = 10;
 export const MIN_USUAL_LOADS = 3;
 export const USUAL_AMONG = 10_000;
 export const MAX_COUNTED_REJECTS = 100_000;
-export const MAX_AMENDED_ROWS = 2_000_000;
-export const MAX_EDITED_RECORDS = 1_000;
-export const MAX_SHOWN_AMENDMENTS = 100;
+export const MAX_SHOWN_UNDONE = 100;
 export const MAX_UNDONE_JOBS = 100;
 export const MAX_UNDONE_PROPERTIES = 1_000;
 export const MAX_SHOWN_LATER_LOADS = 20;
@@ -443,7 +433,6 @@ export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;
 /** The rows of a file of an export are counted for so long, and then estimated. */
 export const EXPORT_COUNT_MS = 2_000;
-export const REPLACEMENT_COUNT_MS = 10_000;
 export const CONSOLE_SESSION_MS = 12 * 3_600_000;
 export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */

@@ -169,23 +169,14 @@ export interface ChunkRange {
  * The outcomes of a record, which has exactly one of them. The columns `rows_…` of the ledger follow. removed: it removed a profile.
  * superseded: a later record of the same file has the same key.
  */
-export const chunkOutcomes = [
-  'inserted',
-  'updated',
-  'unchanged',
-  'removed',
-  'superseded',
-  'rejected',
-] as const;
-/** amended: it was refused, and mended since. */
-export const outcomes = [...chunkOutcomes, 'amended'] as const;
+export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 
-export type Outcomes = Readonly<Record<(typeof chunkOutcomes)[number], number>>;
+export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;
 /** The counts of a load: the records read, and what became of them. */
 export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {
-  return tally.read === toTally(tally, tally.amended).read;
+  return tally.read === toTally(tally).read;
 }
 
 /** Kinds that are counted apart. `unknown`: the record was refused before its kind was known. */
@@ -199,7 +190,7 @@ export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
 export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
 const eachOutcome = (count: (outcome: keyof Outcomes) => number) =>
-  Object.fromEntries(chunkOutcomes.map((outcome) => [outcome, count(outcome)])) as Outcomes;
+  Object.fromEntries(outcomes.map((outcome) => [outcome, count(outcome)])) as Outcomes;
 
 export const noOutcomes: Outcomes = eachOutcome(() => 0);
 
@@ -212,19 +203,15 @@ export function addOutcomes(a: Outcomes, b: Partial<Outcomes>): Outcomes {
   return eachOutcome((outcome) => a[outcome] + (b[outcome] ?? 0));
 }
 
-export function toTally(of: Outcomes, amended = 0): Tally {
+export function toTally(of: Outcomes): Tally {
   const counts = eachOutcome((outcome) => of[outcome]);
-  const read = Object.values(counts).reduce((sum, count) => sum + count, amended);
-  return { read, ...counts, amended };
+  return { read: Object.values(counts).reduce((sum, count) => sum + count, 0), ...counts };
 }
 
 export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind | null {
   const some = tallies.filter((tally) => tally !== null);
   if (some.length === 0) return null;
   return byKind((kind) =>
-    toTally(
-      some.reduce((total, tally) => addOutcomes(total, tally[kind]), noOutcomes),
-      some.reduce((total, tally) => total + tally[kind].amended, 0),
-    ),
+    toTally(some.reduce((total, tally) => addOutcomes(total, tally[kind]), noOutcomes)),
   );
 }

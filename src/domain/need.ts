@@ -87,7 +87,7 @@ export function describeNeeds(
       [
         'records_refused',
         refusedRecords,
-        `${plural(refusedRecords, 'record waits', 'records wait')} to be mended${inLoads}`,
+        `${plural(refusedRecords, 'record was refused', 'records were refused')}${inLoads}`,
         counts.refusedJob,
       ],
       [

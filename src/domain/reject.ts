@@ -56,8 +56,8 @@ export interface Reject extends Reason {
 
 /**
  * The columns that a file of rejects adds to the records: why each was refused, and, in CSV, the record itself where it does not
- * fit the columns; its bytes too where they are no text. A load takes no notice of columns and keys of these names, so that the file, once mended, can be
- * sent again as it is.
+ * fit the columns; its bytes too where they are no text. A load takes no notice of columns and keys of these names, so that the file, once corrected, can be
+ * sent as it is.
  */
 export const rejectColumns = [
   'sluice_row',
@@ -82,7 +82,16 @@ export const rejectKey = 'sluice_reject';
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
-const reserved: ReadonlySet<string> = new Set([...rejectColumns, rejectKey, profilesKey, refusedKey]);
+/** The job that refused a corrected record. */
+const rejectJobKey = 'sluice_job';
+
+const reserved: ReadonlySet<string> = new Set([
+  ...rejectColumns,
+  rejectJobKey,
+  rejectKey,
+  profilesKey,
+  refusedKey,
+]);
 
 export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
@@ -90,7 +99,7 @@ export function isRejectColumn(name: string): boolean {
 
 /*
  * A cause is an error code, a column and the shape of the value. Thousands of records are refused for a handful of causes, and what
- * mends one record of a cause mostly mends all of them.
+ * corrects one record of a cause mostly corrects all of them.
  */
 
 export interface CauseKey {
@@ -106,16 +115,13 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** Returns the column of a cause. For bytes that are no text the column makes no difference to what mends them. */
+/** Returns the column of a cause. For bytes that are no text the column makes no difference to what corrects them. */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }
 
 /** Hexadecimal digits of a number that JavaScript keeps exactly. */
 export const causeDigits = 13;
-
-/** The id of a mend and its cause: a proposal by its name, or a replacement by its texts. */
-export const mendIdPattern = /^(?:all|[0-9a-f]{13})-[\w-]+$/;
 
 export function writeCauseId(cause: number): string {
   return cause.toString(16).padStart(causeDigits, '0');

@@ -1,8 +1,7 @@
 import { cellTypes, readCellType } from './cell-type.ts';
 import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
-import { MAX_MAPPED_COLUMNS, MAX_MEND_ID_CHARS, MAX_SAVED_MENDS, MAX_SHEET_NAME_CHARS } from './limits.ts';
-import { mendIdPattern } from './reject.ts';
+import { MAX_MAPPED_COLUMNS, MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
 
 /*
@@ -202,16 +201,6 @@ export const sourceOptions = {
     rule: `must be the name of a kind of group, at most ${maxGroupChars} characters without control characters`,
     examples: ['project'],
     read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
-  },
-  mend: {
-    type: 'array',
-    argument: 'id',
-    description:
-      'mend for records that would be refused, by the id of a proposal. A mended record that would be refused too is left as it is. May be given several times',
-    rule: `must be the id of a proposed mend, as the causes of a job show it, at most ${MAX_SAVED_MENDS} of them`,
-    examples: [['05c8a1f0c2d3e-day-first']],
-    most: MAX_SAVED_MENDS,
-    read: (text) => (text.length <= MAX_MEND_ID_CHARS && mendIdPattern.test(text) ? text : undefined),
   },
   mirror: {
     type: 'string',

@@ -25,8 +25,6 @@ export interface SourceOptions {
   readonly sheet?: string;
   readonly records?: string;
   readonly companyFrom?: string;
-  /** Mends of refused records, in the order in which they are tried. */
-  readonly mend?: readonly string[];
   readonly mirror?: string;
   readonly mirrorSegment?: string;
   readonly maxRemoved?: string;

@@ -46,7 +46,6 @@ import { inboxRoutes } from './routes/inbox.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
-import { mendRoutes } from './routes/mends.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { overviewRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
@@ -67,7 +66,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   rules: rulesRoutes,
   deletions: deletionRoutes,
   exports: exportRoutes,
-  jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes], ...overviewRoutes],
+  jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
   schedules: [...scheduleRoutes, ...inboxRoutes],
   notifications: notificationRoutes,
   reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes],

@@ -19,12 +19,11 @@ import type { FileRef } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
-import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
+import { insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import { condemnReceived, takeReceived } from '../postgres/stores/uploads.ts';
 import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
 import { rewriteFile } from '../products/rewrite-file.ts';
-import { requireKeepable } from './causes/mend-ids.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { requireMirrorFits } from './mirror.ts';
@@ -43,8 +42,6 @@ export interface AcceptRequest {
   readonly requestId?: string;
   /** The job whose stored file it is; by default it was sent. */
   readonly fileOf?: string | null;
-  /** The load whose refused records it mends. */
-  readonly amends?: Amends;
   /** Who or what started it; by default that is not known. */
   readonly origin?: Origin;
   /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
@@ -93,9 +90,8 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     const named = withColumnNames(request);
     if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
     const entity = resolveEntity(named);
-    const { environmentId, options, amends } = named;
-    await requireKeepable(context.db, environmentId, options);
-    await requireMirrorFits(context.db, environmentId, options, entity, amends !== undefined);
+    const { environmentId, options } = named;
+    await requireMirrorFits(context.db, environmentId, options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);
@@ -162,8 +158,8 @@ async function rewriteForeign(context: LoadContext, request: AcceptRequest): Pro
 
 /** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
 async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Promise<void> {
-  const { received, options, amends } = request;
-  if (amends !== undefined) return;
+  const { received, options } = request;
+  if (options.preset === null && options.entity !== 'auto') return;
   const beginning = await readBeginning(files, received);
   const foreign = findForeign(beginning, received.header !== null, options);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
@@ -240,7 +236,6 @@ async function writeLoad(
     guard: options.guard,
     duplicateOf,
     fileOf: request.fileOf ?? null,
-    amends: request.amends ?? null,
     undoes: null,
     chunks: received.chunks,
   });
@@ -250,10 +245,10 @@ async function writeLoad(
 /** Returns the earlier load of the same file, or null. @throws InputError `duplicate_file` if there must not be one. */
 async function findSame(
   db: Database,
-  { environmentId, received, options, amends }: AcceptRequest,
+  { environmentId, received, options }: AcceptRequest,
   entity: LoadEntity,
 ): Promise<string | null> {
-  if (options.dryRun || options.plan || amends !== undefined) return null;
+  if (options.dryRun || options.plan) return null;
   const { sha256, format: fileFormat } = received;
   const same = await findDuplicate(db, environmentId, { ...options, entity, sha256, fileFormat });
   if (same === null || options.ifDuplicate !== 'reject') return same;
@@ -275,8 +270,8 @@ function firstPass(
   return guard !== null || (maxErrors !== null && chunks > 1) ? 'validate' : 'load';
 }
 
-function digest({ type, received, options, amends }: AcceptRequest): Buffer {
+function digest({ type, received, options }: AcceptRequest): Buffer {
   return createHash('sha256')
-    .update(JSON.stringify([type, received.sha256, received.format, options, amends]))
+    .update(JSON.stringify([type, received.sha256, received.format, options]))
     .digest();
 }

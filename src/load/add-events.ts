@@ -69,8 +69,8 @@ export async function addMissingEvents(
   return outcomesOf(events, includes, added);
 }
 
-function scopeOf({ environmentId, loadId, chunkCount, amends, namesAliases }: LoadSource, chunkNo: number) {
-  return { environmentId, loadId, chunkNo, namesAliases, keepKeys: chunkCount > 1 || amends !== null };
+function scopeOf({ environmentId, loadId, chunkCount, namesAliases }: LoadSource, chunkNo: number) {
+  return { environmentId, loadId, chunkNo, namesAliases, keepKeys: chunkCount > 1 };
 }
 
 /** Without `added`, all were added. */

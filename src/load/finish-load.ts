@@ -22,7 +22,6 @@ import {
   findRepeats,
   keepReplayed,
   noteEventRepeats,
-  noteEventsBefore,
   resolveRepeats,
 } from '../postgres/stores/repeats.ts';
 import {
@@ -33,17 +32,15 @@ import {
   readLoadSource,
 } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { turnAmendments } from '../postgres/stores/undo.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
 import { batchOf } from './merge-rows.ts';
 import { decideMirror, workOffMirror } from './mirror.ts';
 import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
-import { countEventsBefore, replayEvents } from './replay-events.ts';
+import { replayEvents } from './replay-events.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
@@ -82,11 +79,9 @@ async function concludePlan(context: LoadContext, claim: TaskClaim, isMirror: bo
 }
 
 async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
-  const before = await countEventsBefore(context, claim.subjectId);
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     await noteEventRepeats(db, claim.subjectId);
-    if (before.size > 0) await noteEventsBefore(db, claim.subjectId, before);
     await resolveRepeats(db, claim.subjectId);
     if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
@@ -97,13 +92,11 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    const { jobId, tally, pass, type } = await requireSound(db, claim);
+    const { jobId, tally, pass } = await requireSound(db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
-    await endAmendment(db, claim.subjectId);
-    if (type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, ...end };

@@ -168,12 +168,10 @@ async function createTheirCompanies(
 ): Promise<void> {
   if (profilesOf(rows).users.rows === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
-  // Users that yield are no longer in the batch; the companies they name are made all the same.
-  const named = scope.yields === null || scope.dated ? undefined : companiesOf(rows.users);
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
   // Only where companies may have records of their own does it matter who made them.
-  await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' }, named);
+  await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
 }
 
 /** The companies that a chunk's users name. */
@@ -227,7 +225,6 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     loadId: source.loadId,
     chunkNo,
     acceptedAt: source.acceptedAt,
-    yields: source.yields,
     namesAliases: source.namesAliases,
     dated,
     removes: removes || source.unflags !== null,

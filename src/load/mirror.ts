@@ -29,12 +29,10 @@ export async function requireMirrorFits(
   environmentId: number,
   { source, preset }: LoadOptions,
   entity: LoadEntity,
-  isAmendment: boolean,
 ): Promise<void> {
   const mirror = mirrorOf(source);
   if (mirror === null) return;
   const refuse = (message: string, name = 'mirror') => inputError('invalid_field', message, name);
-  if (isAmendment) throw refuse('mended records are only a part of the file: leave mirror out');
   if (preset !== null) throw refuse('give mirror or preset, not both');
   if (entity === 'auto')
     throw refuse('mirror needs entity=users or entity=companies, whichever the file holds completely');

@@ -192,13 +192,7 @@ async function tryInserting(
   scope: ReadScope,
 ): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
-  if (
-    chunk.oversized ||
-    scope.isDated ||
-    source.yields !== null ||
-    !(await expectsNewUsers(context.db, source, learned))
-  )
-    return null;
+  if (chunk.oversized || scope.isDated || !(await expectsNewUsers(context.db, source, learned))) return null;
   const rows = await reader.read(chunk, {
     ...scope,
     stamp: newUserStamp({ ...source, chunkNo: claim.part }),
@@ -263,7 +257,7 @@ async function commitChunk(
         if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, source, rejects, causesOf(source));
-        const tally = countChunk(source, chunk, rows, kinds, rejects);
+        const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
         await addFindings(transaction.db, claim.subjectId, rows.findings.all);
@@ -317,7 +311,6 @@ function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
 /** The tally of a chunk; by kind too where a file may hold several. */
 function countChunk(
   source: LoadSource,
-  { firstRow }: ChunkRange,
   rows: Rows,
   merged: MergedKinds,
   rejects: readonly CountedReject[],
@@ -327,13 +320,10 @@ function countChunk(
     const of = kind ?? 'unknown';
     kinds[of] = addOutcomes(kinds[of], { rejected: 1 });
   }
-  const mended = new Map(rows.records.written?.mended);
-  for (const { reject } of rejects) mended.delete(reject.row - firstRow);
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
   return {
     ...sum,
     dropped: rows.dropped,
-    mended: mended.size,
     kinds: source.entity === 'auto' ? kinds : null,
     hasEventTypes: source.entity === 'auto' && rows.kinds.some,
   };

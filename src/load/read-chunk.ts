@@ -20,7 +20,6 @@ import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
-import { SavedMends } from './causes/saved-mends.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 
 /** Asking pays if at least one in so many records is unchanged. */
@@ -41,7 +40,7 @@ type MapScope = ReadScope & ChunkScope;
 export type ReadSource = Pick<
   LoadSource,
   | ('entity' | 'header' | 'columnMap' | 'preset' | 'rules' | 'recordKey')
-  | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt' | 'mends')
+  | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt')
 >;
 
 /** Returns those of the ids, a text[] in binary, whose users are kept out. */
@@ -82,7 +81,6 @@ export function createChunkReader(
   rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
   // A record that says what it is bears no digest, and a preset makes several rows of one.
   const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source) : null;
-  const mends = source.mends.length === 0 ? null : new SavedMends(source);
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
@@ -102,13 +100,8 @@ export function createChunkReader(
       const end = chunk.oversized
         ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
         : chunk.byteEnd;
-      const read = await files.readRange(fileRef, chunk.byteStart, end);
-      // What counts the records must see them once.
-      const isCounted = scope.counter != null && mends !== null;
-      const first = isCounted ? { ...scope, counter: null } : scope;
-      rows.records.written = null;
-      await map(chunk, read, first);
-      const bytes = (await mends?.apply(rows, chunk, read, (mended) => map(chunk, mended, first))) ?? read;
+      const bytes = await files.readRange(fileRef, chunk.byteStart, end);
+      await map(chunk, bytes, scope);
       let own: MapScope = scope;
       if (findSuppressed !== null) {
         const refused = chunk.oversized ? noRefused : usersOfRefused(rows, chunk, parser);
@@ -122,10 +115,6 @@ export function createChunkReader(
         );
       }
       rows.complete();
-      if (isCounted) {
-        await map(chunk, bytes, own);
-        rows.complete();
-      }
       return rows;
     },
   };

@@ -3,7 +3,7 @@ import { defuse, undoDefuse } from '../domain/formula.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { CellTable } from '../formats/csv-cell-table.ts';
-import { type CsvDialect, type CsvMarks, marksOf, plainDialect } from '../formats/csv-dialect.ts';
+import { type CsvMarks, marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
@@ -62,17 +62,6 @@ export class RejectsAsCsv {
     return this.#join(own, [...reasonCells(reject), raw, bytesOf(reject) ?? '']);
   }
 
-  /** The record with these values in the columns of the source. */
-  mendedLine(reject: Reject, values: readonly string[]): Buffer {
-    const own = this.#kept.map((at) => this.#added(defuse(values[at] ?? '')));
-    return this.#join(own, [...reasonCells(reject), '', '']);
-  }
-
-  /** A record of these values, for a person. */
-  writeRecord(values: readonly string[]): string {
-    return this.#kept.map((at) => this.#added(values[at] ?? '')).join(this.#delimiter);
-  }
-
   #join(own: readonly string[], reason: readonly string[]): Buffer {
     const added = reason.map((cell) => this.#added(defuse(cell)));
     return Buffer.from(`${[...own, ...added].join(this.#delimiter)}\n`);
@@ -98,11 +87,6 @@ export class RejectsAsNdjson {
   line(reject: Reject): Buffer {
     const object = this.#object(reject.raw) ?? JSON.stringify({ [rejectRawKey]: readableText(reject.raw) });
     return withReason(object, reject, bytesOf(reject) ?? undefined);
-  }
-
-  /** The record as the object whose text this is. */
-  mendedLine(reject: Reject, object: string): Buffer {
-    return withReason(jsonObject(object) ?? object, reject, undefined);
   }
 
   /** The text of the object that the record is. */
@@ -136,13 +120,6 @@ function jsonObject(text: string): string | null {
   const at = text.lastIndexOf(`,"${rejectKey}":{`);
   const without = at < 0 ? text : `${text.slice(0, at)}}`;
   return keysOf(without)?.includes(rejectKey) === false ? without : text;
-}
-
-/** A record of NDJSON without the reason that a download added to it. */
-export function withoutReason(raw: Buffer): Buffer {
-  if (!isUtf8(raw)) return raw;
-  const object = jsonObject(raw.toString('utf8').trim());
-  return object === null ? raw : Buffer.from(object);
 }
 
 function keysOf(text: string): string[] | null {
@@ -196,15 +173,12 @@ interface RecordCell {
 /** Splits refused records of one CSV, as they stood in the file, and as they would read in other dialects. */
 export class RefusedCsv {
   readonly header: CsvHeader;
-  readonly dialect: CsvDialect;
-  readonly #others = new Map<string, RefusedCsv>();
   readonly #marks: CsvMarks;
   readonly #table = new CellTable();
   readonly #scanner: RecordScanner;
 
   constructor(header: CsvHeader) {
     this.header = header;
-    this.dialect = header.dialect ?? plainDialect(header);
     this.#marks = marksOf(header);
     this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
@@ -224,24 +198,6 @@ export class RefusedCsv {
 
   texts(raw: Buffer): string[] | null {
     return this.split(raw)?.map(({ text }) => text) ?? null;
-  }
-
-  /** Returns the cells of a record that fits the columns if it is written so. */
-  as(raw: Buffer, change: Partial<CsvDialect>): string[] | null {
-    const key = JSON.stringify(change);
-    let records = this.#others.get(key);
-    if (records === undefined) {
-      const dialect = { ...this.dialect, ...change };
-      records = new RefusedCsv({ columns: this.header.columns, delimiter: ',', dialect });
-      this.#others.set(key, records);
-    }
-    return records.texts(raw);
-  }
-
-  /** Returns all cells of a record as they are written, with their quotes. */
-  writtenCells(raw: Buffer): string[] {
-    this.#scan(raw);
-    return Array.from({ length: this.#table.count }, (_, cell) => this.#written(raw, cell));
   }
 
   #written(raw: Buffer, cell: number): string {

@@ -84,7 +84,7 @@ function createCellReader(header: CsvHeader | null) {
 }
 
 /**
- * All rejects of a load, or of a cause, as a file that can be mended and loaded again, in its own shape where it is CSV and
+ * All rejects of a load, or of a cause, as a file that can be corrected and loaded, in its own shape where it is CSV and
  * CSV is wanted, or NDJSON and NDJSON. Memory does not grow with their number.
  * @throws InputError `not_found`.
  */

@@ -24,11 +24,9 @@ import { namesAliases } from '../postgres/stores/aliases.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
-  amendedContents,
   type EventRepeat,
   endEventReplay,
   eventChunksToReplay,
-  loadsBefore,
   readEventRepeats,
 } from '../postgres/stores/repeats.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
@@ -54,36 +52,6 @@ export async function replayEvents(context: LoadContext, claim: TaskClaim): Prom
   const source = await readLoadSource(context.db, claim.subjectId);
   const reader = await createStoringReader(context, source);
   for (const chunkNo of chunks) await replayChunk(context, claim, source, chunkNo, reader);
-}
-
-/**
- * Counts, by content, the events before those of an amendment: it is as if both stood in one file. Only if some were there already, as all
- * that are counted were.
- */
-export async function countEventsBefore(
-  context: LoadContext,
-  loadId: number,
-): Promise<ReadonlyMap<bigint, number>> {
-  const { db } = context;
-  const contents = await amendedContents(db, loadId);
-  const counts = new Map(contents.map((hash) => [BigInt(hash), 0]));
-  if (counts.size === 0) return counts;
-  for (const before of await loadsBefore(db, loadId)) {
-    const source = await readLoadSource(db, before, true);
-    const reader = await createStoringReader(context, source);
-    for (let chunkNo = 0; chunkNo < source.chunkCount; chunkNo++) {
-      const range = await readChunkRange(db, before, chunkNo);
-      const refused = await readRefusedRows(db, before, range);
-      const next = (id: string, isGiven: boolean, record: number): number => {
-        const hash = eventKey(id, isGiven);
-        const count = counts.get(hash);
-        if (count !== undefined && !refused.has(range.firstRow + record)) counts.set(hash, count + 1);
-        return 0;
-      };
-      await reader.read(range, { hasDigests: false, counter: { next } });
-    }
-  }
-  return counts;
 }
 
 async function replayChunk(

@@ -99,13 +99,9 @@ async function requireNoDeletionSince(db: Database, environmentId: number, jobId
 }
 
 async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {
-  const { status, failure, amends } = await requireLoad({ db }, environmentId, jobId);
-  if (amends !== null && status !== 'completed') {
-    const message = `what it was to mend is free again: send the mended records to job ${amends} once more`;
-    return inputError('job_not_retryable', message, `job_id: ${jobId}`);
-  }
+  const { status, failure } = await requireLoad({ db }, environmentId, jobId);
   if (failure?.code === ALL_RECORDS_REFUSED) {
-    const message = 'every record of the file was refused, and would be again: mend it and send it anew';
+    const message = 'every record of the file was refused, and would be again: correct it and send it anew';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   if (await isLoadUndone(db, environmentId, jobId)) {
@@ -132,21 +128,17 @@ async function fileGone(db: Database, jobId: string): Promise<InputError> {
 
 /**
  * The stored file of a load as an upload, with the options that read it as the load did.
- * @throws InputError `not_found`; `job_expired` if the file is gone, or data was deleted since, which it would bring back;
- * `job_not_retryable` for one that mends another, or whose file was rewritten.
+ * @throws InputError `not_found`; `job_expired` if the file is gone, or data was deleted since, which it would bring back.
+ * `job_not_retryable` if its file was rewritten.
  */
 export async function keepFileOfLoad(
   { db }: Pick<LoadContext, 'db'>,
   environmentId: number,
   jobId: string,
 ): Promise<{ readonly upload: Upload; readonly options: Readonly<Record<string, unknown>> }> {
-  const { type, amends, readAs } = await requireLoad({ db }, environmentId, jobId);
+  const { type, readAs } = await requireLoad({ db }, environmentId, jobId);
   if (isPatch(type))
     throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
-  if (amends !== null) {
-    const message = `its file has the mended records of job ${amends} only: load the file of that job again`;
-    throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
-  }
   const reading = await readReading(db, jobId);
   if (reading.preset !== null) {
     const message = 'its file was rewritten when it came: send the file of the other product again';

@@ -7,12 +7,9 @@ import type { Logger } from 'pino';
 import { Fault, InputError, type Problem } from '../domain/errors.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../formats/csv-sniff.ts';
-import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
 import { Sandboxes } from '../sandbox/sandboxes.ts';
-import { readMendId } from './causes/mend-ids.ts';
-import { type MendedRecord, Mending } from './causes/mending.ts';
-import { type ExplainedCause, explainCause } from './causes/proposals.ts';
+import { type CauseSample, type RefusedSource, sampleCause } from './causes/reject-causes.ts';
 import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect/inspect-file.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import {
@@ -28,10 +25,8 @@ export interface LoadTasks {
   readonly convert: Task<Conversion, Stretch, Buffer, Converted>;
   readonly sniff: Task<CsvBeginning, never, never, Sniffed>;
   readonly look: Task<LookInput, Stretch, Buffer, Rendered>;
-  /** Tries mends for the causes of a load; its question asks for the refused records of the next cause. */
-  readonly causes: Task<CausesInput, number, readonly Reject[], ExplainedCause>;
-  /** Mends refused records; its question asks for those after a row. */
-  readonly mend: Task<MendInput, number, RejectsPage, readonly MendedRecord[]>;
+  /** Reads samples of the causes of a load; its question asks for the refused records of the next cause. */
+  readonly causes: Task<CausesInput, number, readonly Reject[], readonly CauseSample[]>;
 }
 
 interface Task<Input, Question, Answer, Item> {
@@ -58,18 +53,8 @@ export interface RenderedInspection extends Looked {
 }
 
 interface CausesInput {
-  readonly source: LoadSource;
-  readonly causes: readonly number[];
-}
-
-interface MendInput {
-  readonly source: LoadSource;
-  readonly proposalId: string;
-}
-
-export interface RejectsPage {
-  readonly rejects: readonly Reject[];
-  readonly more: boolean;
+  readonly source: RefusedSource;
+  readonly causes: number;
 }
 
 type ReadStretch = (stretch: Stretch) => Promise<Buffer>;
@@ -89,19 +74,7 @@ export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTa
     yield { json, column_names: found.column_names, problems: found.problem?.problems ?? null };
   },
   async *causes({ source, causes }, readTried) {
-    const mending = new Mending(source);
-    for (const [at, cause] of causes.entries()) {
-      yield await explainCause(source, mending, cause, await readTried(at));
-    }
-  },
-  async *mend({ source, proposalId }, readPage) {
-    const { mend } = readMendId(proposalId);
-    const mending = new Mending(source);
-    for (let after: number | null = 0; after !== null; ) {
-      const { rejects, more }: RejectsPage = await readPage(after);
-      yield await mending.mend(mend, rejects);
-      after = more ? (rejects.at(-1)?.row ?? null) : null;
-    }
+    for (let at = 0; at < causes; at++) yield sampleCause(source, await readTried(at));
   },
 };
 

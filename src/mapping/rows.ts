@@ -99,7 +99,6 @@ export class Rows {
   /** Forgets the chunk's bytes. */
   release(): void {
     this.bytes = Buffer.alloc(0);
-    this.records.written = null;
     this.digests.close();
     this.unchanged.reset();
   }
@@ -277,24 +276,8 @@ export class RecordKinds {
   }
 }
 
-/** Where the records of a chunk are. */
-interface Positions {
-  readonly starts: Int32Array;
-  readonly ends: Int32Array;
-  /** Line of the record, from 0 within the chunk. */
-  readonly lines: Int32Array;
-}
-
-/** The records of a chunk as the file has them, some of which are mapped mended: with these texts in their place. */
-export interface RecordsAsWritten extends Positions {
-  readonly bytes: Buffer;
-  readonly mended: ReadonlyMap<number, Buffer>;
-}
-
 /** The position of each record of a chunk, so that any can be named later without an object per record. */
-export class RecordIndex implements Positions {
-  /** The records before they were mended; null: none is. Refused records and their places are given as written. */
-  written: RecordsAsWritten | null = null;
+export class RecordIndex {
   count = 0;
   starts = new Int32Array(16 * 1024);
   ends = new Int32Array(16 * 1024);
@@ -318,16 +301,9 @@ export class RecordIndex implements Positions {
     return record;
   }
 
-  /** Copies the positions, which the next chunk overwrites. */
-  positions(): Positions {
-    const copy = (all: Int32Array) => all.slice(0, this.count);
-    return { starts: copy(this.starts), ends: copy(this.ends), lines: copy(this.lines) };
-  }
-
-  /** Names record `record` of `chunk`, whose bytes are `mapped`, as refused for `reason`. */
-  reject(record: number, reason: Reason, chunk: ChunkRange, mapped: Buffer): Reject {
-    const { starts, ends, lines } = this.written ?? this;
-    const bytes = this.written?.bytes ?? mapped;
+  /** Names record `record` of `chunk`, whose bytes are `bytes`, as refused for `reason`. */
+  reject(record: number, reason: Reason, chunk: ChunkRange, bytes: Buffer): Reject {
+    const { starts, ends, lines } = this;
     const start = starts[record] ?? 0;
     const end = ends[record] ?? start;
     const cut = end - start > MAX_REJECT_RAW_BYTES;

@@ -34,21 +34,6 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export interface DB {
-  amended_rejects: {
-    byte_offset: number;
-    cause: number;
-    column_name: string | null;
-    error_code: string;
-    kind: string | null;
-    line_number: number;
-    load_id: number;
-    message: string;
-    raw: Buffer;
-    returned_from: number | null;
-    returned_row: number | null;
-    row_number: number;
-    shape: string;
-  };
   api_keys: {
     created_at: Generated<Date>;
     digest: Buffer;
@@ -62,7 +47,6 @@ export interface DB {
   };
   background_jobs: {
     accepted_at: Date | null;
-    amends: number | null;
     attempts: number | null;
     counts: Json | null;
     done: number | null;
@@ -260,13 +244,6 @@ export interface DB {
     state: string;
     taken_at: Generated<Date>;
   };
-  load_amendments: {
-    amended_at: Date | null;
-    amended_by: number;
-    amended_row: number;
-    load_id: number;
-    row_number: number;
-  };
   load_chunk_keys: {
     chunk_no: number;
     entity: string;
@@ -316,7 +293,6 @@ export interface DB {
   load_kinds: {
     kind: string;
     load_id: number;
-    rows_amended: Generated<number>;
     rows_inserted: Generated<number>;
     rows_rejected: Generated<number>;
     rows_removed: Generated<number>;
@@ -338,8 +314,6 @@ export interface DB {
     load_id: number;
     message: string;
     raw: Buffer;
-    returned_from: number | null;
-    returned_row: number | null;
     row_number: number;
     shape: string;
   };
@@ -350,7 +324,6 @@ export interface DB {
   };
   loads: {
     accepted_at: Generated<Date>;
-    amends: number | null;
     applied_at: Date | null;
     attempts: Generated<number>;
     begins_anew: Generated<boolean>;
@@ -362,7 +335,6 @@ export interface DB {
     dropped_properties: Generated<number>;
     dry_run: Generated<boolean>;
     duplicate_of: string | null;
-    end_cursor: string | null;
     ended_at: Date | null;
     entity: string;
     environment_id: number;
@@ -387,7 +359,6 @@ export interface DB {
     max_changed: number | null;
     max_errors: number | null;
     max_removed_values: number | null;
-    mended_records: Generated<number>;
     mirror: Json | null;
     on_drift: string | null;
     origin: string | null;
@@ -401,7 +372,6 @@ export interface DB {
     read_as: Json | null;
     repeats_resolved_at: Date | null;
     request_id: string | null;
-    rows_amended: Generated<number>;
     rows_inserted: Generated<number>;
     rows_read: Generated<number>;
     rows_rejected: Generated<number>;
@@ -419,7 +389,6 @@ export interface DB {
     undo_properties: string[] | null;
     undoes: ArrayType<number> | null;
     undone_by: number | null;
-    wins: Generated<boolean>;
     work_rows_before: Generated<number>;
     work_started_at: Date | null;
   };

@@ -165,35 +165,6 @@ describe('the command itself', () => {
   });
 });
 
-describe('sluice jobs mend', () => {
-  // proves: mended-once
-  test('refused records come back by proposal and from a file, until nothing is left', async () => {
-    await writeFile(join(dataDir, 'broken.csv'), 'user_id,name\nm1,Mia\n,Noah\nm3,"O"tto\n,Pia\n');
-    const env = { DATABASE_URL: database.url };
-    await runCli(['import', 'broken.csv', '--data-dir', dataDir], { cwd: dataDir, env });
-    const [job] = json<Job[]>(await sluice('jobs', 'list', '--json'));
-    const id = job?.job_id ?? '';
-    const byCause = json<{ data: { error_code: string; proposals: { id: string }[] }[] }>(
-      await sluice('jobs', 'rejects', id, '--by-cause', '--json'),
-    );
-    const [proposal] = byCause.data.find(({ error_code: code }) => code === 'invalid_quote')?.proposals ?? [];
-    const applied = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '');
-    expect(applied).toMatchObject({ code: 0, stdout: '1 refused record is mended, 2 are left.\n' });
-
-    const mended = join(dataDir, 'mended.csv');
-    await writeFile(mended, 'user_id,name,sluice_row\nm2,Noah,2\nm4,Pia,4\n');
-    expect(await sluice('jobs', 'mend', id, '--file', mended)).toMatchObject({
-      code: 0,
-      stdout: '3 refused records are mended, nothing is left.\n',
-    });
-    const again = await sluice('jobs', 'mend', id, '--file', mended);
-    expect(again.code).toBe(1);
-    expect(again.stderr).toContain('refused rows are mended once');
-    const none = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '');
-    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no refused record is left')]);
-  });
-});
-
 test('sluice jobs undo refuses a list of properties with an empty name', async () => {
   const job = '01890000-0000-7000-8000-000000000000';
   for (const properties of ['', 'plan,,seats']) {

@@ -222,13 +222,12 @@ async function sendFiles(house: House, api: Api): Promise<void> {
   await done(house, await post(house, api, '/v1/imports', { upload_id: uploadId }));
 }
 
-/** Reads what was refused, and loads mended records. */
+/** Reads what was refused, and loads it mended. */
 async function mend(house: House, api: Api, jobId: string): Promise<void> {
   const job = `/v1/background_jobs/${jobId}`;
   for (const query of ['', '?group_by=cause']) await ask(house, api, `${job}/rejects${query}`);
-  const mended = `${columns.join(',')},sluice_row\n${csvRow('csv-3', '3', 'mended')},3\n`;
-  const sent = { method: 'POST', headers: csv, body: mended };
-  await done(house, await ask(house, api, `${job}/amend`, sent));
+  const body = `${columns.join(',')},sluice_row\n${csvRow('csv-3', '3', 'mended')},3\n`;
+  await done(house, await ask(house, api, '/v1/imports', { method: 'POST', headers: csv, body }));
 }
 
 async function planAndApply(house: House, answer: string, api: Api): Promise<void> {

@@ -4,11 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { sql } from 'kysely';
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { consoleStage, dropFile, limitUpload } from '../support/console.ts';
-import { mendedUsersSql, refusedFile, refusedOf } from '../support/refused-file.ts';
+import { refusedFile, refusedOf } from '../support/refused-file.ts';
 import { startStallingProxy } from '../support/stalling-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -26,13 +24,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function isLeft(page: Page, records: number): Promise<void> {
-  const text = records === 0 ? 'All refused records are mended.' : `${count(records)} left`;
-  await page.getByText(text).waitFor({ timeout: longMs });
-}
-
-// proves: replacement, console-load
-test('a CSV with refused records of five causes on many pages is dropped, mapped, planned and loaded, and they are mended to 0 without leaving the page', async () => {
+// proves: console-load
+test('a CSV with refused records of five causes on many pages is dropped, mapped, planned and loaded', async () => {
   const path = join(folder, 'customers.csv');
   await pipeline(Readable.from(refusedFile(rows)), createWriteStream(path));
   const page = await stage.open('/load');
@@ -45,43 +38,10 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   await page.getByText(`${count(rows)} records planned`).waitFor({ timeout: longMs });
   await page.getByRole('button', { name: `Load: write ${count(rows - refused)} records` }).click();
   await page.getByText(`${count(rows)} records read`).waitFor({ timeout: longMs });
-  await isLeft(page, refused);
-
-  // What the records show, the server proposes.
-  let left = refused;
-  for (const deed of [
-    'read with a decimal comma in it',
-    'read in windows-1252',
-    'read with the quotes inside cells',
-  ]) {
-    const each = rows / 100;
-    await page.getByRole('button', { name: new RegExp(`^Apply to ${count(each)} .*${deed}`) }).click();
-    await page.getByRole('button', { name: `Mend ${count(each)} records` }).click();
-    left -= each;
-    await isLeft(page, left);
-  }
-  // What only a person knows: one record in the grid, the others by what is to stand in a column.
-  const [noId, noAmount] = [rows / 200, rows / 200];
+  await page.locator('.cause').nth(4).waitFor({ timeout: longMs });
   await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).click();
-  await page.getByText(`50 of ${count(noId)} refused records`).waitFor();
-  await page.getByLabel('user_id, row 59').fill('u59');
-  await page.getByRole('button', { name: 'Send 1 record back' }).click();
-  await isLeft(page, left - 1);
-  await page.getByLabel('Replace in').selectOption({ label: 'user_id' });
-  await page.getByLabel('Replace with').fill('u{row}');
-  await page.getByRole('button', { name: `Replace in all ${count(noId - 1)} …` }).click();
-  await page.getByRole('button', { name: `Replace in ${count(noId - 1)} records` }).click();
-  await isLeft(page, noAmount);
-  await page.getByLabel('Replace in').selectOption({ label: 'amount' });
-  await page.getByLabel('Replace with').fill('0');
-  await page.getByRole('button', { name: `Replace in all ${count(noAmount)} …` }).click();
-  await page.getByRole('button', { name: `Replace in ${count(noAmount)} records` }).click();
-  await isLeft(page, 0);
-  await page.getByText('Nothing is left to mend').waitFor();
-
+  await page.getByText(`50 of ${count(rows / 200)} refused records`).waitFor();
   expect(new URL(page.url()).pathname).toBe('/console/load');
-  const { rows: found } = await sql.raw(mendedUsersSql.replace('$1', "'0'")).execute(stage.t.system.db);
-  expect(found).toEqual([{ users: rows, wrong: 0 }]);
 }, 1_200_000);
 
 const line = 'u1,0123456789abcdef0123456789abcdef0123456789ab\n';

@@ -22,8 +22,8 @@ test('the overview says in one sentence what needs a person, is green only if no
   const calm = await stage.open('/');
   await calm.locator('.notice-good', { hasText: 'Nothing needs you · everything else is stored' }).waitFor();
   expect(await calm.getByRole('heading', { name: 'Running and next' }).count()).toBe(0);
-  const mended = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
-  await stage.t.ended(mended);
+  const partly = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
+  await stage.t.ended(partly);
   const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');
   await stage.t.ended(await stage.load(`user_id,email\n${users}\n`, 'users-2026-11-22.csv'));
   await stage.post('/v1/identify', { user_id: 'u1', plan: 'pro' });
@@ -44,10 +44,10 @@ test('the overview says in one sentence what needs a person, is green only if no
   const page = await stage.open('/');
   const sentence = page.getByRole('status').filter({ hasText: 'everything else is stored' });
   expect(await sentence.innerText()).toBe(
-    '1 job failed in the last 24 hours · 2 records wait to be mended · everything else is stored',
+    '1 job failed in the last 24 hours · 2 records were refused · everything else is stored',
   );
-  expect(await sentence.getByRole('link', { name: /mended/ }).getAttribute('href')).toBe(
-    `/console/jobs/${mended}/refused`,
+  expect(await sentence.getByRole('link', { name: /refused/ }).getAttribute('href')).toBe(
+    `/console/jobs/${partly}/refused`,
   );
   await page.getByRole('radio', { name: '30 d' }).check();
   await page.waitForURL(/period=30d/);

@@ -140,7 +140,7 @@ test('jobs show names only the kinds of records that a file holds', async () => 
   const file = 'event_type,event_name,user_id\ntrack,Paid,u\n';
   const { jobId } = await runManually(await startManually(t.system, environmentId, file));
   const shown = await sluice('jobs', 'show', jobId, '--env', 'kinds');
-  expect(shown).toMatch(/^counts by kind +track: read: 1, [^;]*amended: 0$/m);
+  expect(shown).toMatch(/^counts by kind +track: read: 1, [^;]*rejected: 0$/m);
   const record = JSON.parse(await sluice('jobs', 'show', jobId, '--env', 'kinds', '--json'));
   expect(record).toMatchObject({ counts_by_kind: { track: { read: 1 }, page_view: { read: 0 } } });
 });

@@ -13,7 +13,6 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
-import { amendManually } from '../support/amend-file.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
 import {
@@ -27,7 +26,6 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
-import { undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
@@ -289,30 +287,6 @@ describe('what is kept of loads', () => {
     expect(await raws(neighbour, 'csv')).toEqual(refused);
     expect(await raws(neighbour, 'ndjson')).toHaveLength(3);
     expect(await filesOf(neighbour)).toBe(2);
-  });
-
-  test('refused records that were mended are removed, and stay mended if that is undone', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const job = await startManually(t.system, environmentId, 'user_id,name\nfine,Fine\nu1,too,many\n');
-    await runManually(job);
-    const mended = 'user_id,name,sluice_row\nu1,one,2\n';
-    const amendment = await amendManually(t.system, environmentId, job.jobId, mended);
-    await runManually(amendment);
-    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
-    expect(await deletion.run()).toMatchObject({ counts: { deleted: 1 }, removed: { rejects: 0 } });
-    expect(
-      await t.system.db
-        .selectFrom('amended_rejects')
-        .select('raw')
-        .where('load_id', '=', job.loadId)
-        .execute(),
-    ).toEqual([]);
-    await undo(t.system, environmentId, [amendment.jobId]);
-    expect(await readRejects(t.system, job.jobId)).toEqual([]);
-    expect((await job.look()).tally).toMatchObject({
-      rejected: 0,
-      amended: 1,
-    });
   });
 });
 

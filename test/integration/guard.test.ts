@@ -14,7 +14,6 @@ import { readRunItems } from '../../src/postgres/stores/schedule-runs.ts';
 import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
 import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
-import { amendManually } from '../support/amend-file.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
 import {
@@ -237,22 +236,6 @@ describe('a schedule with guard=usual', () => {
       );
     for (const rows of [100, 101, 102]) await night(one, rows);
     expect(await night(other, 11)).toMatchObject({ status: 'completed' });
-  });
-
-  // proves: guard-usual
-  test('takes mends for no past, which hold a few records only', async () => {
-    const { environmentId } = await tenant();
-    const night = async (rows: number, refused: number) => {
-      const more = { filename: 'mended', format: 'csv', guard: 'usual' } as const;
-      return runManually(await startManually(t.system, environmentId, users(rows, { refused }), more));
-    };
-    for (const rows of [100, 101, 102]) {
-      const { jobId } = await night(rows, 1);
-      const content = 'sluice_row,user_id,plan\n1,mended,pro\n';
-      const mend = await amendManually(t.system, environmentId, jobId, content);
-      expect(await runManually(mend)).toMatchObject({ status: 'completed', filename: 'mended' });
-    }
-    expect(await night(11, 0)).toMatchObject({ status: 'held' });
   });
 
   test('takes loads that are undone, of other files or of other schedules for no past', async () => {

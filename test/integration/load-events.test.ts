@@ -22,7 +22,7 @@ const t = await systemOfFile();
 const header = 'event_type,event_id,event_name,user_id,inserted_at,n';
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
 const at = '2026-03-04T05:06:07Z';
-const none = { updated: 0, removed: 0, superseded: 0, rejected: 0, amended: 0 };
+const none = { updated: 0, removed: 0, superseded: 0, rejected: 0 };
 
 /** Every order of three chunks. */
 const orders = [

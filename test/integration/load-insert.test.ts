@@ -38,7 +38,6 @@ describe('a load into an environment without users is inserted, not merged', () 
       removed: 0,
       superseded: 1,
       rejected: 0,
-      amended: 0,
     });
     expect(await readProfiles(t.system, environment)).toEqual({
       users: {

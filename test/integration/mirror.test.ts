@@ -10,7 +10,6 @@ import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
-import { amendManually } from '../support/amend-file.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
 import {
   acceptFile,
@@ -302,24 +301,6 @@ test('a mirror takes its flag off, and no other value that a property of that na
   expect(await status()).toEqual(['active', 'active', true]);
   await load(csv(['u0', 'u2']), flagging);
   expect(await status()).toEqual(['active', true, undefined]);
-});
-
-// proves: mirror
-test('a record that is mended takes the flag off its person, as its file would have', async () => {
-  const flagging = (mirrorDespiteRejects: boolean): FileOptions => ({
-    source: { mirror: 'flag:gone', maxRemoved: '100%', mirrorDespiteRejects },
-  });
-  await load(csv(['u0', 'u1']));
-  const parent = await load(`${csv(['u0'])},pro\n`, flagging(true));
-  expect(outcome(parent)).toMatchObject({ missing: 1, done: 1 });
-  const mend = await amendManually(
-    t.system,
-    environmentId,
-    parent.jobId,
-    'sluice_row,user_id,plan\n2,u1,pro\n',
-  );
-  expect(await runManually(mend)).toMatchObject({ status: 'completed', failure: null });
-  expect((await usersOf(environmentId))['u1']?.metadata).toEqual({ plan: 'pro' });
 });
 
 test('a property that the rules name is no flag: it would be stored past them', async () => {

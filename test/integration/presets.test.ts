@@ -34,7 +34,7 @@ async function loadSample(preset: Preset) {
 const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
 /** A user of whom nothing is known but an event. */
 const nobody = { company: null, metadata: {} };
-const none = { updated: 0, unchanged: 0, removed: 0, superseded: 0, amended: 0 };
+const none = { updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 
 describe('an export file', () => {
   // proves: presets

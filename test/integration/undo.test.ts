@@ -4,15 +4,13 @@ import { chunkJob } from '../../jobs/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
-import { type Load, requireLoad } from '../../src/postgres/stores/read-loads.ts';
-import { amendManually } from '../support/amend-file.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   type FileOptions,
   manualLoad,
   newEnvironment,
   readProfiles,
   readRejects,
-  runManually,
   withoutQueue,
 } from '../support/load-file.ts';
 import { expectedRows, readPlannedRows } from '../support/plans.ts';
@@ -300,34 +298,6 @@ describe('the plan of an undo', () => {
       status: 'completed',
       tally: { removed: 2 },
     });
-  });
-});
-
-describe('undoing an amendment', () => {
-  // proves: undo
-  test('takes the mended record back and returns it to the refused ones, which can be mended again', async () => {
-    const parent = await load('user_id,plan\nu1,pro\n,x\n');
-    const mend = async (id: string) =>
-      runManually(
-        await amendManually(t.system, environmentId, parent.jobId, `user_id,plan,sluice_row\n${id},x,2\n`),
-      );
-    const counts = async () => (await requireLoad(t.system, environmentId, parent.jobId)).tally;
-    const amendment = await mend('wrong');
-    expect(await counts()).toMatchObject({ rejected: 0, amended: 1 });
-    const first = await undone(amendment);
-    expect(Object.keys((await profiles()).users)).toEqual(['u1']);
-    expect(await counts()).toEqual(parent.tally);
-    expect(await readRejects(t.system, parent.jobId)).toMatchObject([{ row: 2, code: 'missing_id' }]);
-    const second = await undone(first);
-    expect(Object.keys((await profiles()).users)).toEqual(['u1', 'wrong']);
-    expect(await counts()).toMatchObject({ rejected: 0, amended: 1 });
-    await undone(second);
-    expect(await counts()).toEqual(parent.tally);
-    await mend('u2');
-    expect(await counts()).toMatchObject({ rejected: 0, amended: 1 });
-    const whole = await undone(parent);
-    expect(whole.undoes).toHaveLength(3);
-    expect((await profiles()).users).toEqual({});
   });
 });
 

@@ -51,7 +51,7 @@ export const ledgerInvariants = [
        select job_id,
          case
            when rows_read <> total_rows then rows_read || ' of ' || total_rows || ' records read'
-           when rows_read <> rows_inserted + rows_updated + rows_unchanged + rows_removed + rows_superseded + rows_rejected + rows_amended
+           when rows_read <> rows_inserted + rows_updated + rows_unchanged + rows_removed + rows_superseded + rows_rejected
              then 'read is not the sum of the others'
            when rows_read <> (select sum(row_count) from sluice.load_chunks c where c.load_id = l.load_id)
              then 'the chunks have another number of records'

@@ -17,7 +17,6 @@ const long = [
   'test/chaos/soak.test.ts',
   'test/chaos/undo.test.ts',
   'test/chaos/suppressions.test.ts',
-  'test/chaos/plan-and-mend.test.ts',
   'test/chaos/machines.test.ts',
   'test/chaos/event-files.test.ts',
   'test/chaos/durable-records.test.ts',

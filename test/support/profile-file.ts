@@ -32,19 +32,15 @@ export function createProfileFile({
   seed = 1,
   allValid = false,
   keylessEvery = 9_973,
-  mended = false,
 }: {
   readonly rows: number;
   readonly seed?: number;
   readonly allValid?: boolean;
   /** About one record in so many lacks its key. */
   readonly keylessEvery?: number;
-  /** The same file, but those records have the keys that `mendedKey` says, and count after all others. */
-  readonly mended?: boolean;
 }): ProfileFile {
   const lines: string[] = [header];
   const records: (readonly [key: string, cells: readonly string[]])[] = [];
-  const mendedRecords: typeof records = [];
   const refused: number[] = [];
   const keys = new Map<string, number>();
   for (let row = 0; row < rows; row++) {
@@ -57,14 +53,14 @@ export function createProfileFile({
       hash % 997 === 0 ? `two\nlines, "quoted"` : '',
     ];
     const isKeyless = hash % keylessEvery === 0 && !allValid;
-    const key = isKeyless ? (mended ? mendedKey(row + firstRow) : '') : keyOf(row, hash);
+    const key = isKeyless ? '' : keyOf(row, hash);
     lines.push(`${key},${cells.map(quote).join(',')}\n`);
     if (key === '') {
       refused.push(row + firstRow);
       continue;
     }
     keys.set(key, (keys.get(key) ?? 0) + 1);
-    (isKeyless ? mendedRecords : records).push([key, cells]);
+    records.push([key, cells]);
   }
   return {
     bytes: Buffer.from(lines.join('')),
@@ -76,7 +72,7 @@ export function createProfileFile({
       throw new Error(`no key from row ${from} on stands alone`);
     },
     applyTo(table) {
-      for (const [key, cells] of [...records, ...mendedRecords]) {
+      for (const [key, cells] of records) {
         const stored = table.get(key);
         table.set(
           key,
@@ -85,11 +81,6 @@ export function createProfileFile({
       }
     },
   };
-}
-
-/** For a record without a key: that of a row not far before it, which others may have too, or one of its own. */
-export function mendedKey(rowNumber: number): string {
-  return rowNumber > 50 && rowNumber % 2 === 0 ? keyAt(rowNumber - 40) : `m${rowNumber}`;
 }
 
 /** What the table must hold after these files, one after another. */

@@ -45,14 +45,3 @@ export function* refusedFile(rows: number): Generator<Buffer> {
     yield Buffer.from(text, 'latin1');
   }
 }
-
-/**
- * Counts the users, and those who are not as a file without a mistake would have made them. `$1`: the amount that those have
- * whose own was missing; null: their own.
- */
-export const mendedUsersSql = `select count(*)::int as users,
-    count(*) filter (where metadata is distinct from jsonb_build_object(
-      'amount', case when n % 200 = 159 then coalesce($1::text, (n % 1000) || '.5') else (n % 1000) || '.5' end,
-      'name', case n % 200 when 23 then 'Müller' when 123 then 'Müller' when 41 then 'Anna "Ann" Lee'
-        when 141 then 'Anna "Ann" Lee' else 'Anna' end))::int as wrong
-  from (select metadata, substr(user_id, 2)::int as n from sluice.users) as each`;

@@ -10,10 +10,8 @@ import { plainLinesOf, sequenceToNdjson } from '../../src/formats/json-lines.ts'
 import { parseJsonText } from '../../src/formats/json-text.ts';
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import { findEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';
-import { type Mend, mends } from '../../src/load/causes/mends.ts';
 import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
-import { RefusedCsv } from '../../src/load/rejects-text.ts';
 import { planFile } from '../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../src/mapping/csv-rows.ts';
 import { KeyTable } from '../../src/mapping/key-table.ts';
@@ -197,7 +195,7 @@ const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
 
-/** Worst inputs of mends and causes: refused records of about so many bytes. */
+/** Worst inputs of causes: refused records of about so many bytes. */
 const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
   (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
   ...[
@@ -221,15 +219,6 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
 ];
 /** A refused record is kept up to 64 KiB: it is so many of them that make up the bytes. */
 const refusedRecords = 256;
-
-const refused = new RefusedCsv({ delimiter: ',', columns: ['user_id', 'a', 'b'] });
-const mend = ({ value, json, cells, bytes }: Mend, raw: Buffer): void => {
-  const written = raw.toString('utf8');
-  value?.(written);
-  json?.(written);
-  cells?.(raw, refused, 1);
-  bytes?.(raw);
-};
 
 const causes = {
   csv: new RejectCauses({ header: { delimiter: ',', columns: ['user_id', 'a'] }, columnMap: {} }),
@@ -427,7 +416,6 @@ const scanners: readonly Scanner[] = [
     generate: (bytes) => Buffer.from(colliding.slice(0, Math.floor(bytes / keyBytes)).join('')),
     run: enterKeys,
   },
-  ...mends.map((each) => ofRefused(`the mend ${each.name}`, (raw) => mend(each, raw))),
   ofRefused('the causes of refused records', cause),
 ];
 

@@ -30,7 +30,6 @@ import { askedPage, jobCursor, jobPage, linkJobs, pageBytes, rowCursor, sendEnve
 import {
   dateOf,
   dateParameter,
-  flagParameter,
   idempotencyKeyOf,
   jobAction,
   jobParameters,
@@ -85,7 +84,7 @@ const jobFilterFields = {
   ),
   has_rejects: optional(
     Type.Literal('true', {
-      description: '`true`: only return completed loads with refused records that have not been mended.',
+      description: '`true`: only return completed loads with refused records.',
     }),
     'has_rejects is true',
   ),
@@ -99,18 +98,12 @@ const jobFilterFields = {
 const query = lenientQuery({
   ...jobPage,
   ...jobFilterFields,
-  fold_mends: flagParameter(
-    'fold_mends',
-    'If true, leaves out loads that mend another load; `mends` of that load counts them.',
-    { default: false },
-  ),
 });
 const countQuery = lenientQuery(jobFilterFields);
 
 function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
   return {
-    foldMends: given.fold_mends,
     types: readSeveral(type),
     statuses: readSeveral(status),
     since: dateOf(repair(since)) ?? undefined,

@@ -34,7 +34,7 @@ const query = lenientQuery({
   group_by: optionalChoice(
     ['cause'],
     'group_by is cause',
-    '`cause`: returns the causes of the refusals, with counts and proposed mends, instead of the records.',
+    '`cause`: returns the causes of the refusals, with counts and samples, instead of the records.',
   ),
   format: optionalChoice(
     ['csv', 'ndjson'],
@@ -73,7 +73,7 @@ const listRejectsRoute = route({
   operationId: 'listRejects',
   summary: 'List the refused records of a job',
   description:
-    'Returns a page of them as JSON, or all of them as CSV or NDJSON, depending on `Accept`; JSON is the default. The files have the shape of the source with the reasons added, to be mended and sent again. With `group_by=cause`, returns the causes as JSON.',
+    'Returns a page of them as JSON, or all of them as CSV or NDJSON, depending on `Accept`; JSON is the default. The files have the shape of the source with the reasons added, to be corrected and loaded. With `group_by=cause`, returns the causes as JSON.',
   access: 'read',
   config: pageBytes,
   params: jobParameters,

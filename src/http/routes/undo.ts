@@ -10,7 +10,7 @@ import { type Call, type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 
 const what =
-  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values return to what they were, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. Amendments of the jobs are undone with them. An undo can itself be planned, cancelled, retried and undone.';
+  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values return to what they were, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. An undo can itself be planned, cancelled, retried and undone.';
 
 const common = {
   access: 'import',

@@ -114,37 +114,6 @@ const commonOptions = {
   ),
 };
 
-/** The options of a file of mended records. Everything else is as it was for the job that refused them. */
-export const amendOptions = {
-  apply: Type.Optional(
-    Type.String({
-      description: 'ID of a proposal, in place of a file. It mends the refused records of its cause.',
-      examples: ['05c8a1f0c2d3e-day-first'],
-    }),
-  ),
-  wins: flagParameter(
-    'wins',
-    'The mended records take effect now: they win over later writes. By default they count as of the end of the job that refused them.',
-    { default: false },
-  ),
-  format: commonOptions.format,
-  ...sourceFields(sourceInForm),
-  filename: commonOptions.filename,
-};
-
-const readAmendTexts = compileTexts(optionFields(amendOptions));
-
-export function readAmendOptions(given: readonly GivenOption[]) {
-  const options = readAmendTexts(gather(given));
-  return {
-    apply: options.apply,
-    wins: options.wins ?? false,
-    source: readSource(options),
-    format: options.format,
-    filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
-  };
-}
-
 function gather(given: readonly GivenOption[]): Record<string, string[]> {
   const texts = new Map<string, string[]>();
   for (const [name, text] of given) texts.set(name, [...(texts.get(name) ?? []), text]);

@@ -1,7 +1,5 @@
 /*
- * Causes: refused records counted by why. Here each gets its cause when it is refused; `list-causes.ts` lists them with what would mend
- * them, and writes all records of a cause as a mend leaves them; `mends.ts` has the mends, `mending.ts` tries them. Promise: a mend is
- * tried with the loader's own code, and changes no record that it does not make acceptable.
+ * Causes: refused records counted by why. Here each gets its cause when it is refused; `list-causes.ts` lists them with samples.
  */
 import { createHash } from 'node:crypto';
 import { isRecordKind } from '../../domain/entity.ts';
@@ -115,9 +113,9 @@ export interface RefusedSource {
 }
 
 /** Reads the value of the column at fault; undefined if it is missing or the record cannot be read. */
-export type ValueReader = (reject: Reject) => unknown;
+type ValueReader = (reject: Reject) => unknown;
 
-export function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
+function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
   if (header === null)
     return ({ column, raw }) => valueInText(Buffer.from(raw).toString('utf8'), column, columnMap);
   const records = new RefusedCsv(header);
@@ -130,8 +128,24 @@ export function createValueReader({ header, columnMap }: RefusedSource): ValueRe
   };
 }
 
+export interface CauseSample {
+  readonly reject: Reject;
+  /** The text in the column at fault; `null` if the whole record is at fault, or the text cannot be found. */
+  readonly value: string | null;
+}
+
+export function sampleCause(source: RefusedSource, rejects: readonly Reject[]): CauseSample[] {
+  const readValue = createValueReader(source);
+  return rejects.map((reject) => ({ reject, value: textOf(readValue(reject)) }));
+}
+
+function textOf(value: unknown): string | null {
+  if (value === undefined) return null;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
 /** The column that a reason names, by its own name or by ours; -1 if there is none. */
-export function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
+function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
   const own = columns.indexOf(name);
   if (own !== -1) return own;
   const mapped = columns.findIndex((column) => Object.hasOwn(map, column) && map[column] === name);
@@ -150,11 +164,7 @@ function valueInText(text: string, column: string | null, map: RefusedSource['co
 }
 
 /** Keys that lead to what a reason names; null if it is not there. */
-export function pathOf(
-  object: JsonObject,
-  name: string,
-  map: RefusedSource['columnMap'] = {},
-): string[] | null {
+function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
   const path: string[] = [];
   let [within, rest]: [unknown, string] = [object, name];
   for (;;) {
@@ -176,7 +186,7 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
 }
 
 /** Returns the probable meaning of an `event_type` in other letters; null if there is none. */
-export function likelyKind(text: string): string | null {
+function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text
     .trim()

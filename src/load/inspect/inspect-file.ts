@@ -219,16 +219,12 @@ async function readSample(
   return sample;
 }
 
-function sourceOf(
-  received: ReceivedFile,
-  { map, entity, preset, source = {}, rules = null }: LookOptions,
-): ReadSource {
+function sourceOf(received: ReceivedFile, { map, entity, preset, rules = null }: LookOptions): ReadSource {
   return {
     ...{ entity, preset, rules, columnMap: map },
     ...{ header: received.header, fileRef: received.ref, fileFormat: received.format },
     ...{ jobId: 'inspection', environmentId: 0, recordKey: '' },
     acceptedAt: `${new Date().toISOString().slice(0, -1)}000Z`,
-    mends: source.mend ?? [],
   };
 }
 

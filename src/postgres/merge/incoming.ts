@@ -52,21 +52,12 @@ export class AliasesMet extends Error {
 export const isAlias = (environmentId: number, key: string): RawBuilder<boolean> => sql<boolean>`
   (select true from aliases a where a.environment_id = ${environmentId} and a.alias = ${sql.ref(key)} limit 1)`;
 
-/** The start of the changes that an amendment yields to. */
-export interface Yields {
-  readonly parentId: number;
-  /** The cursor of the parent's end. */
-  readonly since: string;
-}
-
 export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
   /** The time of records without a time of their own, as `Instant` writes it. */
   readonly acceptedAt: string;
-  /** Set for an amendment: what changed since its parent ended stays. */
-  readonly yields: Yields | null;
   /** Users of the rows are aliases, so each is looked up. */
   readonly namesAliases: boolean;
   /** The rows are dated: what is stored stays where it is newer. */

@@ -22,7 +22,6 @@ import {
   type Unchanged,
 } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
-import { requireSeen, yieldToChanges } from './yield.ts';
 
 export interface Batch {
   readonly entity: Entity;
@@ -41,19 +40,17 @@ export interface Merged {
 }
 
 /**
- * COPY → yield, in an amendment → drop what is there already → one upsert. Runs in the caller's transaction.
+ * COPY → drop what is there already → one upsert. Runs in the caller's transaction.
  */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
   const keys = await copyBatch(transaction, batch);
-  const yielded = await yieldToChanges(db, entity, scope);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
   const written = await upsert(db, entity, scope);
-  await requireSeen(db, entity, scope, yielded);
-  const done = yielded.rows + before.rows + written.rows;
+  const done = before.rows + written.rows;
   const after = done < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
   if (done + after.rows !== keys)
     throw new Fault(`of ${keys} ${entity} rows ${done + after.rows} were merged`);
@@ -61,7 +58,7 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   return {
     inserted: written.inserted,
     updated: written.updated,
-    unchanged: yielded.counted + before.counted + written.unchanged + after.counted,
+    unchanged: before.counted + written.unchanged + after.counted,
     superseded: written.superseded,
   };
 }
@@ -100,7 +97,6 @@ async function unflag(
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   // A profile that is replayed is there: a chunk of the load wrote it. If it is gone, so are its rows.
-  await yieldToChanges(db, entity, scope);
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }

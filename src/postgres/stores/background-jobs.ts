@@ -15,9 +15,9 @@ import { loadOf } from './loads.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
-/** The condition on `loads` of loads_rejects_idx. Records that an amendment refuses still wait in its parent. */
-const waitsToBeMended = sql<boolean>`(
-  loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run and loads.amends is null
+/** The condition on `loads` of loads_rejects_idx. */
+const hasRefused = sql<boolean>`(
+  loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
 )`;
 
 export interface JobFilter {
@@ -34,15 +34,12 @@ export interface JobFilter {
   /** The key of a request that made or changed it in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   readonly hasRejects?: boolean | undefined;
-  /** Leaves out the loads that mend others. */
-  readonly foldMends?: boolean | undefined;
 }
 
 function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey, hasRejects } =
     filter;
   let jobs = selectWhere(db, 'background_jobs', { environmentId });
-  if (filter.foldMends === true) jobs = jobs.where('amends', 'is', null);
   if (types !== undefined) jobs = jobs.where('type', 'in', types);
   if (statuses !== undefined) jobs = jobs.where('status', 'in', statuses);
   if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
@@ -65,7 +62,7 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
       selectFrom('loads')
         .select('loads.job_id')
         .where('loads.environment_id', '=', environmentId)
-        .where(waitsToBeMended),
+        .where(hasRefused),
     );
   }
   return jobs;
@@ -87,12 +84,7 @@ export async function pageJobs(
       camel('job_id', 'type', 'status', 'filename', 'file_size', 'accepted_at', 'started_at', 'ended_at'),
     )
     .select(['counts', 'origin', 'origin_name as originName'])
-    .select([
-      sql`case when kind = 'export' then done else total end`.as('totalRows'),
-      sql`case when kind = 'load' then (select count(*) from loads l where l.amends = background_jobs.id) else 0 end`.as(
-        'mends',
-      ),
-    ])
+    .select([sql`case when kind = 'export' then done else total end`.as('totalRows')])
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
     // Columns of a view are nullable to the generated types.
@@ -221,7 +213,7 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
         'max_removed_values', max_removed_values, 'guard', guard, 'dry_run', pass = 'dry_run',
         'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
         'format', coalesce(read_as ->> 'format', file_format), 'file_of', file_of,
-        'amends', (select a.job_id from loads a where a.load_id = loads.amends), 'wins', wins, 'chunks', chunk_count
+        'chunks', chunk_count
       ) as parameters
     from loads
     where ${isMeant}

@@ -3,16 +3,15 @@ import type { ShownLink } from '../../domain/identities.ts';
 import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
-  chunkOutcomes,
   countedKinds,
   type Outcomes,
   type OutcomesByKind,
+  outcomes,
   toTally,
 } from '../../domain/load.ts';
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
 import { type Database, selectWhere, updateWhere } from '../database.ts';
-import { currentCursor } from './loads.ts';
 import { isOwn } from './tasks.ts';
 
 /* Chunks are the byte ranges of a load's file, with what became of each. Their tasks say who works on them (`tasks.ts`). */
@@ -46,14 +45,12 @@ export async function keepLinks(
 function forCounts(
   write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  return sql.join(chunkOutcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
+  return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
 export interface ChunkTally extends Outcomes {
   /** Properties without a name. */
   readonly dropped?: number;
-  /** Records that were mended, and not refused. */
-  readonly mended?: number;
   /** `null` if the file holds one kind only. */
   readonly kinds: OutcomesByKind | null;
   /** Some record says by its `event_type` what it is. */
@@ -84,7 +81,6 @@ export async function finishChunk(
   const isCompleted = sql`(
     loads.chunk_count = 1
     and not loads.dry_run
-    and loads.amends is null
     and loads.type not in ('undo', 'join')
     and not loads.source_options ? 'mirror'
     and loads.total_rows = done.row_count
@@ -114,11 +110,9 @@ export async function finishChunk(
       set
         status = case when ${isCompleted} then 'completed' else status end,
         ended_at = case when ${isCompleted} then now() end,
-        end_cursor = case when ${isCompleted} then ${currentCursor} end,
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
         dropped_properties = dropped_properties + ${tally.dropped ?? 0},
-        mended_records = mended_records + ${tally.mended ?? 0},
         ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},
         has_event_types = has_event_types or ${tally.hasEventTypes}
       from done
@@ -132,12 +126,11 @@ export async function finishChunk(
 
 /**
  * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound
- * instead; an amendment or an undo is completed whatever it refuses; after the last chunk, the finish decides.
+ * instead; an undo is completed whatever it refuses; after the last chunk, the finish decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
   and max_errors is null
-  and amends is null
   and type not in ('undo', 'join')
   and rows_read >= ${MAX_REFUSED_AT_FIRST}
   and rows_rejected = rows_read
@@ -206,7 +199,7 @@ function countedByKind(kinds: OutcomesByKind) {
       insert into load_kinds as k (load_id, kind, ${forCounts((column) => column)})
       select load_id, met.*
       from counted, json_to_recordset(${JSON.stringify(met)}) as met (
-        kind text, ${sql.raw(chunkOutcomes.map((name) => `${name} bigint`).join())}
+        kind text, ${sql.raw(outcomes.map((name) => `${name} bigint`).join())}
       )
       on conflict (load_id, kind) do update set
         ${forCounts((column) => sql`${column} = k.${column} + excluded.${column}`)}

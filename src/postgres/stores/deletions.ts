@@ -247,14 +247,6 @@ export function findKeptFiles(db: Database, deletionId: number, limit: number) {
     .execute();
 }
 
-/** Deletes the refused records of earlier loads that were mended, whoever's they are: after a deletion nothing is mended again. */
-export async function deleteAmended(db: Database, deletionId: number): Promise<void> {
-  await db
-    .deleteFrom('amended_rejects')
-    .where('load_id', 'in', (eb) => eb.selectFrom('loads').select('load_id').where(earlier(deletionId)))
-    .execute();
-}
-
 export function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
   return columnOf<number>(db)`
     select load_id

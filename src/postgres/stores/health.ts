@@ -185,7 +185,7 @@ export interface EnvironmentNeeds {
 const failuresAmong = 10_000;
 
 /*
- * Refused records come from loads_rejects_idx; those of an amendment still count for its parent. The last success of a schedule
+ * Refused records come from loads_rejects_idx. The last success of a schedule
  * is searched backwards from its latest run; few runs lie in between, since only one is due at a time.
  */
 const needsStatement = `
@@ -222,7 +222,7 @@ const needsStatement = `
       )) as "inboxFilesWithRejects"
     from loads l
     where l.environment_id = e.environment_id and l.status = 'completed' and l.rows_rejected > 0
-      and not l.dry_run and l.amends is null
+      and not l.dry_run
   ) of_rejects
   cross join lateral (
     select count(*) as "refusedInboxFiles"

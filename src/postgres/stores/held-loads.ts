@@ -16,7 +16,7 @@ export interface Guarded {
 
 const figures = (load: string) => sql`json_build_object(
   'rows', ${sql.ref(`${load}.total_rows`)},
-  'rejected', ${sql.ref(`${load}.rows_rejected`)} + ${sql.ref(`${load}.rows_amended`)},
+  'rejected', ${sql.ref(`${load}.rows_rejected`)},
   'columns', ${sql.ref(`${load}.header`)} -> 'columns'
 )`;
 
@@ -45,7 +45,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
         from (
           select * from loads where environment_id = l.environment_id order by job_id desc limit ${USUAL_AMONG}
         ) p
-        where p.status = 'completed' and not p.dry_run and p.amends is null and p.undone_by is null
+        where p.status = 'completed' and not p.dry_run and p.undone_by is null
           and p.type = l.type and ${sourceOf('p')} is not distinct from ${sourceOf('l')}
         order by p.job_id desc
         limit ${USUAL_LOADS}

@@ -29,7 +29,6 @@ import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
 import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../database.ts';
-import { releaseClaims } from './amendments.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
@@ -42,13 +41,6 @@ import { recordUnused } from './uploads.ts';
  * here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it deletes its tasks first and then
  * updates its row, in the order of a chunk's transaction, so that the two cannot deadlock.
  */
-
-/** The load whose refused records another one mends. */
-export interface Amends {
-  readonly loadId: number;
-  /** The mended records count as of now, and not as of the end of that load. */
-  readonly wins: boolean;
-}
 
 /** The loads that another one undoes. */
 export interface Undoes {
@@ -80,7 +72,6 @@ export interface NewLoad extends JobIdentity {
   readonly duplicateOf: string | null;
   /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
-  readonly amends: Amends | null;
   readonly undoes: Undoes | null;
   readonly chunks: readonly ChunkRange[];
 }
@@ -91,20 +82,8 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
 
 /** Queues an accepted load behind all others. Call it inside a transaction. */
 export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
-  const {
-    origin,
-    sha256,
-    header,
-    columnMap,
-    source,
-    readAs,
-    limits,
-    guard,
-    amends,
-    undoes,
-    chunks,
-    ...columns
-  } = load;
+  const { origin, sha256, header, columnMap, source, readAs, limits, guard, undoes, chunks, ...columns } =
+    load;
   const { load_id } = await db
     .insertInto('loads')
     .values({
@@ -116,8 +95,6 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
       guard: guard && JSON.stringify(guard),
-      amends: amends?.loadId ?? null,
-      wins: amends?.wins ?? false,
       undoes: undoes && [...undoes.loadIds],
       undo_properties: undoes?.properties && [...undoes.properties],
       begins_anew: isPatch(columns.type),
@@ -169,7 +146,6 @@ export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
     totalRows: 0,
     duplicateOf: null,
     fileOf: null,
-    amends: null,
     chunks: [],
   });
 }
@@ -259,7 +235,7 @@ export async function insertChunkTasks(
   return finish === null ? [] : [finish];
 }
 
-const ends = { ended_at: sql<Date>`now()`, end_cursor: currentCursor };
+const ends = { ended_at: sql<Date>`now()` };
 
 /**
  * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the
@@ -314,7 +290,6 @@ async function end(
   if (ended === undefined) return null;
   // The last chunk may have been committed meanwhile, with the task that finishes the load.
   await deleteTasks(db, loadTasks, loadId);
-  await releaseClaims(db, loadId);
   return ended;
 }
 
@@ -362,7 +337,6 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     }))
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
-    .where('amends', 'is', null)
     .where((eb) => eb.not(isUndone))
     .where((eb) =>
       eb.or([
@@ -444,9 +418,7 @@ export async function releasePersonalFile(db: Database, jobId: string): Promise<
 
 /** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects. Returns the number. */
 export function deleteLoads(db: Database, jobDays: number): Promise<number> {
-  // A load that is being mended is still to be counted in.
   return changedBy(db)`
     delete from loads
-    where file_ref is null and ended_at < ${daysAgo(jobDays)}
-      and not exists (select 1 from loads child where child.amends = loads.load_id and child.ended_at is null)`;
+    where file_ref is null and ended_at < ${daysAgo(jobDays)}`;
 }

@@ -13,7 +13,6 @@ import { countOf, type Database, isTrue, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
 import { written } from '../merge/put-back.ts';
 import { knowsAliases } from './aliases.ts';
-import { isLogged } from './amendments.ts';
 import { isKey } from './change-log.ts';
 
 /** The facts that decide which profiles `p` of the environment a mirror may touch. */
@@ -37,7 +36,7 @@ export async function readMirror(db: Database, loadId: number) {
   })
     .select(['environment_id as environmentId', 'entity', 'source_options as source', 'mirror as decided'])
     .select(sql<string>`file_cursor::text`.as('fileCursor'))
-    .select([instantText(sql`file_at`).as('fileAt'), isLogged(sql.ref('file_cursor')).as('isLogged')])
+    .select([instantText(sql`file_at`).as('fileAt'), isLogged.as('isLogged')])
     .select(
       sql<boolean>`exists (
         select 1 from load_rejects r where r.load_id = loads.load_id and r.error_code <> 'suppressed'
@@ -49,6 +48,12 @@ export async function readMirror(db: Database, loadId: number) {
   const scope: MirrorScope = { environmentId, loadId, entity, flag: mirror.flag, fileAt, fileCursor };
   return { mirror, scope, ...state };
 }
+
+/** Tells whether all changes since the file came are in the log. */
+const isLogged = sql<boolean>`coalesce(
+  (select complete_since <= pg_snapshot_xmin(loads.file_cursor)::text::bigint from change_log),
+  false
+)`;
 
 /** Tells whether the log of changes is kept, without which nothing brings back what a mirror removes. */
 export function keepsChanges(db: Database): Promise<boolean> {

@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { ShownJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
-import { MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS, MAX_SHOWN_LATER_LOADS } from '../../domain/limits.ts';
+import { MAX_COUNTED_REJECTS, MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from '../../domain/limits.ts';
 import {
   countedKinds,
   type LoadOptions,
@@ -10,7 +9,6 @@ import {
   type Outcomes,
   patchTypes,
   type StoredFormat,
-  type Tally,
   type TallyByKind,
   toTally,
 } from '../../domain/load.ts';
@@ -56,35 +54,13 @@ const lastError = sql<string | null>`(
   limit 1
 )`.as('lastError');
 
-type KindCounts = Readonly<Record<string, Outcomes & Pick<Tally, 'amended'>>>;
+type KindCounts = Readonly<Record<string, Outcomes>>;
 
 const outcomesByKind = sql<KindCounts | null>`case when loads.has_event_types then (
   select coalesce(json_object_agg(n.kind, ${countsOf('n')}), '{}')
   from load_kinds n
   where n.load_id = loads.load_id
 ) end`.as('outcomesByKind');
-
-const amendedJob = sql<string | null>`(
-  select a.job_id
-  from loads a
-  where a.load_id = loads.amends
-)`.as('amends');
-
-/** The latest MAX_SHOWN_AMENDMENTS, latest first. */
-const amendments = sql<
-  readonly (Pick<ShownJob, 'jobId' | 'status' | 'totalRows'> & { readonly rejected: number })[] | null
->`(
-  select json_agg(
-    json_build_object('jobId', a.job_id, 'status', a.status, 'totalRows', a.total_rows, 'rejected', a.rows_rejected)
-  )
-  from (
-    select *
-    from loads a
-    where a.amends = loads.load_id
-    order by a.load_id desc
-    limit ${sql.lit(MAX_SHOWN_AMENDMENTS)}
-  ) a
-)`.as('amendments');
 
 const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly string[] | null>`(
   select json_agg(o.job_id)
@@ -99,7 +75,7 @@ const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly s
 
 const undoneJobs = sql<readonly string[] | null>`case when loads.type = 'undo' then ${jobsOf(
   sql`o.load_id = any(loads.undoes)`,
-  MAX_SHOWN_AMENDMENTS,
+  MAX_SHOWN_UNDONE,
 )} end`.as('undoes');
 
 const undoneByJob = sql<string | null>`(select u.job_id from loads u where u.load_id = loads.undone_by)`.as(
@@ -131,13 +107,13 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
   const rows = await selectWhere(db, 'loads', { environmentId })
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
-    .select(camel('dropped_properties', 'mended_records'))
+    .select(camel('dropped_properties'))
     .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(findingsOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['source_options as source', 'mirror as mirrored'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
-    .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])
+    .select([sql<boolean>`file_ref is not null`.as('hasFile')])
     .select([undoneJobs, undoneByJob, undone])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
     .where('job_id', 'in', jobIds)
@@ -162,7 +138,6 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
       held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
       /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
       queuePosition: status === 'queued' ? (ahead ?? null) : status === 'processing' ? 0 : null,
-      amendments: load.amendments ?? [],
     };
   });
 }
@@ -178,9 +153,7 @@ export async function requireLoad(context: Context, environmentId: number, jobId
 const writeNothing: readonly LoadPass[] = ['dry_run', 'plan', 'apply'];
 
 function toTallyByKind(counts: KindCounts): TallyByKind {
-  const entries = countedKinds.map(
-    (kind) => [kind, toTally(counts[kind] ?? noOutcomes, counts[kind]?.amended)] as const,
-  );
+  const entries = countedKinds.map((kind) => [kind, toTally(counts[kind] ?? noOutcomes)] as const);
   return Object.fromEntries(entries) as TallyByKind;
 }
 
@@ -232,7 +205,7 @@ export function findDuplicate(
     where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex') and status = 'completed'
       and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
       and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
-      and not dry_run and amends is null and type <> all (${[...patchTypes]}::text[]) and not ${isUndone}
+      and not dry_run and type <> all (${[...patchTypes]}::text[]) and not ${isUndone}
     order by job_id desc
     limit 1`;
 }

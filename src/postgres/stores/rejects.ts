@@ -103,14 +103,6 @@ export async function readRefusedRows(
     .where('error_code', 'in', ['refused_by_database', 'suppressed', 'breaks_rule'])
     .where('row_number', '>=', firstRow)
     .where('row_number', '<', firstRow + rowCount)
-    .union(
-      db
-        .selectFrom('load_amendments')
-        .select('row_number')
-        .where('load_id', '=', loadId)
-        .where('row_number', '>=', firstRow)
-        .where('row_number', '<', firstRow + rowCount),
-    )
     .execute();
   return new Set(rows.map((row) => row.row_number));
 }
@@ -200,18 +192,6 @@ export async function readRejectsPage(
     rejects: rows.map(({ found: _, ...reject }) => reject),
     more: (rows[0]?.found ?? 0) > rows.length,
   };
-}
-
-/** Reads the rejects of these rows, except those that are not refused any more. */
-export async function readRejectsOf(
-  db: Database,
-  loadId: number,
-  rows: readonly number[],
-): Promise<Reject[]> {
-  return rowsOf<Reject>(db)`
-    select ${rejectColumns}, raw
-    from load_rejects
-    where load_id = ${loadId} and row_number = any(${rows}::bigint[])`;
 }
 
 export function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {

@@ -19,13 +19,12 @@ export const eventRemovals = sql<number>`coalesce(
 export async function countReload(db: Database, loadId: number): Promise<void> {
   await sql`
     with earlier as (
-      select earlier.load_id, earlier.has_event_types, earlier.mended_records
+      select earlier.load_id, earlier.has_event_types
       from loads
       join loads earlier
         on earlier.environment_id = loads.environment_id and earlier.job_id = loads.duplicate_of
       where loads.load_id = ${loadId}
         and loads.pass = 'load'
-        and loads.amends is null
         and loads.preset is null
         and loads.chunks_done = 0
         and earlier.status = 'completed'
@@ -64,7 +63,6 @@ export async function countReload(db: Database, loadId: number): Promise<void> {
       rows_read = total_rows,
       rows_unchanged = total_rows,
       has_event_types = earlier.has_event_types,
-      mended_records = earlier.mended_records,
       repeats_resolved_at = now()
     from earlier
     where loads.load_id = ${loadId}`.execute(db);

@@ -40,7 +40,7 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
     .select(['pass', sql<boolean>`source_options ? 'mirror'`.as('isMirror')])
     .select(
       sql<boolean>`repeats_resolved_at is null
-        and (chunk_count > 1 or amends is not null)
+        and chunk_count > 1
         and (attempts > 1 or dry_run or exists (${unresolved}) or exists (${unchangedEvents(sql.ref('loads.load_id'))}))`.as(
         'has_repeats',
       ),
@@ -219,7 +219,7 @@ export async function forgetReplays(db: Database, loadIds: readonly number[]): P
 }
 
 /*
- * Events that stand in several chunks of a load, or in a load and in what amends it. Each chunk numbers equal events from 0, and takes what it finds of an id
+ * Events that stand in several chunks of a load. Each chunk numbers equal events from 0, and takes what it finds of an id
  * as having been there. What the chunks before it hold is known once all are done.
  */
 
@@ -263,45 +263,6 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
     from placed
     where rows_before > 0 or (hash & 1 = 1 and is_of_load and not is_written)
     on conflict do nothing`.execute(db);
-}
-
-/** Returns the hashes of the contents of an amendment's events; none if no event was there already. */
-export function amendedContents(db: Database, loadId: number): Promise<string[]> {
-  return columnOf<string>(db)`
-    select distinct hash::text
-    from loads l
-    join load_chunk_keys k using (load_id), unnest(k.written) hash
-    where l.load_id = ${loadId} and l.amends is not null and k.entity = 'events' and hash & 1 = 0
-      and exists (${unchangedEvents(loadId)})`;
-}
-
-/** Finds the loads after whose events an amendment's are numbered: its parent and what amended it before, if their files are kept. */
-export function loadsBefore(db: Database, amendmentId: number): Promise<number[]> {
-  return columnOf<number>(db)`
-    select l.load_id
-    from loads a
-    join loads l on l.load_id = a.amends or l.amends = a.amends
-    where a.load_id = ${amendmentId} and l.load_id <> a.load_id and l.file_ref is not null
-      and (l.load_id = a.amends or l.status = 'completed' and l.undone_by is null)`;
-}
-
-/** Notes how many events of each content the loads before an amendment hold. Call it after `noteEventRepeats`, in its transaction. */
-export async function noteEventsBefore(
-  db: Database,
-  loadId: number,
-  before: ReadonlyMap<bigint, number>,
-): Promise<void> {
-  const met = [...before].filter(([, count]) => count > 0);
-  await sql`
-    insert into load_event_replays as r (load_id, chunk_no, key_hash, rows_before, is_written)
-    select distinct k.load_id, k.chunk_no, b.hash, b.count, true
-    from load_chunk_keys k
-    join unnest(${met.map(([hash]) => String(hash))}::bigint[], ${met.map(([, count]) => count)}::bigint[]) b (hash, count)
-      on b.hash = any(k.written)
-    where k.load_id = ${loadId} and k.entity = 'events'
-    on conflict (load_id, chunk_no, key_hash) do update set rows_before = r.rows_before + excluded.rows_before`.execute(
-    db,
-  );
 }
 
 const mayHaveRepeats = (loadId: number) => sql`

@@ -1,20 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
-import { Fault, FinalFailure } from '../../domain/errors.ts';
-import {
-  chunkOutcomes,
-  isPatch,
-  keepsPlan,
-  type LoadPass,
-  type OnDrift,
-  outcomes,
-  type Tally,
-} from '../../domain/load.ts';
+import { Fault } from '../../domain/errors.ts';
+import { isPatch, keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
 import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
 import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
-import { isLogged, notLogged } from './amendments.ts';
 import { takeAliasesAway } from './joins.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlan } from './plans.ts';
@@ -28,17 +19,11 @@ import { forgetRepeats } from './repeats.ts';
 /** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
-/**
- * Reads a load for its tasks. Records without a time of an amendment are as of its parent's acceptance (`acceptedAt`).
- * @throws FinalFailure `job_expired` if an amendment would yield to changes that are not all in the log any more, unless it has ended.
- */
-export async function readLoadSource(db: Database, loadId: number, hasEnded = false) {
+/** Reads a load for its tasks. */
+export async function readLoadSource(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
-    .leftJoin('loads as parent', (join) =>
-      join.onRef('parent.load_id', '=', 'loads.amends').on('loads.wins', '=', false),
-    )
     .leftJoin('rules', (join) =>
       join
         .onRef('rules.environment_id', '=', 'loads.environment_id')
@@ -46,18 +31,12 @@ export async function readLoadSource(db: Database, loadId: number, hasEnded = fa
     )
     .select('rules.document as rules')
     .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
-    .select(camel('loads.preset', 'loads.amends'))
+    .select(camel('loads.preset'))
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
     .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
     .select([
-      instantText(sql`coalesce(parent.accepted_at, loads.accepted_at)`).as('acceptedAt'),
-      'parent.load_id as parentId',
-      'parent.end_cursor as since',
-      isLogged(sql.ref('parent.end_cursor')).as('isLogged'),
+      instantText(sql`loads.accepted_at`).as('acceptedAt'),
       'loads.source_options as options',
-      sql<string | null>`(
-        select p.source_options ->> 'mirror' from loads p where p.load_id = loads.amends
-      )`.as('mirrorOfParent'),
       sql<boolean>`exists (
         select 1 from suppression_keys k where k.environment_id = loads.environment_id
       )`.as('hasSuppressions'),
@@ -65,22 +44,17 @@ export async function readLoadSource(db: Database, loadId: number, hasEnded = fa
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  const { parentId, since, isLogged: isComplete, options, mirrorOfParent, ...load } = row;
+  const { options, ...load } = row;
   // Each transaction looks for itself (`namesAliases`).
   const mirror = mirrorOf(options);
-  const source = {
+  return {
     ...load,
     namesAliases: false as boolean,
-    /** What mends records that would be refused. */
-    mends: options.mend ?? [],
     /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
     keepsKeys: load.chunkCount > 1 || mirror !== null,
-    /** The property that a mirror takes off the profiles that its file holds, or the records that mend it. */
-    unflags: (mirror ?? mirrorOf({ mirror: mirrorOfParent ?? undefined }))?.flag ?? null,
+    /** The property that a mirror takes off the profiles that its file holds. */
+    unflags: mirror?.flag ?? null,
   };
-  if (parentId === null || hasEnded) return { ...source, yields: null };
-  if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);
-  return { ...source, yields: { parentId, since } };
 }
 
 /** A JSON object of the counts of a table that counts records by outcome. */
@@ -115,16 +89,14 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await selectWhere(db, 'loads', {
+  const { maxErrors, maxChanged, maxRemovedValues, ...state } = await selectWhere(db, 'loads', {
     loadId,
   })
-    .select(camel('job_id', 'type', 'total_rows', 'amends', 'pass', 'plan'))
+    .select(camel('job_id', 'type', 'total_rows', 'pass', 'plan'))
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
     .select([tally, openChunks, kindsAddUp])
     .executeTakeFirstOrThrow();
-  // The records that either refuses stay as they were.
-  const mayRefuseAll = amends !== null || isPatch(state.type);
-  return { ...state, mayRefuseAll, guards: { maxErrors, maxChanged, maxRemovedValues } };
+  return { ...state, mayRefuseAll: isPatch(state.type), guards: { maxErrors, maxChanged, maxRemovedValues } };
 }
 
 /**
@@ -177,7 +149,6 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       chunks_done: 0,
       rows_read: 0,
       dropped_properties: 0,
-      mended_records: 0,
       ...rowCounts(0),
       repeats_resolved_at: null,
       has_event_types: false,
@@ -224,6 +195,6 @@ async function markUndone(db: Database, environmentId: number): Promise<void> {
 }
 
 function rowCounts<T extends 0 | null>(n: T) {
-  const counts = chunkOutcomes.map((outcome) => [`rows_${outcome}` as const, n] as const);
+  const counts = outcomes.map((outcome) => [`rows_${outcome}` as const, n] as const);
   return Object.fromEntries(counts) as Readonly<Record<(typeof counts)[number][0], T>>;
 }

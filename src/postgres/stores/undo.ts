@@ -5,21 +5,19 @@ import { CountingLoads, type UndoOfLoads } from '../../domain/undo.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel } from '../columns.ts';
 import { type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
-import { amendReturned, returnAmended } from './amendments.ts';
 import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
 
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
 
-/** The environment's loads of these jobs, and the amendments of them. */
+/** The environment's loads of these jobs. */
 export async function readUndoable(db: Database, environmentId: number, jobIds: readonly string[]) {
   return db
     .selectFrom('loads as l')
-    .leftJoin('loads as parent', 'parent.load_id', 'l.amends')
     .select(camel('l.load_id', 'l.job_id', 'l.status', 'l.filename', 'l.total_rows', 'l.dry_run'))
     .select([sql<boolean>`${isLogged(sql.ref('l.load_id'))}`.as('isLogged'), laterAlias, undoneJoin])
     .where('l.environment_id', '=', environmentId)
-    .where((eb) => eb.or([eb('l.job_id', 'in', jobIds), eb('parent.job_id', 'in', jobIds)]))
+    .where('l.job_id', 'in', jobIds)
     .orderBy('l.load_id')
     .execute();
 }
@@ -119,13 +117,6 @@ async function readUndos(db: Database, loadId: number) {
     where u.load_id = ${loadId} and u.undoes is not null`.execute(db);
   const [undo] = rows;
   return undo === undefined ? null : { ...undo, counting: new CountingLoads(undo, undo.undos) };
-}
-
-/** Gives refused records of the loads that an undo amends or no longer does their due place. Call it in the transaction that completes it. */
-export async function turnAmendments(db: Database, loadId: number): Promise<void> {
-  const { on, off } = (await readUndos(db, loadId))?.counting.turned ?? { on: [], off: [] };
-  await returnAmended(db, off);
-  await amendReturned(db, on);
 }
 
 /** Returns `null` if the load is no undo. */

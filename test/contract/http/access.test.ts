@@ -57,9 +57,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'POST /v1/subscriptions/{subscription_id}/test',
     'POST /v1/schedules/{schedule}/pause',
     'POST /v1/schedules/{schedule}/resume',
-    'POST /v1/background_jobs/{job_id}/amend',
-    'POST /v1/background_jobs/{job_id}/rejects/replacement_preview',
-    'POST /v1/background_jobs/{job_id}/rejects/edits',
   ],
   export: [
     'POST /api/v1/analytics/exports',

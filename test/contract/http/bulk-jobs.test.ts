@@ -246,7 +246,7 @@ describe('the overview', () => {
     expect(found.findings.items).toEqual([]);
   });
 
-  test('says what needs a person: sources, jobs, files and notifications that failed, and what waits to be mended', async () => {
+  test('says what needs a person: sources, jobs, files and notifications that failed, and refused records', async () => {
     const tenant = await t.addEnvironment('needs');
     const { environmentId } = tenant.environment;
     const { pool } = t.system;
@@ -265,14 +265,14 @@ describe('the overview', () => {
       );
       return jobId;
     };
-    const mended = await ended(`status = 'completed', rows_rejected = total_rows, origin = 'inbox'`);
+    const refused = await ended(`status = 'completed', rows_rejected = total_rows, origin = 'inbox'`);
     const failed = await ended(`status = 'failed', failure_code = 'x', rows_rejected = total_rows`);
     await pool.query(
       `insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options,
         state, outcome, placed_as, concluded_at, job_id)
       select gen_random_uuid(), gen_random_uuid(), $1, '', 'f', 1, 1, 1, '{}', 'concluded', outcome, 'x', now(), job_id
       from (values ('done', $2::uuid), ('failed', null), ('failed', $3)) f (outcome, job_id)`,
-      [environmentId, mended, failed],
+      [environmentId, refused, failed],
     );
     await pool.query(
       `with added as (
@@ -312,13 +312,13 @@ describe('the overview', () => {
       { kind: 'inbox_files_refused', count: 1, says: '1 file of the inbox was refused in the last 24 hours' },
       { kind: 'deliveries_dead', count: 1, says: '1 notification could not be delivered' },
       {
-        ...{ kind: 'records_refused', status: 'warning', count: 1, subject: mended },
-        says: '1 record waits to be mended',
+        ...{ kind: 'records_refused', status: 'warning', count: 1, subject: refused },
+        says: '1 record was refused',
       },
       { kind: 'inbox_files_with_rejects', count: 1 },
       { kind: 'runs_skipped', count: 1, says: '1 scheduled run was skipped in the last 24 hours' },
     ]);
-    expect(await list(tenant, 'has_rejects=true')).toEqual([mended]);
+    expect(await list(tenant, 'has_rejects=true')).toEqual([refused]);
   });
 
   // proves: console-truth

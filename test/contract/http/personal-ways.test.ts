@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { requirePersonalKey } from '../../../src/cli/service/preflight.ts';
-import { writeReplacementId } from '../../../src/load/causes/mend-ids.ts';
 import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { readRulesFile } from '../../../src/rules/rules-file.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
@@ -340,21 +339,6 @@ describe('personal values', () => {
       status: 'completed',
     });
     await waitFor('the files to be removed', async () => (await t.storedFiles()).length === 0);
-  });
-
-  test('are in no replacement that a load keeps', async () => {
-    const tenant = await t.addEnvironment('personal-kept');
-    const { key } = tenant;
-    await apply(key, rules);
-    const file = `user_id,Mail,plan\nu1,${email},x\nu2,${bad},y\n`;
-    const imports = '/v1/imports?format=csv&map=Mail=email';
-    const replacing = (column: string) =>
-      writeReplacementId({ cause: null, column, find: bad, by: 'a@b.example' });
-    const refused = [400, ['invalid_field']];
-    const id = replacing('Mail');
-    const sent = { method: 'POST', body: file, headers: { 'content-type': 'text/csv' }, key };
-    expect(await refusalOf(server, `${imports}&mend=${id}`, sent)).toEqual(refused);
-    expect(await leaks()).toEqual([]);
   });
 
   test('are not shown by an inspection, of columns that are stored, dropped or cannot be read', async () => {

@@ -52,7 +52,6 @@ describe('a plan', () => {
         removed: 0,
         superseded: 1,
         rejected: 1,
-        amended: 0,
       },
       profiles: { users: { new: 1, changed: 1 }, companies: { new: 1, changed: 0 } },
       values: { appear: 2, change: 2, go: 1, change_type: 1 },

@@ -89,11 +89,6 @@ test('a person who is kept out is refused by every way in, and let in again when
     expect(await load(`/v1/imports${query}`, 'user_id,plan\nu3,\ngone,true\n')).toMatchObject({
       counts: { rejected: 1 },
     });
-  const refused = await load('/v1/imports', 'user_id,plan\nu4,pro\n,pro\n');
-  const mend = await load(`/v1/background_jobs/${refused.job_id}/rejects/edits`, {
-    records: [{ row: 2, values: { user_id: 'gone' } }],
-  });
-  expect(mend).toMatchObject({ counts: { rejected: 1 } });
   const folder = join(inbox, t.environment.name);
   await drop(join(folder, 'users.csv'), 'user_id,plan\nu5,pro\ngone,pro\n');
   expect(await concluded(folder, 'users.csv')).toMatchObject([{ receipt: { counts: { rejected: 1 } } }]);

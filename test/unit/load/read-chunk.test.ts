@@ -1,10 +1,28 @@
 import { expect, test } from 'vitest';
 import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../src/domain/limits.ts';
 import type { StoredFormat } from '../../../src/domain/load.ts';
-import { createChunkReader } from '../../../src/load/read-chunk.ts';
+import type { FileRef } from '../../../src/files/file-store.ts';
+import type { CsvHeader } from '../../../src/formats/csv-header.ts';
+import { createChunkReader, type ReadSource } from '../../../src/load/read-chunk.ts';
 import { RecordIndex } from '../../../src/load/receive/record-index.ts';
 import { hiddenValues } from '../../../src/personal/values.ts';
-import { sourceOf } from './causes/refuse.ts';
+
+function sourceOf(header: Partial<CsvHeader> | null, more: Partial<ReadSource> = {}): ReadSource {
+  return {
+    jobId: 'job',
+    environmentId: 1,
+    entity: 'auto',
+    acceptedAt: '2026-11-20T00:00:00.000000Z',
+    fileRef: 'file' as FileRef,
+    fileFormat: header === null ? 'ndjson' : 'csv',
+    header: header === null ? null : { delimiter: ',', columns: [], ...header },
+    columnMap: {},
+    preset: null,
+    recordKey: '',
+    rules: null,
+    ...more,
+  };
+}
 
 /** The chunks that a file is cut into are read; how often anything else got to run meanwhile. */
 async function countTurns(format: StoredFormat, text: string): Promise<number> {

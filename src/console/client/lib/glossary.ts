@@ -11,7 +11,6 @@ export const glossary: Readonly<Record<string, string>> = {
   'kept out': 'of a deleted person: their records are refused from then on',
   lake: 'Iceberg tables in the file store: events that left the database and, if mirrored, newer ones and profiles',
   load: 'bringing the records of one file into the tables',
-  mended: 'of a rejected record: loaded since by an amendment',
   plan: 'a dry run that keeps what it would change, and can be applied',
   profile: 'the stored row of a user or company',
   property: 'a named value in the metadata of a profile',

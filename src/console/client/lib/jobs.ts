@@ -11,7 +11,7 @@ import { visibleText } from './format.ts';
 type Counts = Readonly<Record<string, number>>;
 
 /** The detail of a job of any kind: what all kinds have, and what only loads, deletions or exports have. */
-export type JobDetail = Omit<JobListItem, 'counts' | 'origin' | 'mends'> &
+export type JobDetail = Omit<JobListItem, 'counts' | 'origin'> &
   Pick<LoadDetail, 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts'> &
   Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
   Partial<Pick<DeletionJobDetail, 'removed'>> &
@@ -57,9 +57,7 @@ export function isLoad({ type }: { readonly type: string }): boolean {
 
 /** Tells whether a job can be done again: a load of a file, or an export. */
 export function isRepeatable(job: JobDetail): boolean {
-  return (
-    job.type === 'export' || (isLoad(job) && job.type !== 'undo' && job.type !== 'join' && job.amends == null)
-  );
+  return job.type === 'export' || (isLoad(job) && job.type !== 'undo' && job.type !== 'join');
 }
 
 export function jobPath(jobId: string): string {
@@ -86,7 +84,7 @@ export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>):
   return Math.max(0, end - Date.parse(job.processing_since));
 }
 
-/** A job that has ended may still be mended or undone. */
+/** A job that has ended may still be undone. */
 export function pauseOf(job: { readonly status: string } | undefined): number {
   return job !== undefined && isUnfinished(job) ? pollMs : restMs;
 }
@@ -96,8 +94,8 @@ export function useLoad(jobId: string): Loaded<LoadDetail> {
 }
 
 /** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */
-export function refusedState({ counts, amendments }: LoadDetail): string {
-  return `${counts.rejected} ${amendments.filter((each) => !isUnfinished(each)).map(({ job_id }) => job_id)}`;
+export function refusedState({ counts }: LoadDetail): string {
+  return `${counts.rejected}`;
 }
 
 /** Cancels a load; one that has ended meanwhile is left alone. */

@@ -38,14 +38,11 @@ import { addressOf } from './load/inspection.ts';
 const columns: readonly Column<JobListItem>[] = [
   [
     'Job',
-    ({ filename, type, mends }) => {
-      const mended = mends === 0 ? '' : `, mended by ${plural(mends, 'load')}`;
-      return (
-        <TwoLines below={`${jobTypeNames[type] ?? type}${mended}`}>
-          <FileName name={filename} />
-        </TwoLines>
-      );
-    },
+    ({ filename, type }) => (
+      <TwoLines below={jobTypeNames[type] ?? type}>
+        <FileName name={filename} />
+      </TwoLines>
+    ),
   ],
   ['State', ({ status }) => <StatusBadge status={status} />],
   ['Records', recordsOf, 'num'],
@@ -54,7 +51,7 @@ const columns: readonly Column<JobListItem>[] = [
   ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
-/** Shows how many records the job has, what became of them, and how many are to be mended. */
+/** Shows how many records the job has, what became of them, and how many were refused. */
 function recordsOf({ total_rows: total, counts }: JobListItem): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
@@ -81,9 +78,7 @@ export function Jobs(): VNode {
   const isFiltered = Object.keys(filter).length > 0;
   const cursor = query.get('cursor');
   const { status, ...others } = filter;
-  // A mend that is searched for, such as one that failed, is a row of its own.
-  const asked = { ...filter, cursor, fold_mends: isFiltered ? undefined : 'true' };
-  const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', asked), pollMs);
+  const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);
   const isFirst = cursor === '' && status === undefined;
   const runningPath = withQuery('/v1/background_jobs', { ...others, status: 'processing', limit: 100 });
   const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
@@ -146,7 +141,7 @@ function States({ query, counts }: StatesProps): VNode {
     <nav class="row states" aria-label="Jobs by state">
       {link('all', '', counts && sumOf(Object.values(counts)))}
       {states.map((status) => link(status, status, counts?.[status]))}
-      {link('to be mended', '', undefined, 'true')}
+      {link('with refused records', '', undefined, 'true')}
     </nav>
   );
 }

@@ -13,7 +13,6 @@ const parts = {
   removed: 'removed',
   superseded: 'repeated',
   rejected: 'rejected',
-  amended: 'mended',
 } as const;
 
 function partsOf(counts: Readonly<Record<string, number>>) {

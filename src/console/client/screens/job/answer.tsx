@@ -86,15 +86,15 @@ function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
   );
 }
 
-/** Leads to the rejected records, if there are any: those of a mend wait in the load that it mends. */
-function Rejected({ job: { job_id, counts, amends, dry_run } }: { readonly job: JobDetail }): VNode | null {
+/** Leads to the rejected records, if there are any. */
+function Rejected({ job: { job_id, counts, dry_run } }: { readonly job: JobDetail }): VNode | null {
   const rejected = counts?.['rejected'] ?? 0;
   if (rejected === 0) return null;
   const text = plural(rejected, 'rejected record');
   return (
     <>
       ;{' '}
-      <a href={refusedHref(amends ?? job_id)}>
+      <a href={refusedHref(job_id)}>
         {dry_run === true ? text : `${text} ${rejected === 1 ? 'needs' : 'need'} you`}
       </a>
     </>
@@ -116,11 +116,10 @@ function outcomeText(job: JobDetail, entity: Written): string {
     return `${plural(inserted + updated + removed, 'profile')} put back${took}${stay}`;
   }
   const what = plural(inserted + updated + unchanged, ...nouns[entity]);
-  const mended = job.mended_records ? `, ${formatCount(job.mended_records)} of them mended on the way` : '';
   const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
   return job.dry_run === true
-    ? `Nothing is written yet: ${what} would be stored${mended}${gone}`
-    : `${what} stored${took}${mended}${gone}`;
+    ? `Nothing is written yet: ${what} would be stored${gone}`
+    : `${what} stored${took}${gone}`;
 }
 
 /** Links to what the job wrote. */
@@ -147,7 +146,7 @@ const shownCauses = 6;
 /** Draws the most frequent reasons of the rejects, each a link to its records. */
 export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
   const count = job.rejects?.count ?? 0;
-  const isShown = count > 0 && job.amends == null && !isUnfinished(job);
+  const isShown = count > 0 && !isUnfinished(job);
   const path = withQuery(`${jobPath(job.job_id)}/rejects`, { group_by: 'cause' });
   const causes = useApi<{ readonly data: readonly RejectCause[] }>(
     isShown ? path : null,
@@ -155,7 +154,7 @@ export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
     `${count}`,
   );
   if (count === 0) return null;
-  const refused = refusedHref(job.amends ?? job.job_id);
+  const refused = refusedHref(job.job_id);
   // Keys without the scope personal may not see causes, which show values.
   const codes = Object.entries(job.rejects?.by_code ?? {}).map(([error_code, count]) => {
     return { id: undefined, error_code, column: null, shape: null, count };
@@ -163,7 +162,7 @@ export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
   const rows = (causes.data?.data ?? codes).slice(0, shownCauses);
   const most = Math.max(...rows.map((row) => row.count));
   return (
-    <Section title="Why records were rejected" aside={<a href={refused}>Mend them</a>}>
+    <Section title="Why records were rejected" aside={<a href={refused}>Correct them</a>}>
       <ul class="stack causes-bars">
         {rows.map(({ id, error_code, column, shape, count }) => (
           <li key={id ?? error_code}>

@@ -190,7 +190,7 @@ function factsOf(job: JobDetail): readonly Fact[] {
 }
 
 function loadFacts(job: JobDetail): readonly Fact[] {
-  const { read_as: readAs, sha256, duplicate_of: twin, amends, amendments = [] } = job;
+  const { read_as: readAs, sha256, duplicate_of: twin } = job;
   const { undoes = [], undone_by: undoneBy, undo, held, findings = [] } = job;
   return [
     ['Name', visibleText(job.filename)],
@@ -200,19 +200,10 @@ function loadFacts(job: JobDetail): readonly Fact[] {
     ['Same bytes as', twin && <JobLink id={twin} />],
     ['Held', held?.reasons.map(({ figure, message }) => `${figure}: ${visibleText(message)}`).join('; ')],
     ['Decided by', held?.decided_by && originText(held.decided_by)],
-    ['Mends', amends && <JobLink id={amends} />],
     ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
     ['Undone by', undoneBy && <JobLink id={undoneBy} />],
     ['Kept because newer', undo && plural(undo.kept, 'profile')],
     ...(undo?.later_loads ?? []).map((id): Fact => ['Found the same values', <JobLink key={id} id={id} />]),
-    ...amendments.map(
-      (each): Fact => [
-        'Mended by',
-        <span key={each.job_id}>
-          <JobLink id={each.job_id} /> {plural(each.total_rows, 'record')}, {each.status}
-        </span>,
-      ],
-    ),
     ...(readAs?.notes ?? []).map((text): Fact => ['Remarks', text]),
     ...findings.map(
       ({ entity, property, rule, otherwise, records }): Fact => [

@@ -24,7 +24,7 @@ const otherTexts = [
   ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header', 'mirror_despite_rejects'],
 ];
 
-const lists = ['null', 'types', 'mend'] as const;
+const lists = ['null', 'types'] as const;
 
 /** The change of the address that forgets everything that was chosen for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
@@ -43,7 +43,7 @@ export function addressOf(options: Readonly<Record<string, unknown>>): Record<st
 
 /** Returns the options of the file that are given and have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
-  return Object.entries(query.given([...otherTexts, 'mend']));
+  return Object.entries(query.given(otherTexts));
 }
 
 /** Returns the options as `POST /v1/imports` and its inspection take them. */

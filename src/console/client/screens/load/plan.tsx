@@ -155,7 +155,7 @@ function Apply({ query, job: { job_id, plan, status, counts } }: LoadProps): VNo
         {removed === 0 ? '' : `, ${formatCount(removed)} removed`}.
         {rejected === 0
           ? ''
-          : ` ${plural(rejected, 'record')} will be refused, and can be mended afterwards.`}
+          : ` ${plural(rejected, 'record')} will be refused, and can be corrected afterwards.`}
       </p>
     </>
   );
@@ -181,7 +181,7 @@ function ApplyButton({ query, jobId, onDrift, children }: ApplyButtonProps): VNo
   );
 }
 
-/** Shows the result: the ledger's counts, and below them the refused records, to be mended here. */
+/** Shows the result: the ledger's counts, and below them the refused records, to be corrected here. */
 export function Result({ query }: Pick<Inspected, 'query'>): VNode {
   return (
     <Followed jobId={query.get('job')} words="Loading">
@@ -220,9 +220,7 @@ function Ended({ query, job, onChange }: LoadProps & { readonly onChange: () => 
           </a>
         </p>
       </Section>
-      {counts.rejected + counts.amended > 0 ? (
-        <RefusedRecords query={query} job={job} onChange={onChange} />
-      ) : null}
+      {counts.rejected > 0 ? <RefusedRecords query={query} job={job} onChange={onChange} /> : null}
     </>
   );
 }

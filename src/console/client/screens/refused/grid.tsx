@@ -1,56 +1,82 @@
 import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectPage } from '../../../../api/reject.ts';
-import { post, useAction, useApi, withQuery } from '../../lib/api.ts';
+import type { Inspection } from '../../../../api/upload.ts';
+import { api, post, useAction, useApi, withQuery } from '../../lib/api.ts';
 import { plural } from '../../lib/format.ts';
-import { jobPath, refusedState } from '../../lib/jobs.ts';
+import { jobHref, jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
 import { Label } from '../../ui/term.tsx';
-import { type RefusedProps, Replace } from './causes.tsx';
-import { bodyOf, type Edits, type RecordEdit, Row, stillRefused } from './row.tsx';
+import type { RefusedProps } from './causes.tsx';
+import { type Edited, type Edits, fileOf, Row } from './row.tsx';
 
 const none: Edits = new Map();
 
-/** Keeps the edits of records, those on their way too until what came of them is shown. */
-function useEdits({ amendments }: LoadDetail, page: RejectPage | undefined, cause: string) {
+interface Checked {
+  readonly uploadId: string;
+  /** Why a load would refuse records that were edited, by row. */
+  readonly problems: ReadonlyMap<number, string>;
+  readonly refused: number;
+}
+
+/** Keeps the edits of records. Each change makes them unchecked. */
+function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(none);
-  const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> }>({
-    jobId: '',
-    rows: new Set(),
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> } | null>(null);
+  const options = {
+    options_of: job.job_id,
+    ...(columns !== null && { delimiter: ',', quote: '"', header: '1' }),
+    encoding: 'utf-8',
+  };
+  const check = async (): Promise<Checked> => {
+    const edited: readonly Edited[] = [...edits.values()];
+    const isCsv = columns !== null;
+    const filename = `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${isCsv ? 'csv' : 'ndjson'}`;
+    const headers = { 'content-type': isCsv ? 'text/csv' : 'application/x-ndjson' };
+    const body = new Blob([fileOf(job.job_id, edited, columns)]);
+    const path = withQuery('/v1/imports/inspect', { filename, ...options });
+    const { upload_id, problem, rejects } = await api<Inspection>(path, { method: 'POST', body, headers });
+    if (problem !== null) throw new Error(problem.message);
+    const problems = rejects.items.flatMap(({ row, message }): [number, string][] => {
+      const reject = edited[row - 1]?.reject;
+      return reject === undefined ? [] : [[reject.row, message]];
+    });
+    return { uploadId: upload_id, problems: new Map(problems), refused: rejects.count };
+  };
+  const look = useAction(async () => setChecked(await check()));
+  const send = useAction(async () => {
+    const { uploadId } = checked ?? (await check());
+    const body = { upload_id: uploadId, ...options };
+    const { job_id: jobId } = await post<{ readonly job_id: string }>('/v1/imports', body);
+    setSent({ jobId, rows: new Set([...(sent?.rows ?? []), ...edits.keys()]) });
+    setEdits(none);
+    setChecked(null);
+    onChange();
   });
-  const status = amendments.find(({ job_id }) => job_id === sent.jobId)?.status;
-  const isSending = sent.jobId !== '' && status !== 'failed' && status !== 'cancelled';
-  useEffect(() => {
-    if (status === 'completed') {
-      setEdits((before) => new Map([...before].filter(([row]) => !sent.rows.has(row))));
-      setSent({ ...sent, jobId: '' });
-    }
-    // With all causes shown, a record that has left the page was mended by somebody.
-    if (cause === '') setEdits((before) => stillRefused(before, page?.data ?? []));
-  }, [page]);
+  const change = (next: Edits) => {
+    setEdits(next);
+    setChecked(null);
+  };
   return {
     edits,
-    unsent: isSending ? new Map([...edits].filter(([row]) => !sent.rows.has(row))) : edits,
-    isSending,
-    isSent: (row: number) => isSending && sent.rows.has(row),
-    isAgain: (row: number) => sent.jobId === '' && sent.rows.has(row),
-    follow: (jobId: string, rows: Iterable<number>) => setSent({ jobId, rows: new Set(rows) }),
-    discard: () =>
-      setEdits((before) => new Map([...before].filter(([row]) => isSending && sent.rows.has(row)))),
-    set: (row: number, edit: RecordEdit | null) =>
-      setEdits((before) => {
-        const others = [...before].filter(([each]) => each !== row);
-        return new Map(edit === null ? others : [...others, [row, edit]]);
-      }),
+    checked,
+    sent,
+    look,
+    send,
+    discard: () => change(none),
+    set: (row: number, edited: Edited | null) => {
+      const others = [...edits].filter(([each]) => each !== row);
+      change(new Map(edited === null ? others : [...others, [row, edited]]));
+    },
   };
 }
 
 const rowsOnPage = 50;
 
-/** The refused records, each to be mended in its place. Edits are sent back to the same job. */
+/** Shows the refused records with cells to edit. Edited records are sent as a file that names their rows. */
 export function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
   const own = jobPath(job.job_id);
@@ -58,25 +84,13 @@ export function Grid({ query, job, onChange }: RefusedProps): VNode {
   const page = useApi<RejectPage>(path, undefined, refusedState(job));
   const { data: shown = [], metadata } = page.data ?? {};
   const columns = metadata?.columns ?? null;
-  const { edits, unsent, ...mine } = useEdits(job, page.data, cause);
-  const send = useAction(async () => {
-    const { job_id } = await post<{ readonly job_id: string }>(`${own}/rejects/edits`, bodyOf(unsent));
-    mine.follow(job_id, unsent.keys());
-    onChange();
-  });
+  const { edits, checked, sent, look, send, ...mine } = useEdits({ job, onChange }, columns);
   const place = useShown(cause);
   const total = metadata?.total_count ?? 0;
   return (
     <div ref={place} tabIndex={-1}>
       <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
         <Problems error={page.error} onRetry={page.reload} />
-        {columns === null || shown.length === 0 ? null : (
-          <Replace
-            {...{ job, cause, columns, total, onChange }}
-            key={cause}
-            fault={shown[0]?.column ?? null}
-          />
-        )}
         {page.data === undefined && page.error === null ? <Loading rows={10} /> : null}
         {page.data !== undefined && shown.length === 0 ? <Empty title="No records on this page" /> : null}
         {shown.length === 0 ? null : (
@@ -86,30 +100,44 @@ export function Grid({ query, job, onChange }: RefusedProps): VNode {
                 key={reject.row}
                 reject={reject}
                 columns={columns}
-                edit={edits.get(reject.row)}
-                isSent={mine.isSent(reject.row)}
-                isAgain={mine.isAgain(reject.row)}
-                onChange={(edit) => mine.set(reject.row, edit)}
+                edit={edits.get(reject.row)?.edit}
+                isSent={sent?.rows.has(reject.row) === true}
+                problem={checked?.problems.get(reject.row) ?? null}
+                onChange={(edit) => mine.set(reject.row, edit === null ? null : { reject, edit })}
               />
             ))}
           </Records>
         )}
-        {unsent.size === 0 && send.error === null ? null : (
+        {sent === null ? null : (
+          <p class="hint" role="status">
+            {plural(sent.rows.size, 'record')} sent: <a href={jobHref(sent.jobId)}>the job that loads them</a>
+          </p>
+        )}
+        {edits.size === 0 && send.error === null ? null : (
           <div class="row foot-bar">
-            <Problems error={send.error} />
+            <Problems error={look.error ?? send.error} />
             <p class="push" role="status">
-              {plural(unsent.size, 'record')} mended here, not sent yet
+              {plural(edits.size, 'record')} edited here, not sent yet
+              {checked === null ? null : `; ${plural(checked.refused, 'record')} would still be refused`}
             </p>
             <Button look="quiet" onClick={mine.discard}>
               Discard
             </Button>
             <Button
+              look="quiet"
+              needs="import"
+              disabled={look.isRunning || edits.size === 0}
+              onClick={() => void look.run()}
+            >
+              Check
+            </Button>
+            <Button
               look="main"
               needs="import"
-              disabled={send.isRunning || mine.isSending || unsent.size === 0}
+              disabled={send.isRunning || edits.size === 0}
               onClick={() => void send.run()}
             >
-              Send {plural(unsent.size, 'record')} back
+              Send {plural(edits.size, 'record')}
             </Button>
           </div>
         )}
@@ -144,7 +172,7 @@ function Records({ columns, children }: RecordsProps): VNode {
   return (
     <div class="table-scroll">
       <table class="table refused-grid">
-        <caption class="visually-hidden">Refused records; each can be mended</caption>
+        <caption class="visually-hidden">Refused records; each can be corrected</caption>
         <thead>
           <tr>
             <th scope="col" class="num">

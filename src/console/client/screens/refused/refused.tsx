@@ -1,17 +1,15 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
-import { api, apiHref, useAction, useApi, useQuery, withQuery } from '../../lib/api.ts';
-import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { isUnfinished, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
-import { FileButton } from '../../ui/controls.tsx';
-import { Empty, Loaded, Page, Problems, Section, StatusBadge } from '../../ui/page.tsx';
+import { apiHref, useApi, useQuery, withQuery } from '../../lib/api.ts';
+import { visibleText } from '../../lib/format.ts';
+import { jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
+import { Empty, Loaded, Page, Section, StatusBadge } from '../../ui/page.tsx';
 import { Causes, type RefusedProps } from './causes.tsx';
 import { Grid } from './grid.tsx';
 
-/** The records that a load refused, to be mended until none is left. */
+/** Shows the records that a load refused. Corrected, they are loaded as a file of their own. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -35,7 +33,6 @@ export function RefusedRecords({ query, job, onChange }: RefusedProps): VNode {
     undefined,
     refusedState(job),
   );
-  // A cause that was mended is gone: the records of all others are shown again.
   const cause = query.get('cause');
   const isGone = cause !== '' && causes.data?.data.every(({ id }) => id !== cause) === true;
   useEffect(() => {
@@ -43,21 +40,12 @@ export function RefusedRecords({ query, job, onChange }: RefusedProps): VNode {
   }, [isGone]);
   return (
     <>
-      <Mending job={job} />
       {counts.rejected === 0 ? (
-        <Empty title={counts.amended === 0 ? 'No record was refused' : 'Nothing is left to mend'}>
-          {counts.amended === 0 ? null : `${plural(counts.amended, 'refused record')} mended.`}
-        </Empty>
+        <Empty title="No record was refused" />
       ) : (
         <>
-          <Section
-            title="Why they were refused"
-            aside={<MendedFile key={job.job_id} job={job} onChange={onChange} />}
-            flush
-          >
-            <Loaded of={causes}>
-              {({ data }) => <Causes query={query} job={job} causes={data} onChange={onChange} />}
-            </Loaded>
+          <Section title="Why they were refused" aside={<Download job={job} />} flush>
+            <Loaded of={causes}>{({ data }) => <Causes query={query} job={job} causes={data} />}</Loaded>
           </Section>
           <Grid query={query} job={job} onChange={onChange} />
         </>
@@ -66,68 +54,13 @@ export function RefusedRecords({ query, job, onChange }: RefusedProps): VNode {
   );
 }
 
-/** Shows how many of the refused records are mended by now, what is on its way, and what became of the last mend. */
-function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
-  const { rejected, amended } = job.counts;
-  const all = rejected + amended;
-  if (all === 0) return null;
+/** Downloads all refused records as a file, which is corrected and loaded like any other. */
+function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
+  const format = ['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv') ? 'csv' : 'ndjson';
+  const href = apiHref(withQuery(`${jobPath(job.job_id)}/rejects`, { format }));
   return (
-    <section class="panel panel-padded stack mending" aria-label="How much is mended">
-      <p class="row num">
-        <strong>{formatShare(amended, all)}</strong>
-        <span class="muted">
-          mended: {formatCount(amended)} of {plural(all, 'refused record')}, {formatCount(rejected)} left
-        </span>
-      </p>
-      <progress max={all} value={amended} aria-label="Refused records that are mended" />
-      <p class="hint" role="status">
-        {lastMend(job)}
-      </p>
-    </section>
-  );
-}
-
-function lastMend({ counts, amendments }: LoadDetail): ComponentChildren {
-  const onTheWay = amendments.filter((each) => isUnfinished(each));
-  const [last] = amendments;
-  if (onTheWay.length > 0) {
-    const records = onTheWay.reduce((sum, each) => sum + each.total_rows, 0);
-    return `${plural(records, 'mended record')} on the way`;
-  }
-  if (counts.rejected === 0) return 'All refused records are mended.';
-  if (last === undefined) return null;
-  const { job_id, status, total_rows, rejected } = last;
-  if (status === 'completed') {
-    const again = rejected === 0 ? '' : `, ${formatCount(rejected)} refused again: look at the reason`;
-    return `The last mend: ${plural(total_rows - rejected, 'record')} mended${again}`;
-  }
-  return (
-    <>
-      <a href={jobHref(job_id)}>The last mend could not be loaded</a>; its records are still refused.
-    </>
-  );
-}
-
-/** Downloads all refused records as a file, and takes that file once it is mended. */
-function MendedFile({ job, onChange }: Omit<RefusedProps, 'query'>): VNode {
-  const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
-  const format = isJson ? 'ndjson' : 'csv';
-  const path = jobPath(job.job_id);
-  const send = useAction(async ([file]: readonly File[]) => {
-    if (file === undefined) return;
-    const headers = { 'content-type': isJson ? 'application/x-ndjson' : 'text/csv' };
-    await api(withQuery(`${path}/amend`, { filename: file.name }), { method: 'POST', body: file, headers });
-    onChange();
-  });
-  return (
-    <div class="row">
-      <a class="button button-quiet" href={apiHref(withQuery(`${path}/rejects`, { format }))} download>
-        Download all as {format.toUpperCase()}
-      </a>
-      <FileButton look="quiet" disabled={send.isRunning} onFiles={(files) => void send.run(files)}>
-        Send the mended file
-      </FileButton>
-      <Problems error={send.error} />
-    </div>
+    <a class="button button-quiet" href={href} download>
+      Download all as {format.toUpperCase()}
+    </a>
   );
 }

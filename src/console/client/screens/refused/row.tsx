@@ -8,31 +8,48 @@ import { VisibleText } from '../../ui/page.tsx';
 /** The cells of a record that were edited, by column name; or the text of the record. */
 export type RecordEdit = ReadonlyMap<string, string> | string;
 
-/** The edits that have not been sent yet, by row. */
-export type Edits = ReadonlyMap<number, RecordEdit>;
-
-/** Tells whether each cell of the record has a column to be edited in. If not, the record is edited as text. */
-function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean {
-  return columns !== null && cells !== null && cells.length <= columns.length;
+export interface Edited {
+  readonly reject: Reject;
+  readonly edit: RecordEdit;
 }
+
+/** The edits that have not been sent yet, by row. */
+export type Edits = ReadonlyMap<number, Edited>;
 
 function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
   return columns.map((name, at) => (typeof edit === 'object' ? edit.get(name) : null) ?? cells?.[at] ?? '');
 }
 
-/** Returns the edits as the API takes them: cells that were not touched are not sent. */
-export function bodyOf(edits: Edits): unknown {
-  const records = [...edits].map(([row, edit]) =>
-    typeof edit === 'string' ? { row, raw: edit } : { row, values: Object.fromEntries(edit) },
-  );
-  return { records };
+/**
+ * Returns a file of the edited records that names their job and rows: CSV with these columns, or NDJSON if there are none.
+ * @throws Error for a text that is not a JSON object.
+ */
+export function fileOf(jobId: string, edited: readonly Edited[], columns: readonly string[] | null): string {
+  if (columns === null) return edited.map((each) => `${jsonLine(jobId, each)}\n`).join('');
+  const lines = edited.map(({ reject, edit }) => [
+    ...cellsOf(reject, columns, edit),
+    jobId,
+    String(reject.row),
+  ]);
+  return [[...columns, 'sluice_job', 'sluice_row'], ...lines]
+    .map((cells) => `${cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')}\n`)
+    .join('');
 }
 
-/** Drops the edits of rows that have left this page. Edits of other pages are kept. */
-export function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
-  const rows = new Set(shown.map(({ row }) => row));
-  const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];
-  return new Map([...edits].filter(([row]) => rows.has(row) || row < first || row > last));
+function jsonLine(jobId: string, { reject, edit }: Edited): string {
+  const text = (typeof edit === 'string' ? edit : reject.raw).trim();
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    throw new Error(`Row ${reject.row} is not JSON.`);
+  }
+  if (typeof record !== 'object' || record === null || Array.isArray(record))
+    throw new Error(`Row ${reject.row} is not a JSON object.`);
+  // The text is kept, because numbers may have more digits than a browser keeps.
+  const comma = Object.keys(record).length === 0 ? '' : ',';
+  const own = JSON.stringify({ sluice_job: jobId, sluice_row: reject.row }).slice(1);
+  return `${text.slice(0, -1).replaceAll(/[\r\n]+/g, ' ')}${comma}${own}`;
 }
 
 interface Props {
@@ -40,30 +57,31 @@ interface Props {
   readonly columns: readonly string[] | null;
   /** The edit made here, if any. */
   readonly edit: RecordEdit | undefined;
-  readonly isAgain: boolean;
-  /** The record was sent and is not answered yet: it cannot be edited. */
+  /** Why a load would refuse the edited record; `null` if that was not found. */
+  readonly problem: string | null;
+  /** The record was sent: it is shown as it was. */
   readonly isSent: boolean;
   readonly onChange: (edit: RecordEdit | null) => void;
 }
 
-/** A refused record: the cell at fault is marked, and every cell can be mended. What the file has is shown on demand. */
+/** A refused record: the cell at fault is marked, and every cell can be edited. What the file has is shown on demand. */
 export function Row(props: Props): VNode {
-  const { reject, columns, edit, isAgain, isSent } = props;
-  const [isRawShown, showRaw] = useState(false);
+  const { reject, columns, edit, problem, isSent } = props;
+  const [isRawShown, showRaw] = useState(columns !== null && (reject.cells?.length ?? 0) !== columns.length);
   const { row, message } = reject;
   return (
     <>
-      <tr data-mended={edit === undefined ? undefined : ''} data-again={isAgain ? '' : undefined}>
+      <tr data-edited={edit === undefined ? undefined : ''} data-again={problem === null ? undefined : ''}>
         <td class="num">{formatCount(row)}</td>
-        {columns !== null && hasCells(reject, columns) ? (
+        {columns !== null ? (
           <Cells {...props} columns={columns} />
         ) : (
-          <td colSpan={columns?.length ?? 1}>
+          <td>
             <Whole {...props} />
           </td>
         )}
         <td class="muted small reason">
-          {isAgain ? <strong class="bad">Refused again: </strong> : null}
+          {problem === null ? null : <strong class="bad">Still refused: {problem} </strong>}
           {isSent ? <span class="warn">Sent. </span> : null}
           <VisibleText text={message} />
         </td>
@@ -135,8 +153,8 @@ function typed(text: string, own: string): string {
 
 const charactersPerLine = 90;
 
-/** A record of JSON, or one of CSV whose cells have no columns of their own, is edited as its text. */
-function Whole({ reject, columns, edit, isSent, onChange }: Props): VNode {
+/** A record of JSON is edited as its text. */
+function Whole({ reject, edit, isSent, onChange }: Props): VNode {
   const text = typeof edit === 'string' ? edit : reject.raw;
   const lines = text.split('\n').length + Math.floor(text.length / charactersPerLine);
   return (
@@ -153,13 +171,6 @@ function Whole({ reject, columns, edit, isSent, onChange }: Props): VNode {
           onChange(next === reject.raw ? null : next);
         }}
       />
-      {columns === null ? null : (
-        <span class="hint">
-          {reject.cells === null
-            ? 'The record as it is written: its cells cannot be told apart.'
-            : `The record as it is written: ${reject.cells.length} cells for ${columns.length} columns.`}
-        </span>
-      )}
     </div>
   );
 }

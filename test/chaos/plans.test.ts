@@ -1,18 +1,15 @@
-import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
-import { digestUsers, ended, expectExact, progressed, readLoad } from '../support/exactness.ts';
-import { createProfileFile, digest, mendedKey, oracleOf, renderTable } from '../support/profile-file.ts';
+import { ended, expectExact, progressed } from '../support/exactness.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { type Api, oneQueue, onSite, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** One record in five lacks its id. */
 const file = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5 });
-/** The file as it was meant. */
-const meant = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5, mended: true });
 
 describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
-  // proves: plan-once, mend-yields
-  test('a plan, its application and the mending of what was refused are exact although all workers and the server are killed in each of them', async () => {
+  // proves: plan-once
+  test('a plan and its application are exact although all workers and the server are killed in each of them', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       let api = await site.serve();
@@ -36,19 +33,6 @@ describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
       expect(await api.post(`/v1/background_jobs/${jobId}/apply`)).toBe(202);
       api = await killAll(site, api, jobId, [0.2, 0.6]);
       await expectExact(sql, jobId, file, oracleOf(file));
-
-      const amendment = await amend(api, jobId);
-      api = await killAll(site, api, amendment, [0.4]);
-      expect(await ended(sql, amendment)).toMatchObject({ status: 'completed', failure: null, rejected: 0 });
-      expect(await readLoad(sql, jobId)).toMatchObject({ status: 'completed', rejected: 0 });
-      const [counted] = await sql('select rows_amended from sluice.loads where job_id = $1', [jobId]);
-      expect(counted).toEqual({ rows_amended: file.refused.length });
-      const table = oracleOf(meant);
-      expect(await digestUsers(sql)).toEqual({
-        digest: digest(renderTable(table)),
-        rows: table.size,
-        strange: 0,
-      });
     });
   });
 });
@@ -90,29 +74,6 @@ async function send(api: Api, option: string): Promise<string> {
   });
   const { job_id: jobId } = (await response.json()) as { job_id: string };
   return jobId;
-}
-
-/** Sends the refused records back with the ids that they were meant to have; the job that mends. */
-async function amend(api: Api, jobId: string): Promise<string> {
-  const refused = await (
-    await api.fetch(`/v1/background_jobs/${jobId}/rejects`, { headers: { accept: 'text/csv' } })
-  ).text();
-  const records = parse(refused) as string[][];
-  const [header = [], ...rest] = records;
-  const row = header.indexOf('sluice_row');
-  const lines = rest.map((cells) =>
-    [mendedKey(Number(cells[row])), ...cells.slice(1)]
-      .map((cell) => `"${cell.replaceAll('"', '""')}"`)
-      .join(','),
-  );
-  const response = await api.fetch(`/v1/background_jobs/${jobId}/amend`, {
-    method: 'POST',
-    body: `${header.join(',')}\n${lines.join('\n')}\n`,
-    headers: { 'content-type': 'text/csv' },
-  });
-  expect(response.status).toBe(202);
-  const { job_id: amendment } = (await response.json()) as { job_id: string };
-  return amendment;
 }
 
 /** Kills every process when so much of the job is done, and starts others; the server that runs then. */
