@@ -1,8 +1,8 @@
 import { format } from 'node:util';
 import type { Command } from 'commander';
-import { distance } from 'fastest-levenshtein';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
+import { findMeant } from '../domain/nearest.ts';
 import { settings } from '../settings.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { Terminal } from './terminal.ts';
@@ -113,7 +113,7 @@ function complain({ name, meant }: { readonly name: string; readonly meant: stri
 /** Lists the variables that look like a misspelt setting, each with the setting that is probably meant. */
 export function listMisspelt({ processEnv, fromDotEnv }: Names) {
   return Object.keys(processEnv).flatMap((name) => {
-    const meant = findMeant(name, fromDotEnv.has(name));
+    const meant = meantBy(name, fromDotEnv.has(name));
     return meant === undefined ? [] : [{ name, meant }];
   });
 }
@@ -123,16 +123,7 @@ const known = new Set(Object.values(settings).flatMap(({ name }) => [name, `${na
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 
-function findMeant(name: string, isInDotEnv: boolean): string | undefined {
+function meantBy(name: string, isInDotEnv: boolean): string | undefined {
   if (known.has(name) || name.length < (isInDotEnv ? leastLettersInDotEnv : leastLetters)) return undefined;
-  const mostEdits = name.length > leastLetters ? 2 : 1;
-  const given = name.toUpperCase();
-  let [nearest, fewest]: [string | undefined, number] = [undefined, mostEdits + 1];
-  for (const setting of known) {
-    // Each letter more or less takes an edit.
-    if (Math.abs(setting.length - given.length) >= fewest) continue;
-    const edits = distance(given, setting);
-    if (edits < fewest) [nearest, fewest] = [setting, edits];
-  }
-  return nearest;
+  return findMeant(name.toUpperCase(), known, name.length > leastLetters ? 2 : 1);
 }

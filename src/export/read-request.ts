@@ -16,6 +16,7 @@ import {
   MAX_ID_BYTES,
   MAX_REQUEST_PROBLEMS,
 } from '../domain/limits.ts';
+import { findMeant } from '../domain/nearest.ts';
 import { compileSchema, textProblem } from '../validation.ts';
 import { exportRequest, notASegmentId } from './request-schema.ts';
 
@@ -75,13 +76,20 @@ export function readRequest(
   if (distinctIds && layout !== 'datasets')
     problems.push(wrong('A stream cannot have distinct_ids; leave out one of the two', 'layout'));
   const emails = distinct(fields.emails);
-  const warnings = findIgnored(given);
+  const warnings = findIgnored(given, problems);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** Names of fields that are none of ours, as far as anybody reads them. */
-function findIgnored(given: Readonly<Record<string, unknown>>): ExportWarning[] {
-  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(exportRequest.properties, name));
+/** Names of fields that are none of ours, as far as anybody reads them. One that looks like a misspelt field is a problem. */
+function findIgnored(given: Readonly<Record<string, unknown>>, problems: Problem[]): ExportWarning[] {
+  const fields = Object.keys(exportRequest.properties);
+  const others = Object.keys(given).filter((name) => !fields.includes(name));
+  const unknown = others.filter((name) => {
+    const meant = findMeant(name, fields);
+    if (meant !== undefined)
+      problems.push(wrong(`There is no such field; did you mean ${meant}?`, printable(name)));
+    return meant === undefined;
+  });
   return unknown
     .slice(0, MAX_REQUEST_PROBLEMS)
     .map((name) => ({ message: 'There is no such field; it was ignored', details: printable(name) }));

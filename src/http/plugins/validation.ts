@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { InputError, type Problem } from '../../domain/errors.ts';
+import { findMeant } from '../../domain/nearest.ts';
+import { shorten } from '../../domain/wording.ts';
 import { compileSchema, hasWording, throwProblems } from '../../validation.ts';
 
 /**
@@ -10,6 +12,7 @@ import { compileSchema, hasWording, throwProblems } from '../../validation.ts';
  * not vanish.
  */
 export function addValidation(app: FastifyInstance): void {
+  nameIgnored(app);
   app.setSerializerCompiler(() => JSON.stringify);
   app.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
     switch (httpPart) {
@@ -22,6 +25,22 @@ export function addValidation(app: FastifyInstance): void {
       default:
         return () => true;
     }
+  });
+}
+
+const maxNamed = 10;
+
+/** Names the parameters that a request has and its route does not know. */
+function nameIgnored(app: FastifyInstance): void {
+  app.addHook('preValidation', async ({ query, routeOptions }, reply) => {
+    const schema = routeOptions.schema?.querystring as TObject | undefined;
+    if (schema === undefined || (schema as { [textRules]?: TextRules })[textRules]?.lenient !== true) return;
+    const ignored = Object.keys(query as object).filter((name) => !Object.hasOwn(schema.properties, name));
+    if (ignored.length === 0) return;
+    const names = ignored
+      .slice(0, maxNamed)
+      .map((name) => encodeURIComponent(shorten(name, 100).toWellFormed()));
+    reply.header('ignored-parameters', names.join(', '));
   });
 }
 
@@ -66,7 +85,10 @@ interface TextRules {
 
 const textRules = Symbol('textRules');
 
-/** The query of what is read. Unknown parameters are ignored. */
+/**
+ * The query of what is read. Unknown parameters are ignored and named in the header `Ignored-Parameters`, but one that looks like
+ * a misspelt one is refused: `staus=failed` must not list everything.
+ */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
 }
@@ -98,7 +120,12 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
     const repeated: Problem[] = [];
     const values: Record<string, unknown> = {};
     for (const [name, text] of Object.entries(texts)) {
-      if (lenient && (text === '' || !Object.hasOwn(schema.properties, name))) continue;
+      if (lenient && !Object.hasOwn(schema.properties, name)) {
+        const meant = findMeant(name, Object.keys(schema.properties));
+        if (meant !== undefined) repeated.push(misspelt(name, meant));
+        continue;
+      }
+      if (lenient && text === '') continue;
       const different = lenient ? [text].flat() : [...new Set([text].flat())];
       const of = schema.properties[name] as { readonly type?: string } | undefined;
       if (different.length > 1 && of?.type !== undefined && of.type !== 'array') {
@@ -111,6 +138,10 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
     throwProblems([...repeated, ...findProblems(values)]);
     return values as Static<T>;
   };
+}
+
+function misspelt(name: string, meant: string): Problem {
+  return { code: 'invalid_field', message: `${name} is no parameter; did you mean ${meant}?`, details: name };
 }
 
 const flags: Readonly<Record<string, boolean>> = {
