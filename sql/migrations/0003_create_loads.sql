@@ -68,12 +68,14 @@ create table sluice.loads (
   undoes bigint[],
   undo_properties text[],
   undone_by bigint,
+  mends bigint,
   repeats_resolved_at timestamptz,
   event_removals bigint,
   has_event_types boolean not null default false,
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint loads_mends_fkey foreign key (mends) references sluice.loads on delete set null,
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo', 'join')),
   constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
@@ -106,6 +108,7 @@ create table sluice.loads (
 );
 comment on table sluice.loads is 'One row per accepted import or bulk identify; job_id is what the API shows.';
 comment on column sluice.loads.lane_position is 'Loads and deletions of an environment take effect in this order.';
+comment on column sluice.loads.mends is 'The load whose refused records its file holds, corrected.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.rules_version is 'The rules of its environment that it was accepted with; null: there were none.';
 comment on column sluice.loads.pass is
@@ -277,6 +280,40 @@ comment on column sluice.load_rejects.cause is
 comment on column sluice.load_rejects.shape is
   'The value at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
 create index load_rejects_cause_idx on sluice.load_rejects (load_id, cause, row_number);
+
+create table sluice.load_mends (
+  load_id bigint not null,
+  row_number bigint not null,
+  mended_by bigint not null,
+  mended_row bigint not null,
+  constraint load_mends_pkey primary key (mended_by, mended_row),
+  constraint load_mends_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_mends_mended_by_fkey foreign key (mended_by) references sluice.loads on delete cascade
+);
+comment on table sluice.load_mends is
+  'Record mended_row of load mended_by is refused record row_number of load_id, corrected: a file of rejects was loaded again.';
+create index load_mends_load_idx on sluice.load_mends (load_id, row_number);
+
+-- The refused records of a load that were loaded since, by mends or by mends of mends, each with the load that did it last.
+create function sluice.mended_since(load bigint) returns table (row_number bigint, mended_by bigint)
+  language sql stable
+begin atomic
+  with recursive mended as (
+    select m.row_number, m.mended_by, m.mended_row
+    from sluice.load_mends m
+    where m.load_id = load
+    union
+    select earlier.row_number, m.mended_by, m.mended_row
+    from mended earlier
+    join sluice.load_mends m on m.load_id = earlier.mended_by and m.row_number = earlier.mended_row
+  )
+  select m.row_number, m.mended_by
+  from mended m
+  join sluice.loads l on l.load_id = m.mended_by
+  where l.status = 'completed' and l.undone_by is null
+    and exists (select from sluice.load_rejects r where r.load_id = load and r.row_number = m.row_number)
+    and not exists (select from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
+end;
 
 -- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look
 -- up the load of every row; they are removed with the file of the load, which goes first. Written by COPY where all are new.

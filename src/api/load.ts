@@ -6,6 +6,7 @@ import {
   MAX_READ_AS_COLUMNS,
   MAX_SAMPLE_PROPERTIES,
   MAX_SAMPLE_VALUE_CHARS,
+  MAX_SHOWN_MENDS,
   MAX_SHOWN_UNDONE,
   PLAN_SAMPLE_ROWS,
 } from '../domain/limits.ts';
@@ -183,6 +184,13 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
       `Refused records by code, most frequent first. If more than ${MAX_COUNTED_REJECTS} were refused, only the first of the file are counted.`,
       { missing_id: 1 },
     ),
+    loaded_since: object('Those of them that were loaded since, from corrected files of rejects.', {
+      count: count('Number of these records.', 0),
+      jobs: listOf('The jobs that loaded them.', uuid('A job.'), {
+        maxItems: MAX_SHOWN_MENDS,
+        examples: [[]],
+      }),
+    }),
     links: url('URL of the refused records.', `${exampleJobUrl}/rejects`),
   }),
   dropped_properties: count(
@@ -215,6 +223,7 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   queue_position: queuePosition,
   sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
   duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
+  mends: orNull(uuid('The job whose refused records the file holds, corrected.'), null),
   undoes: listOf('The jobs that this job undoes.', uuid('A job.'), {
     maxItems: MAX_SHOWN_UNDONE,
     examples: [[]],

@@ -204,6 +204,7 @@ export const MIN_USUAL_LOADS = 3;
 export const USUAL_AMONG = 10_000;
 export const MAX_COUNTED_REJECTS = 100_000;
 export const MAX_SHOWN_UNDONE = 100;
+export const MAX_SHOWN_MENDS = 20;
 export const MAX_UNDONE_JOBS = 100;
 export const MAX_UNDONE_PROPERTIES = 1_000;
 export const MAX_SHOWN_LATER_LOADS = 20;

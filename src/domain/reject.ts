@@ -55,11 +55,12 @@ export interface Reject extends Reason {
 }
 
 /**
- * The columns that a file of rejects adds to the records: why each was refused, and, in CSV, the record itself where it does not
- * fit the columns; its bytes too where they are no text. A load takes no notice of columns and keys of these names, so that the file, once corrected, can be
- * sent as it is.
+ * The columns, in NDJSON the keys, that a file of rejects adds to the records: which record of which job it is, why it was
+ * refused, and the record itself where it does not fit the columns; its bytes too where they are no text. A load takes them
+ * for no properties, so that the file, once corrected, can be sent as it is: then it mends the job.
  */
 export const rejectColumns = [
+  'sluice_job',
   'sluice_row',
   'sluice_line',
   'sluice_error_code',
@@ -69,11 +70,13 @@ export const rejectColumns = [
   'sluice_raw_base64',
 ] as const;
 
-/** The key, in NDJSON, of the text of a record that is no object; in CSV, the column of that name. */
-export const rejectRawKey = 'sluice_raw' satisfies (typeof rejectColumns)[number];
+type RejectColumn = (typeof rejectColumns)[number];
 
-/** The one key that a line of NDJSON gets: an object of the same things. */
-export const rejectKey = 'sluice_reject';
+/** The job that refused a record, and the number of the record in its file. */
+export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
+export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
+/** The text of a record that does not fit the columns, or is no object. */
+export const rejectRawKey = 'sluice_raw' satisfies RejectColumn;
 
 /*
  * Keys of a record that was rewritten while it was received: changes of profiles that it implies and that are not counted,
@@ -82,16 +85,9 @@ export const rejectKey = 'sluice_reject';
 export const profilesKey = 'sluice_profiles';
 export const refusedKey = 'sluice_refused';
 
-/** The job that refused a corrected record. */
-const rejectJobKey = 'sluice_job';
-
-const reserved: ReadonlySet<string> = new Set([
-  ...rejectColumns,
-  rejectJobKey,
-  rejectKey,
-  profilesKey,
-  refusedKey,
-]);
+/** Names that are never properties. */
+export const reservedNames: readonly string[] = [...rejectColumns, profilesKey, refusedKey];
+const reserved: ReadonlySet<string> = new Set(reservedNames);
 
 export function isRejectColumn(name: string): boolean {
   return reserved.has(name);

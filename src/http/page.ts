@@ -9,8 +9,7 @@ import {
   MAX_PAGE_BYTES,
   MAX_PAGE_SIZE,
 } from '../domain/limits.ts';
-import { optional, ruled, textProblem } from '../validation.ts';
-import { isUuid } from './parameters.ts';
+import { isUuid, optional, ruled, textProblem } from '../validation.ts';
 
 /* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
 

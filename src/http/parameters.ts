@@ -7,13 +7,9 @@ import { inputError } from '../domain/errors.ts';
 import { readInstant, readRangeEnd } from '../domain/instant.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import type { Idempotency } from '../ingest/records.ts';
-import { optional, ruled, textProblem, uuidPattern, worded } from '../validation.ts';
+import { isUuid, optional, ruled, textProblem, worded } from '../validation.ts';
 
 /* Parameters of paths and queries, and headers, that several nouns have. */
-
-export function isUuid(text: string): boolean {
-  return new RegExp(uuidPattern, 'i').test(text);
-}
 
 /** A value that follows a rule. Whatever is wrong with it is said in the same words. */
 export function checked<T extends TSchema>(

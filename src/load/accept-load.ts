@@ -26,6 +26,7 @@ import { findForeign, foreignProblem, readBeginning } from '../products/recognis
 import { rewriteFile } from '../products/rewrite-file.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
+import { findMended, readAsMended } from './mends.ts';
 import { requireMirrorFits } from './mirror.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { discardReceived, receivingStore } from './received.ts';
@@ -59,10 +60,12 @@ export interface Accepted {
  * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `inSameTransaction` throws.
  */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
-  const request = await rewriteForeign(context, asReceived);
+  const rewritten = await rewriteForeign(context, asReceived);
+  const mended = await findMended(context, rewritten.environmentId, rewritten.received);
+  const request = mended === null ? rewritten : readAsMended(rewritten, mended);
   const { received } = request;
   const jobId = uuidv7();
-  const accepted = await commitLoad(context, request, jobId);
+  const accepted = await commitLoad(context, { ...request, mends: mended?.loadId ?? null }, jobId);
   if (!accepted.created) {
     await discardReceived(context, received.ref);
     return accepted;
@@ -84,7 +87,10 @@ function isSmall({ chunks }: ReceivedFile): boolean {
   return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
 }
 
-async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
+/** `mends`: the load whose refused records the file holds. */
+type Request = AcceptRequest & { readonly mends: number | null };
+
+async function commitLoad(context: LoadContext, request: Request, jobId: string): Promise<Accepted> {
   let isWritten = false;
   try {
     const named = withColumnNames(request);
@@ -128,7 +134,7 @@ async function wasCommitted(
 }
 
 /** With a map that names the columns as the header does. */
-function withColumnNames(request: AcceptRequest): AcceptRequest {
+function withColumnNames(request: Request): Request {
   const { received, options } = request;
   if (received.header === null) return request;
   const hasHeader = received.readAs.csv?.headerLine !== null;
@@ -197,7 +203,7 @@ function requirePresetFits({ map, source }: LoadOptions): void {
 
 async function writeLoad(
   db: Database,
-  request: AcceptRequest,
+  request: Request,
   entity: LoadEntity,
   jobId: string,
 ): Promise<Accepted> {
@@ -237,6 +243,7 @@ async function writeLoad(
     duplicateOf,
     fileOf: request.fileOf ?? null,
     undoes: null,
+    mends: request.mends,
     chunks: received.chunks,
   });
   return { jobId, created: true };

@@ -36,6 +36,7 @@ import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
+import { noteMends } from './mends.ts';
 import { batchOf } from './merge-rows.ts';
 import { decideMirror, workOffMirror } from './mirror.ts';
 import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
@@ -46,7 +47,8 @@ const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
  * Ends a load whose chunks are all done: put the tally of keys that stood in several chunks right, replay those written out of order
- * and the events that stood in several chunks, check that the ledger balances, complete, start the next of the lane. May be called twice, late, or again after half of it.
+ * and the events that stood in several chunks, note what is mended, check that the ledger balances, complete, start the next of
+ * the lane. May be called twice, late, or again after half of it.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const done = await findRepeats(context.db, claim.subjectId);
@@ -58,6 +60,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
     await decide(context, claim);
     if (done.pass === 'load') await workOffMirror(context, claim);
   }
+  if (done.pass === 'load') await noteMends(context, claim);
   if (keepsPlan(done.pass)) await concludePlan(context, claim, done.isMirror);
   const completed = await complete(context, claim);
   if ('tally' in completed) await afterCompletion(context, claim, completed);

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { defuse, undoDefuse } from '../domain/formula.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
-import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import { isRejectColumn, type Reject, rejectColumns, rejectJobKey } from '../domain/reject.ts';
 import { CellTable } from '../formats/csv-cell-table.ts';
 import { type CsvMarks, marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
@@ -11,8 +11,8 @@ import type { RecordScanner } from '../formats/record-scanner.ts';
 /**
  * A file of rejects as CSV: the columns of the source, then the reason. A record that stands in its columns is given cell
  * by cell, in the bytes it came in, but for what a spreadsheet would run: that is defused, and a load undoes it. Any other
- * (a stray quote, too many cells, bytes that are no text, cut because of its length) could shift or swallow what follows: its columns stay empty and the record is the text of `sluice_raw`. Sent
- * again unmended, such a line has no id and is refused again.
+ * (a stray quote, too many cells, bytes that are no text, cut because of its length) could shift or swallow what follows: its
+ * columns stay empty and the record is the text of `sluice_raw`. Sent again as it is, such a line has no id and is refused again.
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
@@ -25,8 +25,11 @@ export class RejectsAsCsv {
   /** The source was such a file itself: what it has defused is not defused twice. */
   readonly #isDefused: boolean;
 
-  constructor(header: CsvHeader | null) {
+  readonly #jobId: string;
+
+  constructor(header: CsvHeader | null, jobId: string) {
     const { columns, delimiter } = header ?? { columns: [], delimiter: ',' };
+    this.#jobId = jobId;
     this.#records = new RefusedCsv(header ?? { columns, delimiter });
     this.#delimiter = delimiter;
     this.#nulls = new Set(header?.dialect?.nulls.filter((word) => word !== ''));
@@ -59,7 +62,7 @@ export class RejectsAsCsv {
       return cell === undefined ? '' : this.#own(cell);
     });
     const raw = cells !== null ? '' : readableText(reject.raw);
-    return this.#join(own, [...reasonCells(reject), raw, bytesOf(reject) ?? '']);
+    return this.#join(own, [this.#jobId, ...reasonCells(reject), raw, bytesOf(reject) ?? '']);
   }
 
   #join(own: readonly string[], reason: readonly string[]): Buffer {
@@ -73,20 +76,33 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
 }
 
 /**
- * A file of rejects as NDJSON: each record as it was written, with the reason added under one key. What is no object is
- * the text of `sluice_raw`; sent again unmended it has no id and is refused again.
+ * A file of rejects as NDJSON: each record as it was written, with the reason in keys behind its own. What is no object is
+ * the text of `sluice_raw`; sent again as it is, it has no id and is refused again.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
   readonly #csv: ((raw: Buffer) => string | null) | null;
+  readonly #jobId: string;
 
-  constructor(header: CsvHeader | null) {
+  constructor(header: CsvHeader | null, jobId: string) {
     this.#csv = header === null ? null : createCsvReader(header);
+    this.#jobId = jobId;
   }
 
   line(reject: Reject): Buffer {
-    const object = this.#object(reject.raw) ?? JSON.stringify({ [rejectRawKey]: readableText(reject.raw) });
-    return withReason(object, reject, bytesOf(reject) ?? undefined);
+    const object = this.#object(reject.raw);
+    const reason = JSON.stringify({
+      sluice_job: this.#jobId,
+      sluice_row: reject.row,
+      sluice_line: reject.line,
+      sluice_error_code: reject.code,
+      sluice_message: reject.message,
+      sluice_column: reject.column,
+      sluice_raw: object === null ? readableText(reject.raw) : undefined,
+      sluice_raw_base64: bytesOf(reject) ?? undefined,
+    } satisfies Partial<Record<(typeof rejectColumns)[number], unknown>>);
+    const own = object === null || object === '{}' ? '{' : `${object.slice(0, -1)},`;
+    return Buffer.from(`${own}${reason.slice(1)}\n`);
   }
 
   /** The text of the object that the record is. */
@@ -96,30 +112,16 @@ export class RejectsAsNdjson {
   }
 }
 
-/** `object`: the text of an object, without a blank at its end. */
-function withReason(object: string, reject: Reject, base64: string | undefined): Buffer {
-  const reason = JSON.stringify({
-    row: reject.row,
-    line: reject.line,
-    byte_offset: reject.byteOffset,
-    error_code: reject.code,
-    message: reject.message,
-    column: reject.column,
-    raw_base64: base64,
-  });
-  const comma = object === '{}' ? '' : ',';
-  return Buffer.from(`${object.slice(0, -1)}${comma}"${rejectKey}":${reason}}\n`);
-}
-
 /** Text, not value: numbers keep every digit they were written with. An earlier reason, always last, is taken off. */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
   if (keys === null) return null;
   if (keys.length === 0) return '{}';
-  if (!keys.includes(rejectKey)) return text;
-  const at = text.lastIndexOf(`,"${rejectKey}":{`);
+  if (!keys.some(isRejectColumn)) return text;
+  if (keys[0] === rejectJobKey) return '{}';
+  const at = text.lastIndexOf(`,"${rejectJobKey}":"`);
   const without = at < 0 ? text : `${text.slice(0, at)}}`;
-  return keysOf(without)?.includes(rejectKey) === false ? without : text;
+  return keysOf(without)?.some(isRejectColumn) === false ? without : text;
 }
 
 function keysOf(text: string): string[] | null {
@@ -170,22 +172,22 @@ interface RecordCell {
   readonly text: string;
 }
 
-/** Splits refused records of one CSV, as they stood in the file, and as they would read in other dialects. */
+/** Splits refused records of one CSV, as they stood in the file. */
 export class RefusedCsv {
-  readonly header: CsvHeader;
+  readonly #header: CsvHeader;
   readonly #marks: CsvMarks;
   readonly #table = new CellTable();
   readonly #scanner: RecordScanner;
 
   constructor(header: CsvHeader) {
-    this.header = header;
+    this.#header = header;
     this.#marks = marksOf(header);
     this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
 
   /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
   split(raw: Buffer): RecordCell[] | null {
-    const { columns, delimiter, dialect, ragged } = this.header;
+    const { columns, delimiter, dialect, ragged } = this.#header;
     const texts = this.allCells(raw);
     if (texts === null || (texts.length < columns.length && ragged !== 'pad')) return null;
     const isEmpty = (text: string, cell: number) => text === '' || this.#table.isEmpty(raw, cell);

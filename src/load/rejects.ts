@@ -96,7 +96,8 @@ export async function* exportRejects(
   cause: number | null = null,
 ): AsyncGenerator<Buffer> {
   const source = await requireSource({ db }, environmentId, jobId);
-  const shape = format === 'csv' ? new RejectsAsCsv(source.header) : new RejectsAsNdjson(source.header);
+  const shape =
+    format === 'csv' ? new RejectsAsCsv(source.header, jobId) : new RejectsAsNdjson(source.header, jobId);
   if (shape.head.length > 0) yield shape.head;
   for (let after: number | null = 0; after !== null; ) {
     const piece: Piece = await readPiece(db, source, shape, after, cause);

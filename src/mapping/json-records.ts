@@ -2,7 +2,7 @@ import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
 import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
-import { profilesKey, type Reason, refusedKey, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import { profilesKey, type Reason, refusedKey, reservedNames } from '../domain/reject.ts';
 import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from '../formats/json-text.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
@@ -24,12 +24,7 @@ const dotted = 'metadata.';
 /** Keys that no property has unless it is written `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed', 'distinct_ids']);
 /** Names that only the parser deals with. `company` is an object, most times. */
-const unfitNames: ReadonlySet<string> = new Set([
-  ...['company', 'distinct_ids'],
-  ...[rejectKey, rejectRawKey, refusedKey, profilesKey],
-]);
-/** Names that are never properties. */
-const leftOut: readonly string[] = [rejectKey, rejectRawKey, refusedKey, profilesKey];
+const unfitNames: ReadonlySet<string> = new Set(['company', 'distinct_ids', ...reservedNames]);
 const unfit = -1;
 
 /** Why a record was refused while its file was received, with its text, in base64. */
@@ -97,7 +92,7 @@ export class JsonRecords {
     const object = parsed.value;
     if (!isObject(object)) return notAnObject;
     const { [refusedKey]: refusal, [profilesKey]: profiles } = object;
-    for (const name of leftOut) if (name in object) delete object[name];
+    for (const name of reservedNames) if (name in object) delete object[name];
     const isRewritten = this.#rules.isRewritten === true;
     if (isRewritten && isObject(refusal)) return refusal as unknown as RefusedBefore;
     this.#used = 0;

@@ -300,6 +300,12 @@ export interface DB {
     rows_unchanged: Generated<number>;
     rows_updated: Generated<number>;
   };
+  load_mends: {
+    load_id: number;
+    mended_by: number;
+    mended_row: number;
+    row_number: number;
+  };
   load_missing: {
     key: string;
     load_id: number;
@@ -359,6 +365,7 @@ export interface DB {
     max_changed: number | null;
     max_errors: number | null;
     max_removed_values: number | null;
+    mends: number | null;
     mirror: Json | null;
     on_drift: string | null;
     origin: string | null;

@@ -100,7 +100,7 @@ describe('sluice jobs', () => {
     const watched = await sluice('jobs', 'show', id, '--watch');
     expect(watched.code).toBe(0);
     expect(watched.stdout).toMatch(/^rejects +count: 2, by code: missing id: 1, wrong field count: 1/m);
-    expect((await sluice('jobs', 'rejects', id)).stdout).toMatch(/^user_id,name,sluice_row/);
+    expect((await sluice('jobs', 'rejects', id)).stdout).toMatch(/^user_id,name,sluice_job,sluice_row/);
     expect((await sluice('jobs', 'rejects', id, '--format', 'ndjson')).stdout).toContain('missing_id');
     expect(json(await sluice('jobs', 'rejects', id, '--format', 'json'))).toMatchObject([
       { row: 2, line: 3, error_code: 'missing_id' },

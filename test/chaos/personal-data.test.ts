@@ -226,7 +226,7 @@ async function sendFiles(house: House, api: Api): Promise<void> {
 async function mend(house: House, api: Api, jobId: string): Promise<void> {
   const job = `/v1/background_jobs/${jobId}`;
   for (const query of ['', '?group_by=cause']) await ask(house, api, `${job}/rejects${query}`);
-  const body = `${columns.join(',')},sluice_row\n${csvRow('csv-3', '3', 'mended')},3\n`;
+  const body = `${columns.join(',')},sluice_job,sluice_row\n${csvRow('csv-3', '3', 'mended')},${jobId},3\n`;
   await done(house, await ask(house, api, '/v1/imports', { method: 'POST', headers: csv, body }));
 }
 

@@ -155,7 +155,7 @@ describe('a file that is dropped', () => {
     expect(found?.receipt['ended_at']).toBe(load.ended_at?.toISOString());
     const rejects = await readFile(`${found?.path}.rejects.csv`, 'utf8');
     expect(rejects.split('\n').slice(0, 2)).toEqual([
-      expect.stringMatching(/^user_id,plan,sluice_row,/),
+      expect.stringMatching(/^user_id,plan,sluice_job,sluice_row,/),
       expect.stringMatching(/^,free,2,3,missing_id,/),
     ]);
     expect(await readProfiles(t.system, environment.environmentId)).toMatchObject({

@@ -479,8 +479,8 @@ describe('a refused record of another product', () => {
   // proves: presets
   test('is loaded once it is mended, whether it had been rewritten or not', async () => {
     const mended = [
-      { ...rewritten, inserted_at: '2026-03-05T05:06:07Z', sluice_reject: { row: 4 } },
-      { ...alias, event: 'Paid', sluice_reject: { row: 2 } },
+      { ...rewritten, inserted_at: '2026-03-05T05:06:07Z', sluice_row: 4 },
+      { ...alias, event: 'Paid', sluice_row: 2 },
     ];
     const { counts, users } = await load(mended.map((each) => JSON.stringify(each)).join('\n'), 'f.ndjson');
     expect(counts).toEqual([2, 2, 2, 0]);

@@ -35,7 +35,7 @@ import {
   readAttempts,
 } from '../../postgres/stores/deliveries.ts';
 import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
-import { optional } from '../../validation.ts';
+import { isUuid, optional } from '../../validation.ts';
 import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import {
   checked,
@@ -43,7 +43,6 @@ import {
   flagParameter,
   idParameter,
   instantParameter,
-  isUuid,
   optionalChoice,
   optionalNumber,
   readSeveral,

@@ -22,7 +22,7 @@ import { readProfile } from '../../postgres/stores/profiles.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
 import { requireSegment } from '../../profiles/segments.ts';
 import { readUserHistory } from '../../profiles/user-events.ts';
-import { optional, ruled, textProblem, worded } from '../../validation.ts';
+import { isUuid, optional, ruled, textProblem, worded } from '../../validation.ts';
 import {
   askedPage,
   eventCursor,
@@ -38,7 +38,6 @@ import {
 import {
   checked,
   flagParameter,
-  isUuid,
   optionalNumber,
   pathParameter,
   rangeEnd,

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { exampleJobId } from '../../api/job.ts';
 import { causePage, rejectPage } from '../../api/reject.ts';
 import { exampleText, text } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
@@ -16,11 +17,10 @@ import { type Route, route } from '../route.ts';
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
 
 const csvExample = `user_id,name,${rejectColumns.join(',')}
-,Nobody,3,4,missing_id,user_id is empty,user_id,",Nobody",
+,Nobody,${exampleJobId},3,4,missing_id,user_id is missing,user_id,,
 `;
 
-const ndjsonExample =
-  '{"name":"Nobody","sluice_reject":{"row":3,"line":3,"byte_offset":83,"column":"user_id","error_code":"missing_id","message":"user_id is missing"}}\n';
+const ndjsonExample = `{"name":"Nobody","sluice_job":"${exampleJobId}","sluice_row":3,"sluice_line":3,"sluice_error_code":"missing_id","sluice_message":"user_id is missing","sluice_column":"user_id"}\n`;
 
 const query = lenientQuery({
   ...rowPage,
@@ -91,7 +91,7 @@ const listRejectsRoute = route({
         csvExample,
       ),
       'application/x-ndjson': exampleText(
-        'The records, with the key `sluice_reject` added to each.',
+        'The records, with the same keys added to each.',
         'rejects',
         'One record',
         ndjsonExample,

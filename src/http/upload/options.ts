@@ -23,8 +23,8 @@ import {
   toSourceOptions,
 } from '../../domain/source-options.ts';
 import { withoutHidden } from '../../domain/wording.ts';
-import { optional, ruled, throwProblems } from '../../validation.ts';
-import { checked, flagParameter, isUuid, optionalChoice } from '../parameters.ts';
+import { isUuid, optional, ruled, throwProblems } from '../../validation.ts';
+import { checked, flagParameter, optionalChoice } from '../parameters.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
 export function uploadOptions(entities: readonly LoadEntity[]) {

@@ -15,9 +15,10 @@ import { loadOf } from './loads.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
-/** The condition on `loads` of loads_rejects_idx. */
+/** The condition on `loads` of loads_rejects_idx, and that not all of them were loaded since. */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
+  and loads.rows_rejected > (select count(distinct row_number) from mended_since(loads.load_id))
 )`;
 
 export interface JobFilter {

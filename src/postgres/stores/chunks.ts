@@ -22,6 +22,10 @@ export function readChunkRange(db: Database, loadId: number, chunkNo: number): P
   return selectWhere(db, 'load_chunks', { loadId, chunkNo }).select(range).executeTakeFirstOrThrow();
 }
 
+export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRange[]> {
+  return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
+}
+
 /** Notes that this transaction writes rows of a chunk that is done. */
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
@@ -83,6 +87,7 @@ export async function finishChunk(
     and not loads.dry_run
     and loads.type not in ('undo', 'join')
     and not loads.source_options ? 'mirror'
+    and loads.mends is null
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count
     and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)

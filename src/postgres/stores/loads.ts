@@ -73,6 +73,8 @@ export interface NewLoad extends JobIdentity {
   /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
   readonly undoes: Undoes | null;
+  /** The load whose refused records the file holds, corrected. */
+  readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
 }
 
@@ -131,6 +133,7 @@ export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
     pass: 'load',
     limits: noLimits,
     undoes: null,
+    mends: null,
     ...patch,
     entity: 'auto',
     fileSize: 0,

@@ -17,6 +17,7 @@ import { camel, hex, toFailure } from '../columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
+import { type LoadedSince, loadedSince } from './mends.ts';
 import { findingsOfLoad } from './rules.ts';
 import { countsOf, tally } from './running-loads.ts';
 
@@ -82,6 +83,14 @@ const undoneByJob = sql<string | null>`(select u.job_id from loads u where u.loa
   'undoneBy',
 );
 
+const mendedJob = sql<string | null>`(select m.job_id from loads m where m.load_id = loads.mends)`.as(
+  'mends',
+);
+
+const mendedSince = sql<LoadedSince | null>`case
+  when loads.rows_rejected > 0 and not loads.dry_run then ${loadedSince(sql.ref('loads.load_id'))}
+end`.as('loadedSince');
+
 const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly string[] } | null>`case
   when loads.type = 'undo' then json_build_object(
     'eventsGone', case when loads.undo_properties is not null or loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
@@ -114,7 +123,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select(['source_options as source', 'mirror as mirrored'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile')])
-    .select([undoneJobs, undoneByJob, undone])
+    .select([undoneJobs, undoneByJob, undone, mendedJob, mendedSince])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
     .where('job_id', 'in', jobIds)
     .execute();

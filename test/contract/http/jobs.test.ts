@@ -149,6 +149,7 @@ describe('one job', () => {
       rejects: {
         count: 1,
         by_code: { missing_id: 1 },
+        loaded_since: { count: 0, jobs: [] },
         links: `${server.address}/v1/background_jobs/${jobId}/rejects`,
       },
       failure: null,
@@ -163,6 +164,7 @@ describe('one job', () => {
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       duplicate_of: null,
       undoes: [],
+      mends: null,
       undone_by: null,
       undo: null,
       dry_run: false,

@@ -152,9 +152,7 @@ export class LoadWatch {
     });
     if (answer === null) return;
     const lines = answer.text.split('\n').filter((line) => line !== '');
-    const found = lines.map(
-      (line) => (JSON.parse(line) as { sluice_reject: { row: number } }).sluice_reject.row,
-    );
+    const found = lines.map((line) => (JSON.parse(line) as { sluice_row: number }).sluice_row);
     if (JSON.stringify(found) !== JSON.stringify(wanted)) {
       this.#problem(
         `load ${jobId} reports refused records ${found.slice(0, 20)}, not ${wanted.slice(0, 20)}`,

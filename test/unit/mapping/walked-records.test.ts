@@ -130,7 +130,7 @@ const textText = fc.array(piece, { maxLength: 3 }).map((pieces) => `"${pieces.jo
 const propertyName = fc.oneof(
   { weight: 80, arbitrary: fc.constantFrom('"a"', '"b"', '"c d"', '"größe"', '"plan"', '"at"') },
   fc.constantFrom(...'"7" "10" "" "__proto__" "constructor" "\\u0061" "x\\"y" "metadata.a"'.split(' ')),
-  fc.constantFrom('"first_seen_at"', '"metadata"', '"url"', '"sluice_reject"', `"${'é'.repeat(200)}"`),
+  fc.constantFrom('"first_seen_at"', '"metadata"', '"url"', '"sluice_job"', `"${'é'.repeat(200)}"`),
   fc.constantFrom(`"${'n'.repeat(255)}"`, `"${'n'.repeat(256)}"`),
 );
 const blank = fc.oneof(

@@ -56,7 +56,8 @@ export function Answer({ job, entity }: AnswerProps): VNode {
         <p class="codes">{failure.error_code}</p>
       </Notice>
     );
-  const needsNobody = job.counts?.['rejected'] === 0 || !isLoad(job);
+  const waiting = (job.counts?.['rejected'] ?? 0) - (job.rejects?.loaded_since.count ?? 0);
+  const needsNobody = waiting <= 0 || !isLoad(job);
   return (
     <Notice look={needsNobody ? 'good' : 'warn'}>
       <p class="outcome">
@@ -87,16 +88,18 @@ function Held({ job: { held } }: { readonly job: JobDetail }): VNode {
 }
 
 /** Leads to the rejected records, if there are any. */
-function Rejected({ job: { job_id, counts, dry_run } }: { readonly job: JobDetail }): VNode | null {
+function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job: JobDetail }): VNode | null {
   const rejected = counts?.['rejected'] ?? 0;
   if (rejected === 0) return null;
+  const since = rejects?.loaded_since.count ?? 0;
   const text = plural(rejected, 'rejected record');
   return (
     <>
       ;{' '}
       <a href={refusedHref(job_id)}>
-        {dry_run === true ? text : `${text} ${rejected === 1 ? 'needs' : 'need'} you`}
+        {dry_run === true || since >= rejected ? text : `${text} ${rejected === 1 ? 'needs' : 'need'} you`}
       </a>
+      {since === 0 ? null : `; ${formatCount(since)} of ${plural(rejected, 'refused record')} loaded since`}
     </>
   );
 }

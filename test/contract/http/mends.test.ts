@@ -1,0 +1,189 @@
+import { parse } from 'csv-parse/sync';
+import { describe, expect, test } from 'vitest';
+import type { JobDetail } from '../../../src/api/load.ts';
+import type { Overview } from '../../../src/api/overview.ts';
+import type { Inspection } from '../../../src/api/upload.ts';
+import { form, openServer } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
+
+let serial = 0;
+const addTenant = () => t.addEnvironment(`mends${++serial}`);
+
+const options = `?${new URLSearchParams({ map: '{"Nr":"user_id"}', types: 'Seats=number' })}`;
+const csv = { 'content-type': 'text/csv' };
+
+async function load(
+  { key }: Tenant,
+  query: string,
+  body: string | FormData,
+  headers = {},
+): Promise<JobDetail> {
+  const { body: job } = await server.json<{ job_id: string }>(`/v1/imports${query}`, {
+    method: 'POST',
+    ...{ key, body, headers },
+  });
+  return ended({ key }, job.job_id);
+}
+
+const ended = (tenant: Pick<Tenant, 'key'>, jobId: string) =>
+  waitFor('the job to end', async () => {
+    const job = await show(tenant, jobId);
+    return job.end_time !== null && job;
+  });
+
+const show = async ({ key }: Pick<Tenant, 'key'>, jobId: string) =>
+  (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`, { key })).body;
+
+const rejectsOf = async ({ key }: Tenant, jobId: string, format: 'csv' | 'ndjson') =>
+  (await server.fetch(`/v1/background_jobs/${jobId}/rejects?format=${format}`, { key })).text();
+
+const causes: readonly ((n: number) => string)[] = [
+  () => ',pro,1',
+  (n) => `u${n}`,
+  (n) => `u${n},pro,1,more`,
+  (n) => `u${n},"pro"x,1`,
+  (n) => `${'a'.repeat(2_000)}${n},pro,1`,
+  (n) => `u${n},pro,many`,
+];
+
+/** A file of refused records, and one that is loaded. */
+const refused = (count: number) =>
+  `Nr,Plan,Seats\ngood,pro,1\n${Array.from({ length: count }, (_, n) => `${causes[n % 6]?.(n)}\n`).join('')}`;
+
+type Cells = Readonly<Record<string, string>>;
+
+/** The rows of a file of rejects as a person corrects them. */
+function corrected(file: string, select: (row: number) => boolean, seats = '7'): Cells[] {
+  const rows = parse(file, { columns: true, relax_column_count: false }) as Cells[];
+  return rows
+    .filter(({ sluice_row }) => select(Number(sluice_row)))
+    .map((cells) => ({ ...cells, Nr: `row-${cells['sluice_row']}`, Plan: 'free', Seats: seats }));
+}
+
+function toCsv(rows: readonly Cells[]): string {
+  const line = (cells: readonly string[]) =>
+    `${cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')}\n`;
+  return line(Object.keys(rows[0] ?? {})) + rows.map((row) => line(Object.values(row))).join('');
+}
+
+const toNdjson = (rows: readonly object[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+
+async function metadataOf({ key }: Tenant, userId: string) {
+  const { body } = await server.json<{ metadata: object }>(`/v1/users/${userId}`, { key });
+  return body.metadata;
+}
+
+describe('a corrected file of rejects', () => {
+  // proves: mends
+  test('mends its job by every door, without its options being repeated, until nothing is left', async () => {
+    const tenant = await addTenant();
+    const parent = await load(tenant, options, refused(1_000), csv);
+    expect(parent).toMatchObject({
+      counts: { read: 1_001, rejected: 1_000 },
+      mends: null,
+      rejects: { loaded_since: { count: 0, jobs: [] } },
+    });
+    expect(Object.keys(parent.rejects.by_code).length).toBeGreaterThanOrEqual(4);
+    const file = await rejectsOf(tenant, parent.job_id, 'csv');
+
+    const first = await load(tenant, '', toCsv(corrected(file, (row) => row % 3 === 0)), csv);
+    const asJson = corrected(file, (row) => row % 3 === 1).map(({ sluice_row, ...row }) => ({
+      ...row,
+      sluice_row: Number(sluice_row),
+      Seats: 7,
+    }));
+    const second = await load(tenant, '', form(toNdjson(asJson), { filename: 'corrected.ndjson' }));
+    const { body: inspected } = await server.json<Inspection>(
+      `/v1/imports/inspect?options_of=${parent.job_id}`,
+      {
+        method: 'POST',
+        ...{ key: tenant.key, headers: csv, body: toCsv(corrected(file, (row) => row % 3 === 2)) },
+      },
+    );
+    const third = await load(tenant, '', JSON.stringify({ upload_id: inspected.upload_id }), {
+      'content-type': 'application/json',
+    });
+    for (const job of [first, second, third])
+      expect(job).toMatchObject({ status: 'completed', mends: parent.job_id, counts: { rejected: 0 } });
+
+    const mended = await show(tenant, parent.job_id);
+    expect(mended).toMatchObject({ counts: parent.counts, status: parent.status });
+    expect({ ...mended.rejects.loaded_since, jobs: mended.rejects.loaded_since.jobs.toSorted() }).toEqual({
+      count: 1_000,
+      jobs: [first.job_id, second.job_id, third.job_id].toSorted(),
+    });
+    for (const id of ['row-2', 'row-3', 'row-4'])
+      expect(await metadataOf(tenant, id)).toEqual({ Plan: 'free', Seats: 7 });
+    const { body: overview } = await server.json<Overview>('/v1/overview', { key: tenant.key });
+    expect([overview.needs, overview.unaccounted]).toEqual([[], 0]);
+  });
+
+  // proves: mends
+  test('that comes twice, or whose mend was undone, counts each record once, or not at all', async () => {
+    const tenant = await addTenant();
+    const parent = await load(tenant, options, refused(12), csv);
+    const file = toCsv(corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true));
+    const first = await load(tenant, '', file, csv);
+    const second = await load(tenant, '', file, csv);
+    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toMatchObject({ count: 12 });
+    for (const { job_id } of [second, first]) {
+      const { body } = await server.json<{ job_id: string }>(`/v1/background_jobs/${job_id}/undo`, {
+        method: 'POST',
+        key: tenant.key,
+      });
+      await ended(tenant, body.job_id);
+    }
+    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toEqual({ count: 0, jobs: [] });
+  });
+
+  // proves: mends
+  test('may have refused records of its own, whose mend counts for the first job too', async () => {
+    const tenant = await addTenant();
+    const parent = await load(tenant, options, refused(6), csv);
+    const some = toCsv(corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true, 'few'));
+    const mend = await load(tenant, '', `${some + some.split('\n', 2)[1]?.replaceAll('few', '9')}\n`, csv);
+    expect(mend).toMatchObject({ mends: parent.job_id, counts: { rejected: 6, read: 7 } });
+    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toMatchObject({ count: 1 });
+    const again = corrected(await rejectsOf(tenant, mend.job_id, 'csv'), () => true);
+    const last = await load(tenant, '', toCsv(again), csv);
+    expect(last).toMatchObject({ mends: mend.job_id, counts: { rejected: 0 } });
+    expect((await show(tenant, mend.job_id)).rejects.loaded_since).toMatchObject({ count: 6 });
+    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toMatchObject({ count: 6 });
+  });
+
+  test('of a job of another environment, or of none, is a file like any other', async () => {
+    const [tenant, other] = [await addTenant(), await addTenant()];
+    const parent = await load(tenant, options, refused(6), csv);
+    const rows = corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true);
+    const file = toCsv(rows);
+    const absent = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
+    const jobs = [
+      await load(other, options, file, csv),
+      await load(tenant, options, file.replaceAll(parent.job_id, absent), csv),
+      await load(tenant, options, file.replaceAll(parent.job_id, 'no uuid'), csv),
+    ];
+    for (const job of jobs) expect(job).toMatchObject({ mends: null, counts: { rejected: 0 } });
+    expect(await metadataOf(other, 'row-2')).toEqual({ Plan: 'free', Seats: 7 });
+    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toEqual({ count: 0, jobs: [] });
+  });
+
+  test('that is sent as it is has the same records refused again, with one reason each', async () => {
+    const tenant = await addTenant();
+    const parent = await load(tenant, options, refused(6), csv);
+    for (const format of ['csv', 'ndjson'] as const) {
+      const file = await rejectsOf(tenant, parent.job_id, format);
+      const again = await load(tenant, '', form(file, { filename: `rejects.${format}` }));
+      // The columns of CSV only have types.
+      const rejected = format === 'csv' ? 6 : 5;
+      expect(again).toMatchObject({ mends: parent.job_id, counts: { read: 6, rejected } });
+      const lines = (await rejectsOf(tenant, again.job_id, 'ndjson')).trim().split('\n');
+      for (const line of lines) {
+        expect(line.match(/"sluice_job"/g)).toHaveLength(1);
+        expect(JSON.parse(line)).toMatchObject({ sluice_job: again.job_id });
+      }
+    }
+  });
+});
