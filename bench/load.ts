@@ -1,6 +1,6 @@
 /**
- * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--aliases N] [--rules 20|unique]
- * npm run bench:load -- --events N [--turns N] [--aliases N]
+ * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--rules 20|unique]
+ * npm run bench:load -- --events N [--turns N]
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
  * npm run bench:load -- --large [--rows N | --events N]
@@ -16,8 +16,7 @@
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
  * --plans: a plan of each file, and then its load. --mirror: a file that lacks 1 % of the users, loaded and as a mirror.
- * --rules: the rules of `benchRules` count: twenty, or that emails are unique; every record keeps to them. --aliases: so many ids of other users are
- * aliases.
+ * --rules: the rules of `benchRules` count: twenty, or that emails are unique; every record keeps to them.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -46,7 +45,6 @@ const { values: flags } = parseArgs({
     plans: { type: 'boolean', default: false },
     mirror: { type: 'boolean', default: false },
     events: { type: 'string' },
-    aliases: { type: 'string', default: '0' },
     rules: { type: 'string', default: '0' },
   },
 });
@@ -82,12 +80,6 @@ async function measure(): Promise<void> {
   try {
     print(
       `${process.version}, ${await version(client)}, ${availableParallelism()} cores, ${diskOfBenches}\n`,
-    );
-    await client.query(
-      `insert into sluice.aliases (environment_id, alias, user_id, given_to, load_id)
-       select environment_id, 'alias-' || n, 'person', 'person', 0
-       from sluice.environments cross join generate_series(1, $1::integer) n`,
-      [flags.aliases],
     );
     if (flags.rules !== '0') {
       const document = JSON.stringify(benchRules[flags.rules]);

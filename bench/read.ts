@@ -105,7 +105,7 @@ async function walkLists(): Promise<void> {
     `select user_id as id, metadata ->> 'email' as email from sluice.users order by user_id desc offset 100 limit 1`,
   );
   const { id = '', email = '' } = rows[0] ?? {};
-  const found = (text: string): string => `/v1/users?search=${encodeURIComponent(text)}&distinct_ids=true`;
+  const found = (text: string): string => `/v1/users?search=${encodeURIComponent(text)}`;
   const lists: Readonly<Record<string, string>> = {
     'jobs, as the console lists them': '/v1/background_jobs',
     'jobs by a part of the name': '/v1/background_jobs?filename=users',

@@ -14,7 +14,6 @@ import { migrate } from '../src/postgres/migrate.ts';
 
 /** Tables that are read and written by SQL alone. */
 const unnamed = [
-  'aliases',
   'changes',
   'event_ids',
   'event_prunings',

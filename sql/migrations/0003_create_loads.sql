@@ -76,7 +76,7 @@ create table sluice.loads (
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint loads_mends_fkey foreign key (mends) references sluice.loads on delete set null,
-  constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo', 'join')),
+  constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
   constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot')),
@@ -188,7 +188,6 @@ create table sluice.load_chunks (
   attempts integer not null default 0,
   losses integer not null default 0,
   positions bigint[] not null default '{}',
-  links jsonb,
   constraint load_chunks_pkey primary key (load_id, chunk_no),
   constraint load_chunks_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_chunks_range_check check (byte_start >= 0 and byte_end > byte_start),
@@ -201,7 +200,6 @@ comment on table sluice.load_chunks is
   'A chunk is a byte range of a load''s file: the unit of work, retry and parallelism. Its worker stands in sluice.tasks.';
 comment on column sluice.load_chunks.attempts is 'The number of the attempt that did it; 0 until then.';
 comment on column sluice.load_chunks.positions is 'The transactions that wrote its rows: sluice.events.position.';
-comment on column sluice.load_chunks.links is 'Aliases that its records show; they take effect when the load completes.';
 comment on column sluice.load_chunks.losses is 'The attempts that lost their worker.';
 create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where done_at is null;
 

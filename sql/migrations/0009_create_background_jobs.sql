@@ -12,7 +12,7 @@ select
   ) as counts,
   status in ('queued', 'processing', 'held') as is_cancellable,
   status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused'
-    and (file_ref is not null or (type in ('undo', 'join') and chunk_count = 0))
+    and (file_ref is not null or (type = 'undo' and chunk_count = 0))
     as is_retryable
 from sluice.loads
 union all

@@ -1,6 +1,6 @@
 -- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
--- A user that has become an alias since its writer looked is refused (src/postgres/stores/aliases.ts), and so is one that is suppressed.
+-- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)
@@ -19,12 +19,12 @@ insert into sluice.events
 select
   i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n,
   coalesce(
-    (select sluice.refuse_alias(a.alias) from sluice.aliases a where a.environment_id = i.e and a.alias = i.u for key share),
     (
       select sluice.refuse_suppressed(s.id_hash)
       from sluice.suppression_keys h
       join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.u)
       where h.environment_id = i.e
+      for key share of s
     ),
     i.u
   ),

@@ -1,19 +1,19 @@
 -- Adds events whose ids are our own. Partitions must be there (sluice.ensure_events_partition).
 -- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id, "t": inserted_at, "p": metadata}]
 --          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
--- A user that has become an alias since its writer looked is refused (src/postgres/stores/aliases.ts), and so is one that is suppressed.
+-- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
 -- Times that are not given are taken in the order of the list, before the join may change it.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select
   i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n,
   coalesce(
-    (select sluice.refuse_alias(a.alias) from sluice.aliases a where a.environment_id = i.e and a.alias = i.u for key share),
     (
       select sluice.refuse_suppressed(s.id_hash)
       from sluice.suppression_keys h
       join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.u)
       where h.environment_id = i.e
+      for key share of s
     ),
     i.u
   ),

@@ -3,16 +3,16 @@
 -- The earliest time is when the profile was seen first; before 2000 are those of properties that only fill in (EARLIEST_EVENT).
 -- $1 json  records in the order in which they came: [{"e": environment_id, "k": user_id, "t": time, "c": company_id, "p": properties}]
 --          t absent, or ahead of now: now; c absent leaves the user's company as it is, '' takes the user out of it
--- A user that has become an alias since its writer looked is refused (src/postgres/stores/aliases.ts), and so is one that is suppressed.
+-- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
 -- apply-user-removals.sql must follow in the transaction if some property is null or some c is ''.
 with incoming as (
   select i.e, coalesce(
-    (select sluice.refuse_alias(a.alias) from sluice.aliases a where a.environment_id = i.e and a.alias = i.k for key share),
     (
       select sluice.refuse_suppressed(s.id_hash)
       from sluice.suppression_keys h
       join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.k)
       where h.environment_id = i.e
+      for key share of s
     ),
     i.k
   ) as k, i.c, i.p, i.n, sluice.micros(least(coalesce(i.t, now()), now())) as at, i.t

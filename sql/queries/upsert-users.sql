@@ -3,18 +3,18 @@
 --          c absent leaves the user's company as it is, '' takes the user out of it
 -- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
 -- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
--- A user that has become an alias since its writer looked is refused (src/postgres/stores/aliases.ts), and so is one that is suppressed.
+-- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
 -- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
 -- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.
 with incoming_users as (
   select i.e, coalesce(
-    (select sluice.refuse_alias(a.alias) from sluice.aliases a where a.environment_id = i.e and a.alias = i.k for key share),
     (
       select sluice.refuse_suppressed(s.id_hash)
       from sluice.suppression_keys h
       join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.k)
       where h.environment_id = i.e
+      for key share of s
     ),
     i.k
   ) as k, i.c, i.p

@@ -1,10 +1,5 @@
 import { type Static, Type } from 'typebox';
-import {
-  MAX_ACTIVITY_NAMES,
-  MAX_COUNTED_EVENTS,
-  MAX_COUNTED_USERS,
-  MAX_DISTINCT_IDS,
-} from '../domain/limits.ts';
+import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../domain/limits.ts';
 import { jobFields } from './job.ts';
 import {
   anyObject,
@@ -17,7 +12,6 @@ import {
   object,
   orNull,
   text,
-  texts,
   time,
 } from './schema.ts';
 
@@ -88,12 +82,6 @@ export const userProfile = defineRecord('UserProfile', 'A stored user.', {
   user_id: text('ID of the user, as sent.', 'u1'),
   company_id: orNull(text('Current company of the user. Null if there is none.', 'acme')),
   ...profileFields,
-  distinct_ids: Type.Optional(
-    texts(
-      `Only with \`distinct_ids=true\`: the ID and its aliases, at most ${MAX_DISTINCT_IDS} of them, sorted.`,
-      ['u1', 'anon-7f3a'],
-    ),
-  ),
 });
 export type UserProfile = Static<typeof userProfile.schema>;
 

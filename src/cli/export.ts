@@ -64,7 +64,6 @@ const options = {
     'only what was written since an earlier export, of which this is the cursor',
   ),
   includeRemoved: flag('--include-removed', 'with --since: also profiles and properties that were removed'),
-  distinctIds: flag('--distinct-ids', 'add to each user the list of all its ids, aliases included'),
   eventType: repeated(
     '--event-type <type>',
     'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
@@ -117,7 +116,7 @@ Ctrl-C, which cancels the export.`,
     const { out, quiet, everything, ...wish } = flags;
     if (out === undefined) throw new UsageError('Name a folder for the files: --out FOLDER.');
     if (everything) requireAll(wish);
-    const body = toBody(everything ? { ...wish, layout: 'datasets', distinctIds: true } : wish);
+    const body = toBody(everything ? { ...wish, layout: 'datasets' } : wish);
     await requireEmpty(out);
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
@@ -159,15 +158,7 @@ async function requireEmpty(folder: string): Promise<void> {
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
 /** @throws UsageError if something is left out, or would not come back as it is. */
-function requireAll({
-  layout,
-  format,
-  compression,
-  escapeFormulas,
-  includeRemoved,
-  distinctIds,
-  ...filters
-}: Wish): void {
+function requireAll({ layout, format, compression, escapeFormulas, includeRemoved, ...filters }: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
   if (!isFiltered && layout !== 'stream' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
@@ -182,7 +173,6 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
     to: wish.to,
     since: wish.since,
     include_removed: wish.includeRemoved,
-    distinct_ids: wish.distinctIds,
     event_type: wish.eventType,
     user_id: wish.user,
     company_id: wish.company,

@@ -4,13 +4,18 @@
  * out of what was kept of earlier loads and archives. Promises: an id that was accepted is deleted whatever
  * dies meanwhile, and nothing that an id does not name is touched.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Entity, entities } from '../domain/entity.ts';
-import { ConflictError } from '../domain/errors.ts';
-import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
+import { ConflictError, TransientError } from '../domain/errors.ts';
+import {
+  DELETION_BATCH_IDS,
+  DELETION_BATCH_ROWS,
+  MAX_SUPPRESSION_WAIT_MS,
+  SUPPRESSION_POLL_MS,
+} from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
-import { waitForReaders } from '../load/undo/write-join.ts';
 import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
 import {
   type DeletionBatch,
@@ -34,6 +39,7 @@ import {
 } from '../postgres/stores/deletions.ts';
 import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
+import { readersOfSuppressions } from '../postgres/stores/suppressions.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { eraseProfiles } from '../retention/mirror-profiles.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
@@ -83,6 +89,17 @@ export async function runDeletion(
   if (work.purgeExports) await removeExports(attempt);
   await complete(context, claim);
   await startLane(context, claim.environmentId);
+}
+
+/** Waits until all have ended who may write without knowing the suppressions: from then on nothing comes under them. */
+async function waitForReaders({ db }: LoadContext, signal: AbortSignal): Promise<void> {
+  const until = performance.now() + MAX_SUPPRESSION_WAIT_MS;
+  let readers = await readersOfSuppressions(db);
+  while (readers.length > 0) {
+    if (performance.now() > until) throw new TransientError('a transaction that writes records does not end');
+    await delay(SUPPRESSION_POLL_MS, undefined, { signal });
+    readers = await readersOfSuppressions(db, readers);
+  }
 }
 
 /** Takes the profiles out of their tables in the lake, and companies out of their users'. */

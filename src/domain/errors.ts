@@ -30,7 +30,6 @@ export const errorCodes = {
   job_not_appliable: 409,
   plan_already_applied: 409,
   job_not_undoable: 409,
-  alias_taken: 409,
   definition_locked: 409,
   count_changed: 409,
   idempotency_conflict: 409,

@@ -23,8 +23,6 @@ const optional = (name: string): Column => ({ name, kind: 'text', isOptional: tr
 const removedColumn = column('removed', 'json');
 export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
-/** All ids of a user: its own and its aliases. */
-export const distinctIds = column('distinct_ids', 'json');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
 /**
@@ -45,14 +43,13 @@ const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
 };
 
 export function columnsOf(dataset: FileDataset, request: RowShape): readonly Column[] {
-  const stored = storedColumns(dataset, request);
+  const stored = storedColumns(dataset);
   if (!request.includeRemoved || dataset === 'events' || dataset === 'stream') return stored;
   const [key, ...others] = stored;
   return [key as Column, ...others, removedColumn].map((each) => ({ ...each, isOptional: each !== key }));
 }
 
 /** The times stay last (`profileTail`). */
-export function storedColumns(dataset: FileDataset, request: RowShape): readonly Column[] {
-  if (dataset !== 'users' || !request.distinctIds) return columns[dataset];
-  return [...columns.users.slice(0, -seen.length), distinctIds, ...seen];
+export function storedColumns(dataset: FileDataset): readonly Column[] {
+  return columns[dataset];
 }

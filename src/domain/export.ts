@@ -28,8 +28,6 @@ export interface ExportRequest {
   readonly since: string | null;
   /** Removed profiles and properties since the cursor are exported too. */
   readonly includeRemoved: boolean;
-  /** Users have their ids: their own, and their aliases. */
-  readonly distinctIds: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
   /** Stored types of events, and names of others that are wanted beside them; both empty: all. */
@@ -50,7 +48,6 @@ export const everything: ExportRequest = {
   to: null,
   since: null,
   includeRemoved: false,
-  distinctIds: false,
   layout: 'datasets',
   datasets: ['events'],
   eventKinds: [],
@@ -65,7 +62,7 @@ export const everything: ExportRequest = {
 };
 
 /** The parts of a request that decide which columns the rows of a dataset have. */
-export type RowShape = Pick<ExportRequest, 'includeRemoved' | 'distinctIds'>;
+export type RowShape = Pick<ExportRequest, 'includeRemoved'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
@@ -137,7 +134,6 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     to,
     since,
     include_removed: request.includeRemoved ? true : null,
-    distinct_ids: request.distinctIds ? true : null,
     event_type: givenEvents(request),
     user_id: userIds,
     company_id: companyIds,

@@ -220,11 +220,9 @@ export const MAX_REQUEST_PROBLEMS = 100;
 /** A worker owns a chunk so long without a sign of life, on the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
-/** A join waits this long for records that are being written, and asks so often; then it is tried again. */
-export const MAX_JOIN_WAIT_MS = 30_000;
-export const JOIN_POLL_MS = 20;
-/** Aliases that SDKs bring gather for so long before a job moves what was stored under them. */
-export const JOIN_GATHER_MS = 10_000;
+/** A deletion that suppresses waits this long for records that are being written, and asks so often; then it is tried again. */
+export const MAX_SUPPRESSION_WAIT_MS = 30_000;
+export const SUPPRESSION_POLL_MS = 20;
 
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
@@ -417,16 +415,12 @@ export const MAX_CURSOR_CHARS = 64 * 1024;
 export const SEARCH_BUDGET_MS = 250;
 /** Segments of a user that are not tested by then are answered as not asked. */
 export const SEGMENTS_OF_USER_MS = 1_000;
-/** Aliases that begin with a text whose persons a search finds. */
-export const MAX_SEARCHED_ALIASES = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
 /** Images of a profile, as stored, that a page of its history is told from; three are read whatever their size. */
 export const MAX_HISTORY_BYTES = 8 * MiB;
 /** Events of one user or company that its activity counts, days it shows, and names of events. */
 export const MAX_COUNTED_EVENTS = 100_000;
 export const MAX_ACTIVITY_NAMES = 50;
-/** Aliases of a user that a profile lists. */
-export const MAX_DISTINCT_IDS = 100;
 export const MAX_COUNTED_USERS = 100_000;
 export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */

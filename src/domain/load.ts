@@ -7,21 +7,8 @@ import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './en
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-export const loadTypes = [
-  'import',
-  'bulk_identify_users',
-  'bulk_identify_companies',
-  'undo',
-  'join',
-] as const;
+export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
-
-/** Types of loads that write their file themselves, when their turn in the lane comes. */
-export const patchTypes = ['undo', 'join'] as const satisfies readonly LoadType[];
-
-export function isPatch(type: LoadType): boolean {
-  return patchTypes.some((patch) => patch === type);
-}
 
 /** queued → processing → completed | failed | cancelled. held: its guard waits for a person, who has it queued again or cancels it. */
 export const loadStatuses = ['queued', 'processing', 'held', 'completed', 'failed', 'cancelled'] as const;

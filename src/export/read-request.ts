@@ -51,9 +51,8 @@ export function readRequest(
   const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
   const { isPackedInside } = exportFormatFacts[format];
   const { compression = isPackedInside ? 'none' : 'gzip' } = fields;
-  const { include_removed: includeRemoved = false, distinct_ids: distinctIds = false } = fields;
-  // Streams tell neither.
-  const { layout = includeRemoved || distinctIds ? 'datasets' : usual } = fields;
+  const { include_removed: includeRemoved = false } = fields;
+  const { layout = includeRemoved ? 'datasets' : usual } = fields;
   if (isPackedInside && compression === 'gzip') {
     problems.push(wrong(`Files of ${format} are compressed inside; leave compression out`, 'compression'));
   }
@@ -61,7 +60,6 @@ export function readRequest(
     ...readRange(fields.from, fields.to, now, problems),
     since: fields.since ?? null,
     includeRemoved,
-    distinctIds,
     layout,
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),
@@ -73,8 +71,6 @@ export function readRequest(
     escapeFormulas: fields.escape_formulas ?? true,
   };
   problems.push(...findUntold(request));
-  if (distinctIds && layout !== 'datasets')
-    problems.push(wrong('A stream cannot have distinct_ids; leave out one of the two', 'layout'));
   const emails = distinct(fields.emails);
   const warnings = findIgnored(given, problems);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };

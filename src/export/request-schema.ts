@@ -93,16 +93,6 @@ export const exportRequest = Type.Object(
         'include_removed is true or false',
       ),
     ),
-    distinct_ids: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: false,
-          description:
-            'Add `distinct_ids` to users: a list of the user ID and its aliases. Loading such a file makes the aliases. Not for streams.',
-        }),
-        'distinct_ids is true or false',
-      ),
-    ),
     emails: list(
       address,
       `emails may list ${MAX_EXPORT_EMAILS} addresses`,

@@ -38,7 +38,6 @@ import { addExpectContinue, addForms, addLingeringClose, addRawBody } from './pl
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addValidation } from './plugins/validation.ts';
 import type { BodyKind, Route } from './route.ts';
-import { aliasRoutes } from './routes/aliases.ts';
 import { deletionRoutes } from './routes/deletions.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { importRoutes } from './routes/imports.ts';
@@ -69,7 +68,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
   schedules: [...scheduleRoutes, ...inboxRoutes],
   notifications: notificationRoutes,
-  reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes],
+  reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
   operations: [...serviceRoutes, ...environmentRoutes],

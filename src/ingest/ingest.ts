@@ -9,7 +9,6 @@ import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
-import { Persons } from './persons.ts';
 import type { ReadBatch } from './read-batch.ts';
 import {
   type BatchItem,
@@ -25,6 +24,7 @@ import {
   type UserRecord,
 } from './records.ts';
 import { RecordRules } from './ruled-records.ts';
+import { refusingSuppressed } from './suppressed.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter, profileWriter } from './write-records.ts';
 
@@ -61,17 +61,14 @@ const eventStatements = 2;
 const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
-  const persons = new Persons(context);
   const rules = new RecordRules(context);
   const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
-  const users = Array.from({ length: userLanes }, () =>
-    openWindow(context, 'users', 1, profileRows, persons),
-  );
-  const companies = openWindow(context, 'companies', 1, profileRows, persons);
-  const events = openWindow(context, 'events', eventStatements, eventRows, persons);
+  const users = Array.from({ length: userLanes }, () => openWindow(context, 'users', 1, profileRows));
+  const companies = openWindow(context, 'companies', 1, profileRows);
+  const events = openWindow(context, 'events', eventStatements, eventRows);
   const lanes = [...users, companies];
-  const batchRows = new BatchWriter(context, persons, profileRows);
+  const batchRows = new BatchWriter(context, profileRows);
   const eventBatches = openBatchWindow(context, eventStatements, (batches) => batchRows.write(batches));
   const batches = openBatchWindow(context, profileBatches, async (some) => {
     await Promise.all(lanes.map((lane) => lane.drained()));
@@ -93,7 +90,7 @@ export function openIngest(context: IngestContext): Ingest {
     rules,
     async identifyUser(record, idempotency) {
       const item = { entity: 'users', record } as const;
-      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows, persons);
+      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows);
       return inOrder(item, (ruled) => {
         const lane = users[laneOf(ruled.userId)] ?? users[0];
         return (lane as CommitWindow<UserRecord>).submit(ruled);
@@ -101,12 +98,12 @@ export function openIngest(context: IngestContext): Ingest {
     },
     async identifyCompany(record, idempotency) {
       const item = { entity: 'companies', record } as const;
-      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows, persons);
+      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows);
       return inOrder(item, (ruled) => companies.submit(ruled));
     },
     async track(record, idempotency) {
       const item = { entity: 'events', record } as const;
-      if (idempotency !== null) return once(context, rules, item, idempotency, eventRows, persons);
+      if (idempotency !== null) return once(context, rules, item, idempotency, eventRows);
       const ruled = rules.apply(item);
       return events.submit((ruled instanceof Promise ? await ruled : ruled).record);
     },
@@ -126,16 +123,15 @@ export function openIngest(context: IngestContext): Ingest {
 }
 
 function openWindow<T extends { readonly bytes: number; readonly environmentId: number }, Rows>(
-  { pool, metrics }: IngestContext,
+  { pool, db, metrics }: IngestContext,
   entity: IngestEntity,
   inFlight: number,
   writer: RecordWriter<T, Rows>,
-  persons: Persons,
 ): CommitWindow<T> {
   return new CommitWindow<T>({
     inFlight,
     write: (records) =>
-      persons.writing(records, async (own) => writer.write(pool, await writer.prepare(own))),
+      refusingSuppressed(db, records, async () => writer.write(pool, await writer.prepare(records))),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });
@@ -187,17 +183,16 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
 
 /** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */
 async function once<Item extends ItemRecord, Rows>(
-  { pool }: IngestContext,
+  { pool, db: reader }: IngestContext,
   rules: RecordRules,
   item: Item,
   { key, digest }: Idempotency,
   writer: RecordWriter<Item['record'], Rows>,
-  persons: Persons,
 ): Promise<void> {
   const { record } = await rules.apply(item);
   try {
-    await persons.writing([record], async (own) => {
-      const rows = await writer.prepare(own);
+    await refusingSuppressed(reader, [record], async () => {
+      const rows = await writer.prepare([record]);
       await inTransaction(pool, async ({ client, db }) => {
         const earlier = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
         if (earlier === null) await writer.write(client, rows);

@@ -4,7 +4,7 @@ import { type ErrorCode, InputError, inputError } from '../domain/errors.ts';
 import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
 import { type Fields, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
-import type { BatchItem, ItemRecord, ReadRecord } from './records.ts';
+import type { BatchItem, ItemRecord } from './records.ts';
 
 const itemTypes = ['identify', 'track', 'company'] as const;
 
@@ -23,7 +23,7 @@ export interface ReadBatch {
 export type BatchFormat = ArrayEnvelope | 'ndjson' | 'record';
 
 /** Reads an item as the records that it makes. @throws InputError if it is refused. */
-export type ReadItem = (line: Buffer) => readonly ReadRecord[];
+export type ReadItem = (line: Buffer) => readonly ItemRecord[];
 
 const LF = 10;
 

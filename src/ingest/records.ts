@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { InputError, inputError, suppressedError } from '../domain/errors.ts';
-import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { Database } from '../postgres/database.ts';
@@ -53,9 +52,7 @@ export interface EventRecord extends Record_ {
 }
 
 /** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
-export type BatchItem = { readonly index: number; readonly links?: readonly ShownLink[] } & ItemRecord;
-
-export type ReadRecord = ItemRecord & { readonly links?: readonly ShownLink[] };
+export type BatchItem = { readonly index: number } & ItemRecord;
 
 export type ItemRecord =
   | { readonly entity: 'users'; readonly record: UserRecord; readonly isBeside?: true }

@@ -1,12 +1,10 @@
 import type pg from 'pg';
-import type { ShownLink } from '../domain/identities.ts';
 import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { createNamedUsers } from '../postgres/stores/profiles.ts';
-import type { Persons } from './persons.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
   type BatchItem,
@@ -19,6 +17,7 @@ import {
   refused,
   type UserRecord,
 } from './records.ts';
+import { refusingSuppressed } from './suppressed.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
 export interface BatchAnswer {
@@ -92,13 +91,11 @@ interface Rows {
  */
 export class BatchWriter {
   readonly #context: IngestContext;
-  readonly #persons: Persons;
   readonly #profiles: ReturnType<typeof profileWriter>;
   readonly #events: RecordWriter<EventRecord, readonly EventRow[]>;
 
-  constructor(context: IngestContext, persons: Persons, profiles: ReturnType<typeof profileWriter>) {
+  constructor(context: IngestContext, profiles: ReturnType<typeof profileWriter>) {
     this.#context = context;
-    this.#persons = persons;
     this.#profiles = profiles;
     this.#events = eventWriter(context);
   }
@@ -125,25 +122,8 @@ export class BatchWriter {
 
   async #writeOnce(batches: readonly PendingBatch[]): Promise<void> {
     const items = batches.flatMap((batch) => batch.items);
-    await this.#link(items);
     const records = items.map(({ record }) => record);
-    return this.#persons.writing(records, (own) => {
-      const resolved =
-        own === records ? items : items.map((item, at) => ({ ...item, record: own[at] }) as BatchItem);
-      return this.#writeItems(batches, resolved);
-    });
-  }
-
-  /** Makes the aliases that the items show. They take effect before all records. */
-  async #link(items: readonly BatchItem[]): Promise<void> {
-    const all = new Map<number, ShownLink[]>();
-    for (const { links, record } of items) {
-      if (links === undefined) continue;
-      const known = all.get(record.environmentId) ?? [];
-      all.set(record.environmentId, known);
-      known.push(...links);
-    }
-    for (const [environmentId, shown] of all) await this.#persons.link(environmentId, shown);
+    return refusingSuppressed(this.#context.db, records, () => this.#writeItems(batches, items));
   }
 
   async #writeItems(batches: readonly PendingBatch[], items: readonly BatchItem[]): Promise<void> {
@@ -190,8 +170,7 @@ export class BatchWriter {
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const found = new Map<BatchItem, unknown>();
     const search = async (client: pg.PoolClient, some: readonly BatchItem[]): Promise<void> => {
-      const own = await this.#persons.resolve(some.map(({ record }) => record));
-      const rows = await this.#prepare(some.map((item, at) => ({ ...item, record: own[at] }) as BatchItem));
+      const rows = await this.#prepare(some);
       const write = async (): Promise<void> => {
         await this.#writeRows(client, rows);
         await checkConstraints(client);

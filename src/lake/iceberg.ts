@@ -35,7 +35,7 @@ interface Layout {
 }
 
 function layoutOf(name: Dataset): Layout {
-  const columns = columnsOf(name, { includeRemoved: false, distinctIds: false });
+  const columns = columnsOf(name, { includeRemoved: false });
   const idOf = (column: string): number => columns.findIndex((each) => each.name === column) + 1;
   return {
     columns,

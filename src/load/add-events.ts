@@ -20,7 +20,7 @@ export async function addEvents(
   events: EventBuffer,
   memory: LoadMemory,
 ): Promise<EventOutcomes> {
-  if (!source.dryRun && memory.events !== 'known' && !source.namesAliases) {
+  if (!source.dryRun && memory.events !== 'known') {
     const added = await tryCopying(transaction, source, chunkNo, events);
     if (added !== null) return added;
   }
@@ -69,8 +69,8 @@ export async function addMissingEvents(
   return outcomesOf(events, includes, added);
 }
 
-function scopeOf({ environmentId, loadId, chunkCount, namesAliases }: LoadSource, chunkNo: number) {
-  return { environmentId, loadId, chunkNo, namesAliases, keepKeys: chunkCount > 1 };
+function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: number) {
+  return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
 }
 
 /** Without `added`, all were added. */

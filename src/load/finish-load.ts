@@ -9,7 +9,6 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
-import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
@@ -39,7 +38,7 @@ import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoad
 import { noteMends } from './mends.ts';
 import { batchOf } from './merge-rows.ts';
 import { decideMirror, workOffMirror } from './mirror.ts';
-import { createStoringReader, type ReadScope, readOtherwise } from './read-chunk.ts';
+import { createStoringReader } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
 
@@ -99,7 +98,6 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
     await completeLoad(db, claim.subjectId);
-    if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, ...end };
@@ -200,13 +198,8 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
     const range = await readChunkRange(context.db, claim.subjectId, chunkNo);
     const refused = await readRefusedRows(context.db, claim.subjectId, range);
     const isAccepted = (record: number) => !refused.has(range.firstRow + record);
-    const replay = async (scope: ReadScope): Promise<void> => {
-      const rows = await reader.read(range, scope);
-      await replayChunk(context, claim, source, chunkNo, rows, isAccepted).catch(async (error) =>
-        replay(readOtherwise(error, scope)),
-      );
-    };
-    await replay({});
+    const rows = await reader.read(range);
+    await replayChunk(context, claim, source, chunkNo, rows, isAccepted);
   }
 }
 
@@ -222,9 +215,8 @@ async function replayChunk(
     const { client, db } = transaction;
     await nameTaskSession(db, claim);
     await prepareIncoming(client);
-    const meets = await namesAliases(db, source.environmentId, () => rows.userIds());
     for (const entity of entities) {
-      const batch = batchOf({ ...source, namesAliases: meets }, chunkNo, rows, entity, isAccepted);
+      const batch = batchOf(source, chunkNo, rows, entity, isAccepted);
       if (batch.text.length === 0) continue;
       await copyBatch(transaction, batch);
       if ((await keepReplayed(db, claim.subjectId, entity)) === 0) continue;

@@ -1,7 +1,6 @@
 import { noOutcomes } from '../domain/load.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
-import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
@@ -27,7 +26,7 @@ export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
-/** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. @throws AliasesMet */
+/** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. */
 export async function insertRows(
   transaction: Transaction,
   source: LoadSource,
@@ -35,7 +34,6 @@ export async function insertRows(
   rows: Rows,
   memory: LoadMemory,
 ): Promise<MergedKinds> {
-  if (source.namesAliases) throw new AliasesMet('users may be aliases');
   const { users, events } = rows;
   const { keepsKeys } = source;
   const scope = {
@@ -44,7 +42,6 @@ export async function insertRows(
     chunkNo,
     acceptedAt: source.acceptedAt,
     yields: null,
-    namesAliases: false,
     dated: false,
     removes: false,
     unflags: null,

@@ -225,7 +225,6 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     loadId: source.loadId,
     chunkNo,
     acceptedAt: source.acceptedAt,
-    namesAliases: source.namesAliases,
     dated,
     removes: removes || source.unflags !== null,
     unflags: entity === source.entity ? source.unflags : null,

@@ -4,7 +4,6 @@ import {
   addOutcomes,
   type ChunkRange,
   countedKinds,
-  isPatch,
   noOutcomes,
   noOutcomesByKind,
   toTally,
@@ -15,12 +14,10 @@ import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
-import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import {
   type ChunkTally,
   endValidation,
   finishChunk,
-  keepLinks,
   type LoadProgress,
   readChunkRange,
 } from '../postgres/stores/chunks.ts';
@@ -38,14 +35,7 @@ import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import {
-  type ChunkReader,
-  createStoringReader,
-  type FindSuppressed,
-  type ReadScope,
-  readChanged,
-  readOtherwise,
-} from './read-chunk.ts';
+import { type ChunkReader, createStoringReader, type FindSuppressed, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { applyPatch } from './undo/apply-patch.ts';
 
@@ -82,7 +72,8 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const { db, memory } = context;
   const source = await readLoadSource(db, claim.subjectId);
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
-  if (isPatch(source.type)) return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
+  if (source.type === 'undo')
+    return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
     const reader = await createStoringReader(context, source, rows, suppressionsOf(db, source));
     if (source.pass === 'validate') {
@@ -103,20 +94,15 @@ async function readAndMerge(
   source: LoadSource,
   claimed: ClaimedChunk,
   reader: ChunkReader,
-  scope: ReadScope = {},
 ): Promise<DoneChunk> {
   const { rows } = reader;
   const { chunk } = claimed;
-  try {
-    const inserted = await tryInserting(context, source, claimed, reader, scope);
-    if (inserted !== null) return inserted;
-    await readChanged(context, source, chunk, reader, scope);
-    requireFewRefused(source, () => countRejects(source, chunk, rows));
-    await prepareChunk(context, source, rows);
-    return await mergeRead(context, source, claimed, rows);
-  } catch (error) {
-    return readAndMerge(context, source, claimed, reader, readOtherwise(error, scope));
-  }
+  const inserted = await tryInserting(context, source, claimed, reader);
+  if (inserted !== null) return inserted;
+  await readChanged(context, source, chunk, reader);
+  requireFewRefused(source, () => countRejects(source, chunk, rows));
+  await prepareChunk(context, source, rows);
+  return mergeRead(context, source, claimed, rows);
 }
 
 /** Merges the chunk that was read. */
@@ -189,20 +175,18 @@ async function tryInserting(
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   reader: ChunkReader,
-  scope: ReadScope,
 ): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
-  if (chunk.oversized || scope.isDated || !(await expectsNewUsers(context.db, source, learned))) return null;
+  if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
   const rows = await reader.read(chunk, {
-    ...scope,
     stamp: newUserStamp({ ...source, chunkNo: claim.part }),
   });
   requireFewRefused(source, () => countRejects(source, chunk, rows));
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);
     try {
-      return await commitChunk(context, source, { claim, chunk }, rows, (transaction, aliased) =>
-        insertRows(transaction, aliased, claim.part, rows, learned),
+      return await commitChunk(context, source, { claim, chunk }, rows, (transaction) =>
+        insertRows(transaction, source, claim.part, rows, learned),
       );
     } catch (error) {
       // A key is known after all (or another defect of the data, which merging names): from now on, merge.
@@ -222,14 +206,14 @@ async function mergeChunk(
 ): Promise<DoneChunk> {
   const refused: CountedReject[] = [];
   const memory = context.memory.of(claim.subjectId);
-  return commitChunk(context, source, { claim, chunk }, rows, async (transaction, aliased) => {
+  return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
     refused.length = 0;
     const kinds = careful
-      ? await mergeRowsCarefully(transaction, aliased, claim.part, rows, (record, kind, message) => {
+      ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, kind, message) => {
           const reject = rows.rejectRecord(record, message, chunk);
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
         })
-      : await mergeRows(transaction, aliased, claim.part, rows, memory);
+      : await mergeRows(transaction, source, claim.part, rows, memory);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
     await insertRejects(transaction, source, refused, causesOf(source));
     learn(memory, kinds);
@@ -243,18 +227,14 @@ async function commitChunk(
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   rows: Rows,
-  write: (transaction: Transaction, source: LoadSource) => Promise<MergedKinds>,
+  write: (transaction: Transaction) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   try {
     const { tally, ...done } = await inTransaction(
       context.pool,
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
-        const meets = await namesAliases(transaction.db, source.environmentId, () => rows.userIds());
-        const kinds = await withNamed(transaction, source, claim.part, rows, () =>
-          write(transaction, { ...source, namesAliases: meets }),
-        );
-        if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
+        const kinds = await withNamed(transaction, source, claim.part, rows, () => write(transaction));
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, source, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
@@ -262,8 +242,6 @@ async function commitChunk(
         if (progress === null) throw new ConflictError(notOurs);
         await addFindings(transaction.db, claim.subjectId, rows.findings.all);
         if (!progress.isCompleted) return { ...progress, tally, completed: null };
-        if (rows.links.length > 0)
-          await writeLinksOfLoad(transaction.db, claim.environmentId, claim.subjectId);
         const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
         return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), ...end } };
       },

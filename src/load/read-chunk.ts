@@ -15,7 +15,6 @@ import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
-import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { compileRules } from '../rules/compile-rules.ts';
@@ -168,9 +167,7 @@ export async function readChanged(
   source: LoadSource,
   chunk: ChunkRange,
   reader: ChunkReader,
-  scope: ReadScope,
 ): Promise<Rows> {
-  if (scope.isDated) return reader.read(chunk, scope);
   const memory = context.memory.of(source.loadId);
   if (chunk.oversized || memory.chunksNotAsked > 0) {
     memory.chunksNotAsked = Math.max(0, memory.chunksNotAsked - 1);
@@ -190,12 +187,6 @@ async function findUnchanged(db: Database, source: LoadSource, offered: Unchange
     const claims = offered.claims(entity);
     if (claims !== null) offered.keepClaims(entity, await findRefuted(db, entity, source, claims));
   }
-}
-
-/** Returns how to read the chunk again whose merge ended with `error`. @throws `error`, if that does not help. */
-export function readOtherwise(error: unknown, scope: ReadScope): ReadScope {
-  if (error instanceof AliasesMet) return { ...scope, isDated: true, hasDigests: false };
-  throw error;
 }
 
 /** A record that was passed over shares its profile with one that was mapped, or rows go the dated way: they belong together. */

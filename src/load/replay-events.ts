@@ -20,7 +20,6 @@ import {
   mergeEvents,
   replaceEvents,
 } from '../postgres/merge/add-events.ts';
-import { namesAliases } from '../postgres/stores/aliases.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
@@ -78,12 +77,10 @@ async function replayChunk(
   const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
-    const meets = await namesAliases(transaction.db, source.environmentId, () => rows.userIds());
-    const aliased = { ...source, namesAliases: meets };
     const added =
       own === null
-        ? await addRepeats(transaction, aliased, chunkNo, counted, replacing)
-        : await classifyRepeats(transaction, aliased, chunkNo, { counted, own, surplus });
+        ? await addRepeats(transaction, source, chunkNo, counted, replacing)
+        : await classifyRepeats(transaction, source, chunkNo, { counted, own, surplus });
     const all = withAdded(corrections, added);
     if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
       throw new ConflictError(notOurs);
@@ -104,7 +101,7 @@ async function addRepeats(
   replacing: EventBatch,
 ): Promise<AddedEvents> {
   const added = await mergeEvents(transaction, { ...source, chunkNo, keepKeys: false }, counted);
-  await replaceEvents(transaction, source, replacing);
+  await replaceEvents(transaction, replacing);
   return added;
 }
 

@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import { ConflictError, FinalFailure, type InputError, inputError } from '../domain/errors.ts';
 import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
-import { ALL_RECORDS_REFUSED, isPatch, type OnDrift } from '../domain/load.ts';
+import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { toGivenSource } from '../domain/source-options.ts';
 import { type Origin, type TaskClaim, taskFields } from '../domain/task.ts';
@@ -15,14 +15,14 @@ import { countDrift } from '../postgres/stores/plans.ts';
 import { readReading, requireLoad, type StoredReading } from '../postgres/stores/read-loads.ts';
 import { beginPass, queueApply, readBeginning } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { attachPatch } from '../postgres/stores/undo.ts';
+import { attachPatch, readUndoSource } from '../postgres/stores/undo.ts';
 import { insertUploadOfLoad, type Upload } from '../postgres/stores/uploads.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
 import { sheetDialect } from './receive/receive.ts';
-import { writeOwnFile } from './undo/write-join.ts';
+import { writePatch } from './undo/write-patch.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does
@@ -137,7 +137,7 @@ export async function keepFileOfLoad(
   jobId: string,
 ): Promise<{ readonly upload: Upload; readonly options: Readonly<Record<string, unknown>> }> {
   const { type, readAs } = await requireLoad({ db }, environmentId, jobId);
-  if (isPatch(type))
+  if (type === 'undo')
     throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
   const reading = await readReading(db, jobId);
   if (reading.preset !== null) {
@@ -207,10 +207,11 @@ const notOurs = 'another worker begins the load, or it has ended';
 /**
  * Begins a load anew at its turn in the lane: forgets what its last pass left, and makes the tasks of its chunks. Of a plan that is
  * applied, looks first whether anything has changed since; then, unless that was said not to matter, the load fails and nothing is
- * written. An undo or a join gets its file.
+ * written. An undo gets its file.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
-  const patch = await writeOwnFile(context, claim, signal);
+  const undo = await readUndoSource(context.db, claim.subjectId);
+  const patch = undo && (await writePatch(context, claim, undo, signal));
   const tasks = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     const beginning = await readBeginning(db, claim.subjectId);

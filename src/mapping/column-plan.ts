@@ -22,16 +22,10 @@ export const eventColumns = [
 
 /**
  * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, but a
- * record that has nothing else is refused. `distinct_ids`: aliases of the user, as a list in JSON. `ignored`: the map says so, or it says why
+ * record that has nothing else is refused. `ignored`: the map says so, or it says why
  * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
  */
-export type ColumnRole =
-  | (typeof eventColumns)[number]
-  | 'url'
-  | 'removed'
-  | 'distinct_ids'
-  | 'property'
-  | 'ignored';
+export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 /** The meanings of a CSV's columns. */
 export interface ColumnPlan {
@@ -89,7 +83,7 @@ function roleInEvents(name: string): ColumnRole {
 
 function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
   if (name === 'company_id' || name === 'metadata' || name === 'removed') return name;
-  if ((name === 'user_id' || name === 'distinct_ids') && entity === 'users') return name;
+  if (name === 'user_id' && entity === 'users') return name;
   return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
 }
 

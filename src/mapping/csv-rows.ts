@@ -13,10 +13,9 @@ import { readTyped } from './cell-types.ts';
 import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
+import { idOf } from './ids.ts';
 import { JsonMembers } from './json-members.ts';
-import { JsonRecords } from './json-records.ts';
 import { KnownName } from './known-names.ts';
-import { idOf, readAliases } from './presets/record.ts';
 import {
   invalidEscape,
   malformed,
@@ -47,12 +46,8 @@ export class CsvRows {
   readonly #members = new JsonMembers();
   readonly #properties = new CellFiller(() => role.property);
   readonly #kindIndex: number;
-  readonly #aliasIndex: number;
-  readonly #idsIndex: number;
   readonly #typed: readonly TypedColumn[];
   readonly #repeatedHeader: RepeatedHeader;
-  /** Reads records of the kind `alias`. */
-  readonly #aliases: JsonRecords;
   readonly #writer: RowWriter;
   /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
@@ -74,11 +69,8 @@ export class CsvRows {
     this.#idIndex = roles.indexOf(idColumn[this.#entity]);
     this.#metadataIndex = roles.indexOf('metadata');
     this.#kindIndex = roles.indexOf('event_type');
-    this.#aliasIndex = saysKinds ? plan.names.indexOf('alias') : -1;
-    this.#idsIndex = roles.indexOf('distinct_ids');
     this.#typed = typedColumns(header);
     this.#repeatedHeader = new RepeatedHeader(header.columns, saysKinds ? this.#kindIndex : this.#idIndex);
-    this.#aliases = new JsonRecords({ entity: plan.entity, map: {} }, rows);
     this.#writer = new RowWriter(plan.entity, rows);
   }
 
@@ -137,20 +129,7 @@ export class CsvRows {
   /** Returns null if the record became a row. */
   #readRecord(record: number): Reason | null {
     const problem = this.#findCells(record) ?? this.#chunk.findCellProblem(record, this.#isProperty);
-    if (problem !== null) return problem;
-    if (this.#aliasIndex !== -1 && this.#textOf(this.#kindIndex) === 'alias') return this.#readAlias(record);
-    if (this.#idsIndex === -1 || this.#cells.isEmpty(this.#idsIndex)) return this.#write(record);
-    const links = readAliases(this.#textOf(this.#idsIndex), this.#textOf(this.#idIndex), 'distinct_ids');
-    if ('code' in links) return links;
-    this.#rows.digests.refuse(record);
-    const reason = this.#write(record);
-    if (reason === null) this.#rows.links.push(...links);
-    return reason;
-  }
-
-  #readAlias(record: number): Reason | null {
-    const [user_id, alias] = [this.#textOf(this.#idIndex), this.#textOf(this.#aliasIndex)];
-    return this.#aliases.parse(JSON.stringify({ event_type: 'alias', user_id, alias }), record);
+    return problem ?? this.#write(record);
   }
 
   #textOf(column: number): string {
@@ -252,7 +231,7 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   list.ends = cells.ends;
   list.kinds = cells.special;
   list.names = names.map((name, column) => {
-    const is = roles[column] === 'distinct_ids' ? 'ignored' : (roles[column] ?? 'ignored');
+    const is = roles[column] ?? 'ignored';
     const number = is === 'property' || is === 'ignored' ? role[is] : roleNames.get(is);
     return new KnownName(toByteString(name), number ?? role.property);
   });

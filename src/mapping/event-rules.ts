@@ -18,6 +18,7 @@ export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: s
   const column = 'event_type';
   if (entity === 'auto') {
     if (kind !== null) return null;
+    if (text === 'alias') return joinsIds;
     const message = `event_type is ${shown(text)}; it must be one of ${recordKinds.join(', ')}`;
     return { code: 'unknown_event_type', message, column };
   }
@@ -25,6 +26,12 @@ export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: s
   const message = `event_type is ${shown(text)}; this job takes ${entity} only (${kindOfEntity[entity]})`;
   return { code: 'unexpected_event_row', message, column };
 }
+
+const joinsIds: Reason = {
+  code: 'unsupported_kind',
+  message: 'an alias is not stored: a user has one ID',
+  column: 'event_type',
+};
 
 function shown(text: string): string {
   return text === '' ? 'empty' : shorten(text, 40);

@@ -1,13 +1,12 @@
 import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
-import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { profilesKey, type Reason, refusedKey, reservedNames } from '../domain/reject.ts';
 import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from '../formats/json-text.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
+import { idOf } from './ids.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
-import { idOf, readAliases } from './presets/record.ts';
 import { notAnObject } from './reasons.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
@@ -22,9 +21,9 @@ export interface RecordRules {
 
 const dotted = 'metadata.';
 /** Keys that no property has unless it is written `metadata.x`. */
-const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed', 'distinct_ids']);
+const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
 /** Names that only the parser deals with. `company` is an object, most times. */
-const unfitNames: ReadonlySet<string> = new Set(['company', 'distinct_ids', ...reservedNames]);
+const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
 
 /** Why a record was refused while its file was received, with its text, in base64. */
@@ -50,7 +49,6 @@ export class JsonRecords {
   /** Cells of the record, and behind them those of the rows that it makes beside its own. */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
-  #links: readonly ShownLink[] = [];
 
   constructor(rules: RecordRules, rows: Rows) {
     const userRole = rules.entity === 'companies' ? role.userOfCompany : role.userId;
@@ -73,9 +71,7 @@ export class JsonRecords {
   /** Reads the record in bytes [start, end), known to be UTF-8; null if it became a row. */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
-    const reason = cells === null ? null : this.#writer.write(cells, record);
-    // An alias is no kind of row.
-    if (cells !== null && reason?.code !== 'unknown_event_type') return reason;
+    if (cells !== null) return this.#writer.write(cells, record);
     return this.parse(bytes.toString('utf8', start, end), record);
   }
 
@@ -96,20 +92,15 @@ export class JsonRecords {
     const isRewritten = this.#rules.isRewritten === true;
     if (isRewritten && isObject(refusal)) return refusal as unknown as RefusedBefore;
     this.#used = 0;
-    this.#links = [];
     this.#records.dropped = 0;
     this.#properties.dropped = 0;
     const source = { ...parsed, length: Buffer.byteLength(text) };
     const reason =
-      this.#fillOwn(this.#renamed(object), source) ??
+      this.#fill(this.#renamed(object), source) ??
       (isRewritten && Array.isArray(profiles) ? this.#fillProfiles(profiles, source) : null);
     if (reason !== null) return reason;
-    // What is passed over as unchanged shows no link.
-    if (this.#links.length > 0) this.#rows.digests.refuse(record);
     const dropped = this.#records.dropped + this.#properties.dropped;
-    const problem = this.#rows.writeWithout(dropped, record, () => this.#write(record));
-    if (problem === null) this.#rows.links.push(...this.#links);
-    return problem;
+    return this.#rows.writeWithout(dropped, record, () => this.#write(record));
   }
 
   /** Returns the user that a record names, whatever else is wrong with it, or null. */
@@ -161,20 +152,6 @@ export class JsonRecords {
       renamed.push(['metadata', Object.fromEntries([...Object.entries(metadata ?? {}), ...within])]);
     }
     return Object.fromEntries(renamed);
-  }
-
-  /** A record `alias` is about its user, of whom it says nothing else; another may list the ids of its user. */
-  #fillOwn(object: JsonObject, source: Source): Reason | null {
-    const { entity } = this.#rules;
-    const isAlias = object['event_type'] === 'alias' && entity === 'auto';
-    const { user_id, alias, distinct_ids = null } = object;
-    const given = isAlias ? [alias] : distinct_ids;
-    if (given === null || !(isAlias || isOfUser(object, entity))) return this.#fill(object, source);
-    object['distinct_ids'] = undefined;
-    const links = readAliases(given, user_id, isAlias ? 'alias' : 'distinct_ids');
-    if ('code' in links) return links;
-    this.#links = links;
-    return this.#fill(isAlias ? { event_type: 'identify_user', user_id } : object, source);
   }
 
   /** Adds the rows of profiles that a record implies. They are not counted. */

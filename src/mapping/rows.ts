@@ -1,6 +1,5 @@
 import { type DataType, dataTypeOf, resemblesIsoDateBytes, widen } from '../domain/data-type.ts';
 import { type Entity, entities, type RecordKind, recordKinds } from '../domain/entity.ts';
-import type { ShownLink } from '../domain/identities.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
@@ -61,8 +60,6 @@ export class Rows {
   rejects: Reject[] = [];
   /** Records whose users are kept out, with the kinds that they name: they are refused unread. */
   #suppressed: ReadonlyMap<number, RecordKind | null> = noRecords;
-  /** Links that accepted records show. */
-  links: ShownLink[] = [];
   /** Properties without a name, which were left out. */
   dropped = 0;
   /** The chunk's bytes, to quote refused records from. */
@@ -92,7 +89,6 @@ export class Rows {
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];
-    this.links = [];
     this.dropped = 0;
   }
 

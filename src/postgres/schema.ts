@@ -260,7 +260,6 @@ export interface DB {
     done_at: Date | null;
     first_line: number;
     first_row: number;
-    links: Json | null;
     load_id: number;
     losses: Generated<number>;
     oversized: boolean;

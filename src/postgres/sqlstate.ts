@@ -93,11 +93,6 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** Tells whether a record was refused because its id has become an alias since it was looked up. */
-export function isAliasMet(error: unknown): boolean {
-  return codeOf(error) === '40001' && constraintOf(error) === 'aliases_pkey';
-}
-
 /** Tells whether a record was refused because its person is kept out. */
 export function isSuppressionMet(error: unknown): boolean {
   return codeOf(error) === '23000' && constraintOf(error) === 'suppressions_pkey';

@@ -69,7 +69,7 @@ export function listProfiles(
   const scope = { environmentId, now: new Date(), user: profileAlias };
   const conditions = (ids: KeyRange) => [
     ...(companyId === null ? [] : [isOfCompany(companyId)]),
-    ...(search === null ? [] : [isCalled(entity, environmentId, search)]),
+    ...(search === null ? [] : [isCalled(entity, search)]),
     ...(jobId === null ? [] : [isWrittenBy(environmentId, jobId)]),
     ...properties.map(({ objects }) => holdsOneOf(objects)),
     ...(segment === null ? [] : [compileSegment(segment, { ...scope, ids })]),

@@ -10,7 +10,6 @@ import { bitsOf } from '../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../lake/read-events.ts';
 import type { LakeEvent } from '../lake/row-group.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { findAllIds } from '../postgres/stores/aliases.ts';
 import {
   type EventPosition,
   findArchivedUntil,
@@ -43,10 +42,8 @@ export async function readUserHistory(
   return inTransaction(reader.pool, async ({ client, db }) => {
     await keepFiles(db);
     const tables = await findRetiredTables(db);
-    for (const id of tables.length === 0 ? [] : await findAllIds(db, environmentId, [query.userId])) {
-      for (const table of tables)
-        pages.push(await readUserEvents(client, environmentId, query, { table, id }));
-    }
+    for (const table of tables)
+      pages.push(await readUserEvents(client, environmentId, query, { table, id: query.userId }));
     const { last } = merged(pages);
     const { found, stop } = await readLake({ db, files }, environmentId, query, last);
     const all = merged([...pages, { events: found, more: false }]).events.filter(
@@ -96,7 +93,7 @@ async function readLake(
 ): Promise<{ readonly found: readonly ReadEvent[]; readonly stop: string | null }> {
   const { userId, to, eventName, before, limit } = query;
   const from = last?.at ?? query.from;
-  const ids = await findAllIds(db, environmentId, [userId]);
+  const ids = [userId];
   const eventNames = eventName === null ? [] : [eventName];
   const lake = filterOf({ from, to, eventNames, companyIds: [], eventKinds: [], exclusions: [] }, ids);
   const isAsked = (event: ReadEvent) =>

@@ -55,61 +55,6 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
     }));
 });
 
-/** Devices of 5 000 persons, with an event of each device and person; every other pair is one person. */
-const pairs = Array.from({ length: 5_000 }, (_, at) => [`person-${at}`, `device-${at}`] as const);
-const lines = (records: readonly object[]) =>
-  Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
-const moved = lines(
-  pairs.flat().flatMap((user_id, at) => [
-    { event_type: 'identify_user', user_id, metadata: { [`of-${at % 2}`]: at, at } },
-    { event_type: 'track', user_id, event_name: 'came', inserted_at: '2026-11-01T00:00:00Z' },
-  ]),
-);
-const links = lines(pairs.map(([user_id, alias]) => ({ event_type: 'alias', user_id, alias })));
-
-describe.concurrent.each(oneQueue('redis'))('with the queue on %s', (queue) => {
-  // proves: identities, load-survives
-  test('a join is exact although kill -9 meets server and workers in each phase, and records of the aliases come meanwhile', () =>
-    onSite({ queue }, async (site) => {
-      const { sql } = site;
-      let api = await site.serve();
-      await site.workers(2);
-      for (const bytes of [moved, links]) await ended(sql, await uploadLines(api, bytes));
-      await site.killWorkers();
-      for (const [index, phase] of phases.entries()) {
-        const killed = await killIn(site, phase, async () => {
-          await identify(api, `device-${index}`);
-          await api.process.kill('SIGKILL');
-        });
-        api = await site.serve();
-        report(`kill -9 in the ${phase} of a join, ${queue}: ${killed ? 'met' : 'it was over'}`);
-      }
-      await site.workers(2);
-      await waitFor('the join to end', async () => {
-        const [{ left } = { left: true }] = await sql<{ left: boolean }>(
-          `select exists (select from sluice.loads where status in ('queued', 'processing')) as left`,
-        );
-        return !left;
-      });
-      const [found] = await sql(
-        `select
-           (select count(*) from sluice.users where user_id like 'device%')::int as devices,
-           (select count(*) from sluice.users where metadata ? 'of-0' and metadata ? 'of-1' and (metadata ->> 'at')::int % 2 = 0)::int as persons,
-           (select count(*) from sluice.users where metadata ? 'single')::int as singles,
-           (select count(*) from sluice.events)::int as events,
-           (select count(*) from (select from sluice.events group by user_id having count(*) = 2) u)::int as with_both`,
-      );
-      const persons = pairs.length;
-      expect(found).toEqual({
-        devices: 0,
-        persons,
-        singles: phases.length,
-        events: 2 * persons,
-        with_both: persons,
-      });
-    }));
-});
-
 /** What the users hold, but for the property of the single records. */
 async function contents(sql: Sql, environmentId: number): Promise<string> {
   const [row] = await sql<{ digest: string }>(
@@ -118,17 +63,6 @@ async function contents(sql: Sql, environmentId: number): Promise<string> {
     [environmentId],
   );
   return row?.digest ?? '';
-}
-
-async function uploadLines(api: Api, bytes: Buffer): Promise<string> {
-  const response = await api.fetch('/v1/imports', {
-    method: 'POST',
-    headers: { 'content-type': 'application/x-ndjson' },
-    body: new Uint8Array(bytes),
-  });
-  const text = await response.text();
-  expect([response.status, text]).toEqual([200, expect.anything()]);
-  return (JSON.parse(text) as { job_id: string }).job_id;
 }
 
 async function askToUndo(api: Api, jobId: string): Promise<string> {
@@ -180,7 +114,7 @@ async function killIn(
         `select
            exists (select from pg_stat_activity
              where datname = current_database() and application_name like $1 and state <> 'idle') as works,
-           exists (select from sluice.loads where (undoes is not null or type = 'join') and status in ('queued', 'processing')) as left`,
+           exists (select from sluice.loads where undoes is not null and status in ('queued', 'processing')) as left`,
         [`sluice ${phase} %`],
       );
       if (now?.works === true) return 'met';

@@ -122,21 +122,6 @@ test('a person is shown with types, company, segments and events by day, and wha
   await page.getByText('1 event in all').waitFor();
 });
 
-// proves: identities
-test('the page of a person names all ids of the person, whichever opened it', async () => {
-  await stage.post('/v1/identify', { user_id: 'named-1', metadata: { plan: 'pro' } });
-  await stage.post('/v1/users/named-1/aliases', { alias: 'device-1' });
-  const page = await stage.open('/people/device-1');
-  await page.getByText('named-1', { exact: true }).waitFor();
-  await page.goto(stage.address('/people?search=device-'));
-  await page.locator('mark', { hasText: 'device-' }).waitFor();
-  await page.getByRole('link', { name: 'named-1' }).focus();
-  await page.waitForURL(/row=named-1/);
-  await page.keyboard.press('Enter');
-  await page.waitForURL(/\/people\/named-1$/);
-  await page.getByText('device-1', { exact: true }).waitFor();
-});
-
 test('the page of a person tells every change with its job', async () => {
   const text = `user_id,name,plan,${script}\nhist-0,x,,\nhist-1,"Mary\nAnn",free,${script}\n`;
   await stage.t.ended(await stage.load(text, 'first.csv'));
@@ -291,9 +276,6 @@ test('an export continues at an earlier one, with what was removed if that is wa
   await page.getByRole('button', { name: 'Export 1 rows' }).waitFor();
   await page.getByLabel('Include what was removed').check();
   await page.getByText('"include_removed":true').waitFor();
-  await page.getByLabel('Users with all their IDs').check();
-  await page.getByText('"distinct_ids":true').waitFor();
-  await page.getByText(/"distinct_ids": ?\[/).waitFor();
   await page.getByText(/"plan": ?"pro"/).waitFor();
 });
 

@@ -1,9 +1,7 @@
 import { sql } from 'kysely';
-import { uuidv7 } from 'uuidv7';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { FileStore } from '../../src/files/file-store.ts';
-import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { readUserHistory } from '../../src/profiles/user-events.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
 import { pruneEvents, removeReplaced } from '../../src/retention/prune-events.ts';
@@ -21,7 +19,7 @@ import {
 import { expireLeases, withoutQueue } from '../support/load-file.ts';
 import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { loadFile, runJob, undo } from '../support/undo.ts';
+import { loadFile, undo } from '../support/undo.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -133,11 +131,6 @@ test('whichever step a refresh of profiles or a deletion dies at, nothing of the
 });
 
 describe('while a month is on its way into the lake', () => {
-  const give = async (alias: string, userId: string) => {
-    const job = { jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } } as const;
-    const made = await addAlias(withoutQueue(t.system), environmentId, { alias, userId }, false, job);
-    expect(await runJob(t.system, environmentId, made.job_id ?? '')).toMatchObject({ status: 'completed' });
-  };
   const config = { eventRetentionDays: 100, lake: 'archive' as const };
   /** The month has left `sluice.events`, and the bucket is away. */
   const retire = async () => {
@@ -154,9 +147,9 @@ describe('while a month is on its way into the lake', () => {
     return events.map(({ json }) => JSON.parse(json));
   };
 
-  // proves: lake-history, identities, archives
-  test('its events are exported and listed as before, and as those of the person once their id has become an alias', async () => {
-    const of = await add([7], 4, { user: 'anon' });
+  // proves: lake-history, archives
+  test('the events of the month are exported and listed as before', async () => {
+    await add([7], 4, { user: 'anon' });
     await add([7, 0], 4, { user: 'u1' });
     const [all, listed] = [await exported(), await history('anon')];
     expect(listed).toHaveLength(4);
@@ -164,35 +157,6 @@ describe('while a month is on its way into the lake', () => {
     expect(await exported()).toEqual(all);
     expect(await history('anon')).toEqual(listed);
     expect((await history('u1')).length).toBe(8);
-
-    await give('anon', 'u1');
-    const look = async () => [
-      await exported(),
-      await exported(t.system, { userIds: ['u1'] }),
-      await history('u1'),
-    ];
-    const before = await look();
-    expect(before.map(({ length }) => length)).toEqual([12, 12, 12]);
-    expect(new Set((before[0] as LakeRow[]).map(({ user_id }) => user_id))).toEqual(new Set(['u1']));
-    await pruneEvents(t.system);
-    expect(await look()).toEqual(before);
-    expect((await readLake(t.system, 'default')).filter(({ user_id }) => user_id === 'anon')).toHaveLength(
-      of.length,
-    );
-  });
-
-  // proves: identities
-  test('an id that becomes an alias between the writing of the month and its commit loses no event and doubles none', async () => {
-    await add([0, 7], 4, { user: 'anon' });
-    await add([0, 7], 4, { user: 'u1' });
-    await pruneEvents({ ...t.system, files: storeWith(() => give('anon', 'u1')) });
-    await pruneEvents(t.system);
-    const rows = await exported(t.system, { userIds: ['u1'] });
-    expect(rows).toHaveLength(16);
-    expect(await exported()).toEqual(rows);
-    await age(25);
-    await pruneEvents(t.system);
-    expect(await readLake(t.system, 'default')).toHaveLength(16);
   });
 });
 

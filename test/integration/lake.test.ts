@@ -318,8 +318,6 @@ describe('archived events', () => {
       return (await storedBytes(t.system, written))['events.parquet'] ?? Buffer.alloc(0);
     };
     const before = await parquetRows(await exported());
-    const cold = { to: new Date(monthsAgo(5)).toISOString() };
-    const old = await parquetRows(await exported(cold));
     await prune(t.system);
     const copied = await exported();
     expect(await parquetRows(copied)).toEqual(before);
@@ -328,13 +326,6 @@ describe('archived events', () => {
     const isIn = (file: Buffer) => groups.flat().map((group) => file.includes(group));
     expect(isIn(copied)).not.toContain(false);
     expect(isIn(await exported({ exclusions: [{ kind: 'property', pattern: 'page' }] }))).not.toContain(true);
-
-    await sql`insert into aliases (environment_id, alias, user_id, given_to, load_id)
-      values (${environmentId}, 'u1', 'person', 'person', 0)`.execute(t.system.db);
-    const renamed = await parquetRows(await exported(cold));
-    const users = (rows: readonly unknown[]) => rows.map((row) => (row as LakeRow).user_id);
-    expect(users(renamed)).toEqual(users(old).map((id) => (id === 'u1' ? 'person' : id)));
-    expect(users(renamed)).toContain('person');
   });
 
   // proves: archives, loads-back
@@ -524,7 +515,7 @@ describe('the events of a user', () => {
     expect(opened.size).toBeLessThanOrEqual(2);
   });
 
-  test('are enough for history and aliases to know the user when all of them are in the lake', async () => {
+  test('are enough for history to know the user when all of them are in the lake', async () => {
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     const event = { environment: environmentId, id: 'one', name: 'seen', user: 'cold', company: null };
     await insertEvents(t, [{ ...event, at, metadata: {}, named: true }]);
@@ -532,7 +523,7 @@ describe('the events of a user', () => {
     expect((await archiveRefs()).length).toBeGreaterThan(0);
     const server = await serve(t);
     try {
-      for (const part of ['history', 'aliases', 'events?event_name=none']) {
+      for (const part of ['history', 'events?event_name=none']) {
         const statusOf = async (id: string) => (await server.fetch(`/v1/users/${id}/${part}`)).status;
         expect([part, await statusOf('cold'), await statusOf('nobody')]).toEqual([part, 200, 404]);
       }
@@ -615,38 +606,6 @@ describe('deletion and archived events', () => {
     expect((await exportedIds(environmentId)).sort()).toEqual([
       ...['month 0', 'month 1', 'month 2', 'month 3', 'of ann', 'of cleo'],
     ]);
-  });
-
-  // proves: identities, identities-deleted
-  test('archived events of an alias are exported as the person, and deleted with the person', async () => {
-    const at = (n: number): string => instantBetween(monthsAgo(9), monthsAgo(8), n);
-    const event = { environment: environmentId, name: 'seen', company: null, metadata: {}, named: true };
-    const users = ['anon', 'u1', 'other'];
-    await insertEvents(
-      t,
-      users.map((user, n) => ({ ...event, id: user, user, at: at(0.1 * n) })),
-    );
-    await prune(t.system);
-    await sql`insert into aliases (environment_id, alias, user_id, given_to, load_id)
-      values (${environmentId}, 'anon', 'u1', 'u1', 0)`.execute(t.system.db);
-    for (const format of exportFormats) {
-      const written = await exportAll(t.system, environmentId, {
-        datasets: ['events'],
-        format,
-        userIds: ['u1'],
-      });
-      expect(written.files.find(({ dataset }) => dataset === 'events')?.rows).toBe(2);
-    }
-    const all = await texts(t.system, await exportAll(t.system, environmentId));
-    expect(records(all['events.ndjson']).map(({ event_id, user_id }) => [event_id, user_id])).toEqual([
-      ['anon', 'u1'],
-      ['u1', 'u1'],
-      ['other', 'other'],
-    ]);
-    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
-    expect(await deletion.run()).toMatchObject({ status: 'completed' });
-    expect(await exportedIds(environmentId)).toEqual(['other']);
-    for (const ref of await archiveRefs()) expect(await usersIn(ref)).toEqual(['other']);
   });
 
   test('archived events of deleted companies name them no more', async () => {

@@ -8,16 +8,14 @@ import { importFolder, loadSetup, writeSetup } from '../../src/cli/export-folder
 import type { ImportOptions } from '../../src/cli/import-file.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { applyDefinitions, readDefinitionsFile } from '../../src/definitions/definitions.ts';
-import { exportFormats } from '../../src/domain/export.ts';
-import type { Link } from '../../src/domain/identities.ts';
 import { defaultLoadOptions } from '../../src/domain/load.ts';
 import { readManifest, verifyExport } from '../../src/export/manifest.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
-import { contentHashes, exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
-import { acceptFile, endedLoad, newEnvironment, readProfiles } from '../support/load-file.ts';
+import { exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
+import { acceptFile, endedLoad, newEnvironment } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { systemOfFile, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
 const t = await systemOfFile({ worker: true, queue: 'postgres', storage: 'folder' });
 
@@ -101,22 +99,6 @@ async function store(environmentId: number, { companies, users, events }: Conten
   }
 }
 
-async function addAlias(
-  { db }: Pick<TestSystem['system'], 'db'>,
-  environmentId: number,
-  { alias, userId }: Link,
-) {
-  await sql`insert into aliases (environment_id, alias, user_id, given_to, load_id)
-    values (${environmentId}, ${alias}, ${userId}, ${userId}, 0)`.execute(db);
-}
-
-const readAliases = async (environmentId: number) =>
-  (
-    await sql<Link>`select alias, user_id as "userId" from aliases where environment_id = ${environmentId} order by 1`.execute(
-      t.system.db,
-    )
-  ).rows;
-
 /** All that an export shows, with the times, and what is known of names. */
 async function read(environmentId: number): Promise<unknown> {
   const rows = async (what: string): Promise<unknown[]> =>
@@ -125,7 +107,6 @@ async function read(environmentId: number): Promise<unknown> {
     users: await rows(
       'select user_id, company_id, metadata::text, first_seen_at::text, last_seen_at::text from users where environment_id = $env order by user_id',
     ),
-    aliases: await readAliases(environmentId),
     companies: await rows(
       'select company_id, metadata::text, first_seen_at::text, last_seen_at::text from companies where environment_id = $env order by company_id',
     ),
@@ -200,9 +181,7 @@ test('an environment comes back from its files as it was, times, ids and compani
     fc.asyncProperty(content, async (given) => {
       const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
       await store(from, given);
-      const [first] = given.users;
-      if (first !== undefined) await addAlias(t.system, from, { alias: 'anon', userId: first.id });
-      const written = await exportAll(t.system, from, { distinctIds: true });
+      const written = await exportAll(t.system, from);
       await inDirectory(t.system, written, async (folder) => {
         expect((await importInto(to, folder)).exitCode).toBe(0);
         const stored = await read(to);
@@ -213,34 +192,6 @@ test('an environment comes back from its files as it was, times, ids and compani
     }),
     { numRuns: runs(5) },
   );
-});
-
-// proves: distinct-ids
-test.each(exportFormats)('users of %s with distinct_ids bring their aliases back', async (format) => {
-  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-  const metadata = { distinct_ids: 'my own' };
-  const times = ['2020-01-01', '2020-01-02'];
-  const users = ['u1', 'u2'].map((id) => ({ id, metadata, times, company: 9 }));
-  await store(from, { companies: [], users, events: [] });
-  await t.system.knownProperties.learn(t.system.db, from, 'users', new Map([['distinct_ids', 'string']]));
-  const [phone, web] = ['=phone', 'a "web" \u00fc'];
-  for (const alias of [web, phone]) await addAlias(t.system, from, { alias, userId: 'u1' });
-  const written = await exportAll(t.system, from, { datasets: ['users'], distinctIds: true, format });
-  const name = `users.${format}`;
-  const { [name]: file = Buffer.alloc(0) } = await storedBytes(t.system, written);
-  const load = async () => {
-    const jobId = await acceptFile(t.system, to, file, { filename: name });
-    return endedLoad(t.system, to, jobId);
-  };
-  expect(await load()).toMatchObject({ status: 'completed', tally: { inserted: 2, rejected: 0 } });
-  expect(await readAliases(to)).toEqual([
-    { alias: phone, userId: 'u1' },
-    { alias: web, userId: 'u1' },
-  ]);
-  expect((await readProfiles(t.system, to)).users['u1']?.metadata).toEqual(metadata);
-  const again = await exportAll(t.system, to, { datasets: ['users'], distinctIds: true, format });
-  expect(await contentHashes(t.system, again)).toEqual(await contentHashes(t.system, written));
-  expect(await load()).toMatchObject({ tally: { unchanged: 2 } });
 });
 
 // proves: environment-back
@@ -290,7 +241,7 @@ test('a folder that is not as it was written, and files that say less than what 
   await inDirectory(t.system, await exportAll(t.system, from, { format: 'csv' }), (folder) =>
     expect(importInto(to, folder)).rejects.toThrow('A CSV has no types'),
   );
-  expect(await read(to)).toEqual({ users: [], aliases: [], companies: [], events: [] });
+  expect(await read(to)).toEqual({ users: [], companies: [], events: [] });
 });
 
 // proves: environment-back

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { MIRROR_SLICE_PROFILES } from '../../src/domain/limits.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { renderMirror } from '../../src/load/render-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { addAlias } from '../../src/load/undo/add-alias.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
@@ -208,23 +206,6 @@ test('records that are skipped as unchanged, superseded or read twice after a re
   const done = await runJob(t.system, environmentId, running.jobId);
   expect(outcome(done)).toMatchObject({ missing: 295, done: 295 });
   expect(await ids()).toEqual(['between', ...many(5)]);
-});
-
-test('the aliases that a file holds are held as their person, and an alias that waits for its join is left to it', async () => {
-  await load(csv(['ada', 'device', 'grace', 'laptop']));
-  const give = (alias: string, userId: string) =>
-    addAlias(withoutQueue(t.system), environmentId, { alias, userId }, false, {
-      jobId: uuidv7(),
-      requestId: null,
-      origin: { kind: 'command_line', name: null },
-    });
-  const joined = await give('device', 'ada');
-  await runJob(t.system, environmentId, joined.job_id ?? '');
-  const job = await acceptFile(withoutQueue(t.system), environmentId, csv(['device']), mirror);
-  const waiting = await give('laptop', 'grace');
-  expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({ missing: 1, done: 1 });
-  await runJob(t.system, environmentId, waiting.job_id ?? '');
-  expect(await ids()).toEqual(['ada', 'grace']);
 });
 
 test('of two mirrors that wait together, the later also removes what the earlier brought', async () => {

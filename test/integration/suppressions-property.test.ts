@@ -1,14 +1,12 @@
 import fc from 'fast-check';
-import { uuidv7 } from 'uuidv7';
 import { expect, test } from 'vitest';
-import type { BatchItem, ReadRecord } from '../../src/ingest/records.ts';
-import { addAlias } from '../../src/load/undo/add-alias.ts';
+import type { BatchItem, ItemRecord } from '../../src/ingest/records.ts';
 import { liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
 import { acceptDeletion, readStored } from '../support/deletions.ts';
 import { newEnvironment, runAtOnce, shuffled, startManually, withoutQueue } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/system.ts';
-import { runJob, undo } from '../support/undo.ts';
+import { undo } from '../support/undo.ts';
 
 const t = await systemOfFile();
 
@@ -33,42 +31,23 @@ const step = fc.oneof(
       late: fc.array(item, { maxLength: 4 }),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ does: fc.constant('alias' as const), id, user: id }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom('lift' as const, 'undo' as const), id }) },
 );
 
-/** Who is kept out, whose record is whose, and what is stored of whom. */
+/** Who is kept out, and what is stored of whom. */
 class Oracle {
-  readonly persons = new Map<string, string>();
   readonly suppressed = new Set<string>();
   users = new Set<string>();
   events = new Map<string, string>();
 
-  personOf = (of: string): string => this.persons.get(of) ?? of;
-
   take(of: string, event: string | null): void {
-    if (event === null) this.users.add(this.personOf(of));
-    else this.events.set(event, this.personOf(of));
-  }
-
-  link(alias: string, user: string): boolean {
-    const to = this.personOf(user);
-    if (this.persons.has(alias) || alias === to) return false;
-    for (const [each, of] of this.persons) if (of === alias) this.persons.set(each, to);
-    this.persons.set(alias, to);
-    if (this.users.delete(alias)) this.users.add(to);
-    for (const [event, of] of this.events) if (of === alias) this.events.set(event, to);
-    return true;
+    if (event === null) this.users.add(of);
+    else this.events.set(event, of);
   }
 
   keepOut(of: string): void {
-    const person = this.personOf(of);
-    for (const each of ['a', 'b', 'c', 'd'])
-      if (each === of || this.personOf(each) === person) this.suppressed.add(each);
-    for (const each of this.suppressed) {
-      this.persons.delete(each);
-      this.users.delete(each);
-    }
+    this.suppressed.add(of);
+    this.users.delete(of);
     for (const [event, user] of this.events) if (this.suppressed.has(user)) this.events.delete(event);
   }
 }
@@ -84,20 +63,20 @@ function makeRecord(environmentId: number, { id: userId, is }: Item) {
     const dated = is === 'dated' ? { at: { text: time, ms: Date.parse(time) } } : {};
     const record = { ...shared, ...dated, properties: { at }, company: {} };
     const line = { user_id: userId, metadata: { at }, ...(is === 'dated' && { at: time }) };
-    return { record: { entity: 'users', record } as ReadRecord, event: null, line };
+    return { record: { entity: 'users', record } as ItemRecord, event: null, line };
   }
   const event = `e${at}`;
   const given = is === 'event' ? { event_id: event } : {};
   const record = { ...shared, eventName: event, eventId: is === 'event' ? event : null, insertedAt: null };
   return {
-    record: { entity: 'events', record: { ...record, metadata: {} } } as ReadRecord,
+    record: { entity: 'events', record: { ...record, metadata: {} } } as ItemRecord,
     event,
     line: { event_type: 'track', user_id: userId, event_name: event, ...given },
   };
 }
 
 // proves: suppressed
-test('nobody who is kept out is stored, and everybody else is, whatever is loaded, sent, linked, deleted, lifted and undone', async () => {
+test('nobody who is kept out is stored, and everybody else is, whatever is loaded, sent, deleted, lifted and undone', async () => {
   const property = fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 10 }), async (steps) => {
     const quiet = withoutQueue(t.system);
     const environmentId = await newEnvironment(t.system);
@@ -111,7 +90,7 @@ test('nobody who is kept out is stored, and everybody else is, whatever is loade
       const { users } = await readStored(t.system, environmentId);
       return { users, events: new Map(events.map(({ user, name }) => [name, user])) };
     };
-    const send = ({ entity, record }: ReadRecord): Promise<void> => {
+    const send = ({ entity, record }: ItemRecord): Promise<void> => {
       if (entity === 'users') return t.system.ingest.identifyUser(record, null);
       return entity === 'events' ? t.system.ingest.track(record, null) : Promise.reject();
     };
@@ -128,18 +107,6 @@ test('nobody who is kept out is stored, and everybody else is, whatever is loade
       } else if (each.does === 'lift') {
         const lifted = await liftSuppressions(t.system.db, environmentId, [each.id]);
         expect(lifted).toBe(oracle.suppressed.delete(each.id) ? 1 : 0);
-      } else if (each.does === 'alias') {
-        const origin = { kind: 'command_line', name: null } as const;
-        const asked = { jobId: uuidv7(), requestId: null, origin };
-        const link = { alias: each.id, userId: each.user };
-        const isRefused = [each.id, each.user].some((one) => oracle.suppressed.has(one));
-        const made = await addAlias(quiet, environmentId, link, false, asked).catch((error) => {
-          expect(error.problems[0].code).toBe(isRefused ? 'suppressed' : 'alias_taken');
-          return null;
-        });
-        if (made !== null) expect(isRefused).toBe(false);
-        if (made?.is_new) oracle.link(each.id, each.user);
-        if (made?.job_id != null) await runJob(quiet, environmentId, made.job_id);
       } else if (!('items' in each)) {
         const jobId = loads.pop();
         if (jobId === undefined) continue;

@@ -1,11 +1,9 @@
 import { sql } from 'kysely';
-import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { BatchItem, ReadRecord } from '../../src/ingest/records.ts';
-import { addAlias } from '../../src/load/undo/add-alias.ts';
+import type { BatchItem, ItemRecord } from '../../src/ingest/records.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { knowsAliases } from '../../src/postgres/stores/aliases.ts';
 import type { Deletion } from '../../src/postgres/stores/deletions.ts';
+import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
 import { findSuppressed, liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
@@ -20,7 +18,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { loadFile, runJob, undo } from '../support/undo.ts';
+import { loadFile, undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
@@ -49,7 +47,7 @@ async function rejectsOf({ jobId }: Load) {
 }
 
 const shared = () => ({ environmentId, companyId: null, marked: false, bytes: 10 });
-const user = (userId: string, at?: string): ReadRecord => ({
+const user = (userId: string, at?: string): ItemRecord => ({
   entity: 'users',
   record: {
     ...shared(),
@@ -57,18 +55,18 @@ const user = (userId: string, at?: string): ReadRecord => ({
     ...(at !== undefined && { at: { text: at, ms: Date.parse(at) } }),
   },
 });
-const event = (userId: string, eventId: string | null = null): ReadRecord => ({
+const event = (userId: string, eventId: string | null = null): ItemRecord => ({
   entity: 'events',
   record: { ...shared(), userId, eventName: 'seen', eventId, insertedAt: null, metadata: {} },
 });
-function send(one: ReadRecord, key: string | null = null): Promise<void> {
+function send(one: ItemRecord, key: string | null = null): Promise<void> {
   const { ingest } = t.system;
   const idempotency = key === null ? null : { key, digest: Buffer.from(key) };
   if (one.entity === 'users') return ingest.identifyUser(one.record, idempotency);
   if (one.entity === 'events') return ingest.track(one.record, idempotency);
   return ingest.identifyCompany(one.record, idempotency);
 }
-const sendBatch = (records: readonly ReadRecord[]) =>
+const sendBatch = (records: readonly ItemRecord[]) =>
   t.system.ingest.batch(
     environmentId,
     async () => ({ items: records.map((one, index): BatchItem => ({ index, ...one })), rejected: [] }),
@@ -191,29 +189,6 @@ describe('records of a person who is kept out', () => {
   });
 
   // proves: suppressed
-  test('are refused by every id that the person had, and no id becomes an alias of theirs', async () => {
-    const asked = () =>
-      ({ jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } }) as const;
-    const give = (alias: string, userId: string) =>
-      addAlias(withoutQueue(t.system), environmentId, { alias, userId }, false, asked());
-    await load('user_id\nanon\np\n');
-    const { job_id } = await give('anon', 'p');
-    const join = await runJob(t.system, environmentId, job_id ?? '');
-    await keepOut('anon');
-    for (const id of ['anon', 'p']) await expect(send(user(id))).rejects.toMatchObject(suppressed);
-    await expect(give('other', 'p')).rejects.toMatchObject(suppressed);
-    await expect(give('anon', 'other')).rejects.toMatchObject(suppressed);
-    const links = [{ alias: 'anon', userId: 'q', linking: 'observe' }] as const;
-    expect(await sendBatch([{ ...user('q'), links }])).toMatchObject({ accepted: 1 });
-    await expect(undo(t.system, environmentId, [join.jobId])).resolves.toMatchObject({ status: 'completed' });
-    expect(await stored()).toMatchObject({ users: ['q'] });
-    const aliases = await sql`select 1 from aliases where environment_id = ${environmentId}`.execute(
-      t.system.db,
-    );
-    expect(aliases.rows).toEqual([]);
-  });
-
-  // proves: suppressed
   test('neither come back by an undo nor by a load that replays', async () => {
     const first = await load('user_id,plan\ngone,free\nstays,free\n');
     const second = await load('user_id,plan\ngone,pro\nstays,pro\n');
@@ -272,14 +247,13 @@ describe('records of a person who is kept out', () => {
 test('who began to write before the suppression is waited for, and what they wrote is deleted', async () => {
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
   let done: Promise<Deletion> | undefined;
-  await inTransaction(t.system.pool, async ({ db }) => {
-    await knowsAliases(db, environmentId);
+  await inTransaction(t.system.pool, async ({ client }) => {
+    const row = { environmentId, key: 'late', companyId: null, removes: false, properties: '{}' };
+    await writeUsers(client, [row], []);
     done = deletion.run();
     await waitFor('the suppression', async () =>
       (await findSuppressed(t.system.db, environmentId, ['late'])).has('late'),
     );
-    await expect(send(user('late'))).rejects.toMatchObject(suppressed);
-    await sql`insert into users (environment_id, user_id) values (${environmentId}, 'late')`.execute(db);
   });
   expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
   expect((await stored()).users).toEqual([]);

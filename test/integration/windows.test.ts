@@ -169,7 +169,7 @@ class Copy {
       await client.query('set transaction isolation level repeatable read');
       const filter = {
         environmentId: this.#environmentId,
-        request: { ...everything, includeRemoved: true, distinctIds: true, since: this.cursor },
+        request: { ...everything, includeRemoved: true, since: this.cursor },
         segment: null,
         excludedSegments: [],
       };

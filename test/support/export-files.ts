@@ -50,7 +50,6 @@ export const everything: ExportRequest = {
   to: null,
   since: null,
   includeRemoved: false,
-  distinctIds: false,
   layout: 'datasets',
   datasets,
   eventKinds: [],

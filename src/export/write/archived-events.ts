@@ -9,7 +9,6 @@ import type { FileStore } from '../../files/file-store.ts';
 import { bitsOf } from '../../lake/id-filter.ts';
 import { mayHoldAny, readGroups } from '../../lake/read-events.ts';
 import { type Database, databaseOn, findValue } from '../../postgres/database.ts';
-import { findAllIds } from '../../postgres/stores/aliases.ts';
 import { type DataFile, findData, findHolders, readSums } from '../../postgres/stores/lake-files.ts';
 import { eventTable } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
@@ -54,7 +53,7 @@ export async function findLeftEvents(client: pg.PoolClient, filter: Filter): Pro
   const tables = await findRetiredTables(db);
   // Events whose retention ended before the increment are not in it.
   const data = request.since === null ? await findData(db, environmentId, request) : [];
-  const userIds = request.userIds.length === 0 ? [] : await findAllIds(db, environmentId, request.userIds);
+  const { userIds } = request;
   const lake = filterOf(request, userIds);
   const asked = { users: userIds, companies: request.companyIds };
   let kept = data.filter((file) => mayHoldAny(file, lake.wanted));
@@ -63,7 +62,7 @@ export async function findLeftEvents(client: pg.PoolClient, filter: Filter): Pro
     const holders = await findHolders(db, kept, bitsOf(entity, asked[entity]));
     kept = kept.filter(({ fileId }) => holders.has(fileId));
   }
-  return { data: kept, tables, lake, persons: kept.length === 0 ? null : await openPersons(db, filter) };
+  return { data: kept, tables, lake, persons: kept.length === 0 ? null : openPersons(db, filter) };
 }
 
 /** Returns the source of events in the database between two places, the second included. */
@@ -77,21 +76,12 @@ export function storedEvents(
     ...(after === null ? [] : [bound(after, sql`>`, sql`>=`)]),
     ...(upTo === null ? [] : [bound(upTo, sql`<=`, sql`<=`)]),
   ];
-  const selects = [sql.table('events'), ...tables.map(asPersons)].map(
+  const selects = [sql.table('events'), ...tables.map(eventTable)].map(
     (table) =>
       sql`select environment_id, ${columns}, position from ${table} e where ${sql.join(conditions, sql` and `)}`,
   );
   return sql`(${sql.join(selects, sql` union all `)})`;
 }
-
-/** Events on their way into the lake keep the ids that they had, as those in it do. */
-const asPersons = (table: string): EventSource => sql`(
-  select
-    r.environment_id, event_id, event_type, event_name, coalesce(a.user_id, r.user_id) as user_id, company_id, source,
-    inserted_at, metadata, position
-  from ${eventTable(table)} r
-  left join aliases a on a.environment_id = r.environment_id and a.alias = r.user_id
-)`;
 
 /** The time alone as well: partitions are found by it. */
 function bound({ micros, id, user }: Place, sign: RawBuilder<unknown>, timeSign: RawBuilder<unknown>) {

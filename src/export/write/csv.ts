@@ -60,7 +60,6 @@ async function profileColumns(db: Database, entity: Entity, filter: Filter): Pro
       isFree: true,
     })),
     ...(properties.hasOthers ? [{ heading: 'metadata', value: objectOrEmpty(others), isFree: false }] : []),
-    ...(entity === 'users' && request.distinctIds ? [distinctIds] : []),
     ...['first_seen_at', 'last_seen_at'].map((name) => ({
       heading: name,
       value: pageTime(name),
@@ -68,12 +67,6 @@ async function profileColumns(db: Database, entity: Entity, filter: Filter): Pro
     })),
   ];
 }
-
-const distinctIds: Column = {
-  heading: 'distinct_ids',
-  value: sql`page.distinct_ids::text`,
-  isFree: false,
-};
 
 function stored(name: string): Column {
   return { heading: name, value: sql`coalesce(${sql.ref(`page.${name}`)}, '')`, isFree: true };
@@ -162,7 +155,7 @@ function fitting(names: readonly string[]): string[] {
   return kept;
 }
 
-const fixed = new Set(['user_id', 'company_id', 'metadata', 'distinct_ids', 'first_seen_at', 'last_seen_at']);
+const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
 
 /** Returns the heading of a property's column; a load reads `metadata.x` as the property x. */
 export function heading(name: string): string {

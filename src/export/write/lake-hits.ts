@@ -161,17 +161,6 @@ export function comparePlaces(a: Place, b: Place): number {
   return a.micros - b.micros || Buffer.compare(a.id, b.id) || Buffer.compare(a.user, b.user);
 }
 
-/** Puts events of one instant and id in the order of the users that they have now, each once. */
-export function inOrder(hits: Hits): Hits {
-  const places = Array.from(hits.rows, (row, at) => ({ row, place: placeAt(hits, at) }));
-  places.sort((a, b) => comparePlaces(a.place, b.place));
-  const isFirst = ({ place }: (typeof places)[number], at: number) => {
-    const before = places[at - 1];
-    return before === undefined || comparePlaces(before.place, place) !== 0;
-  };
-  return { ...hits, rows: Int32Array.from(places.filter(isFirst), ({ row }) => row) };
-}
-
 /** A file that is being read, and where it is. */
 interface Cursor {
   readonly source: AsyncGenerator<Hits>;

@@ -70,7 +70,7 @@ export function lakeWriters(
 
 /** Returns what makes NDJSON of events. A block lasts until the next. */
 export function eventText(): (hits: Hits) => RowBlock {
-  const columns = columnsOf('events', { includeRemoved: false, distinctIds: false });
+  const columns = columnsOf('events', { includeRemoved: false });
   return rowWriter(columns, ndjsonRows, null, true);
 }
 

@@ -1,17 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Dataset, FileDataset } from '../../domain/export.ts';
-import {
-  type Column,
-  columnsOf,
-  distinctIds,
-  metadata,
-  orderOf,
-  storedColumns,
-} from '../../domain/export-columns.ts';
+import { type Column, columnsOf, metadata, orderOf, storedColumns } from '../../domain/export-columns.ts';
 import { instantText } from '../../postgres/columns.ts';
 import type { Compilable } from '../../postgres/copy-out.ts';
-import { distinctIdsOf } from '../../postgres/stores/aliases.ts';
 import {
   exportsCompany,
   exportsEvent,
@@ -32,9 +24,7 @@ import {
 
 /** Selects a column of the page from the table. */
 function ofTable({ name }: Column): RawBuilder<unknown> {
-  const own = (column: string) => sql.ref(`${alias}.${column}`);
-  if (name !== distinctIds.name) return own(name);
-  return sql`${distinctIdsOf(own('environment_id'), own('user_id'))} as ${sql.ref(name)}`;
+  return sql.ref(`${alias}.${name}`);
 }
 
 const alias = 'exported';
@@ -43,7 +33,7 @@ const conditions = { users: exportsUser, companies: exportsCompany, events: expo
 export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
   if (dataset !== 'events' && filter.request.includeRemoved) return pageWithRemoved(dataset, filter);
   const source = (dataset === 'events' ? filter.events : filter.profiles) ?? sql.table(dataset);
-  const names = storedColumns(dataset, filter.request).map(ofTable);
+  const names = storedColumns(dataset).map(ofTable);
   return sql`(
     select ${sql.join(names)} from ${source} as ${sql.ref(alias)}
     where ${conditions[dataset](filter, alias)}
@@ -58,7 +48,7 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
-  const all = storedColumns(entity, request);
+  const all = storedColumns(entity);
   const key = idColumn[entity];
   const names = all.map(({ name }) => name);
   const stored = all.map((each) => (each === metadata ? withLost : ofTable(each)));
@@ -212,7 +202,6 @@ function selected(
   // In a row of NDJSON that is loaded, no company_id says nothing, and null that the user has none.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
-  if (name === distinctIds.name) return sql`${stored}::text`;
   if (kind === 'json' && isOptional)
     return sql`case when page.removed is null then ${pageMetadata(filter)}::text end`;
   if (kind === 'json') return sql`${pageMetadata(filter)}::text`;

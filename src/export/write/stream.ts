@@ -15,7 +15,7 @@ import { Gathered, ndjsonText, type RowBlock, rowBlocks, separator } from './row
  * in the file store, as they came, and merged with the events as those come.
  */
 
-const columns = columnsOf('stream', { includeRemoved: false, distinctIds: false });
+const columns = columnsOf('stream', { includeRemoved: false });
 
 /** Returns null if the request is not about profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {

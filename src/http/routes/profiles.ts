@@ -15,7 +15,6 @@ import { type Entity, entities, idColumn, namingProperties } from '../../domain/
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { findPerson, withDistinctIds } from '../../postgres/stores/aliases.ts';
 import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
 import { countUsersOf, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
@@ -35,14 +34,7 @@ import {
   sendEnvelope,
   sendJson,
 } from '../page.ts';
-import {
-  checked,
-  flagParameter,
-  optionalNumber,
-  pathParameter,
-  rangeEnd,
-  textParameter,
-} from '../parameters.ts';
+import { checked, optionalNumber, pathParameter, rangeEnd, textParameter } from '../parameters.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Call, type Route, route } from '../route.ts';
 
@@ -67,7 +59,7 @@ const filters = {
   search: textParameter(
     'search',
     MAX_ID_BYTES,
-    `Only return profiles whose ID contains this text, or one of ${namingProperties.map((name) => `\`${name}\``).join(', ')}, in capitals or not; and users who have an alias that begins with it.`,
+    `Only return profiles whose ID contains this text, or one of ${namingProperties.map((name) => `\`${name}\``).join(', ')}, in capitals or not.`,
     'ada',
   ),
   job_id: Type.Optional(
@@ -76,14 +68,6 @@ const filters = {
       isUuid,
       'job_id is the ID of a job',
     ),
-  ),
-};
-
-const distinctIds = {
-  distinct_ids: flagParameter(
-    'distinct_ids',
-    'If true, each user has `distinct_ids`: the ID and its aliases.',
-    { default: false },
   ),
 };
 
@@ -98,7 +82,6 @@ const userQuery = lenientQuery({
     'segment_id is a whole number, from the lookup of segments',
     'Only return users who are in this segment now. The ID is that of the segment lookup.',
   ),
-  ...distinctIds,
 });
 
 export function noSuchProfile(entity: Entity, id: string): InputError {
@@ -179,32 +162,18 @@ const list = (entity: Entity): Route =>
       const asked = askedPage(call.query, keyCursor);
       const page = await listProfiles(call.system, entity, call.environment, filter, asked);
       const next = page.next === null ? null : keyCursor.write(page.next);
-      const profiles =
-        entity === 'users' && call.query.distinct_ids === true
-          ? await withDistinctIds(reader.db, call.environment, page.profiles)
-          : page.profiles;
-      return sendEnvelope(call, profiles, next);
+      return sendEnvelope(call, page.profiles, next);
     },
   });
 
-/** The profile that the path names. An alias stands for its person. */
-async function profileOf(
+/** The profile that the path names. */
+function profileOf(
   entity: Entity,
-  { system, environment, params }: Pick<Call, 'system' | 'environment'> & { readonly params: object },
-): Promise<ProfileKey> {
+  { environment, params }: Pick<Call, 'environment'> & { readonly params: object },
+): ProfileKey {
   const id = (params as Readonly<Record<string, string>>)[idColumn[entity]] ?? '';
-  const isUser = entity === 'users';
-  return {
-    entity,
-    environmentId: environment,
-    id: isUser ? await findPerson(system.reader.db, environment, id) : id,
-  };
+  return { entity, environmentId: environment, id };
 }
-
-const showQueries = {
-  users: lenientQuery(distinctIds),
-  companies: lenientQuery({}) as never,
-} as const satisfies Record<Entity, object>;
 
 const show = (entity: Entity): Route =>
   route({
@@ -215,17 +184,12 @@ const show = (entity: Entity): Route =>
     access: 'read',
     config: { trustsKnownKeys: true },
     params: texts[entity].params,
-    query: showQueries[entity] as (typeof showQueries)['users'],
     answer: { description: `The ${texts[entity].one}.`, schema: texts[entity].schema.ref },
     refuses: ['method_not_allowed'],
-    handle: async ({ system, request, reply, params, query, environment }) => {
-      const { id } = await profileOf(entity, { system, environment, params });
+    handle: async ({ system, request, reply, params, environment }) => {
+      const { id } = profileOf(entity, { environment, params });
       // PostgreSQL wrote the JSON.
       const json = await readProfile(system.reader, entity, environment, id);
-      if (json !== null && entity === 'users' && query.distinct_ids === true) {
-        const [user] = await withDistinctIds(system.reader.db, environment, [{ key: id, json }]);
-        return sendJson(reply, user?.json ?? json);
-      }
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;
       if (!postPaths.includes(id)) throw noSuchProfile(entity, id);
@@ -248,7 +212,7 @@ const listHistory = (entity: Entity): Route =>
     handle: async (call) => {
       const { reader } = call.system;
       const page = askedPage(call.query, rowCursor);
-      const profile = await profileOf(entity, call);
+      const profile = profileOf(entity, call);
       const { id } = profile;
       const { changes, next, completeSince } = await readHistory(reader, profile, page);
       const isEmpty = changes.length === 0 && page.after === null && next === null;
@@ -291,7 +255,7 @@ const showActivity = (entity: Entity): Route =>
     answer: { description: 'The summary.', schema: activity.ref },
     handle: async ({ system, params, query, environment }) => {
       const { reader } = system;
-      const { id } = await profileOf(entity, { system, environment, params });
+      const { id } = profileOf(entity, { environment, params });
       const { days = 30, time_zone: timeZone = 'UTC' } = query;
       const [found, users] = await Promise.all([
         reader.inTurn(() => readActivity(reader.db, entity, environment, { id, days, timeZone })),
@@ -360,7 +324,7 @@ const listUserEvents = route({
   refuses: ['invalid_date', 'invalid_range'],
   handle: async (call) => {
     const { environment } = call;
-    const { id: userId } = await profileOf('users', call);
+    const { id: userId } = profileOf('users', call);
     const { event_name: eventName = null } = call.query;
     const { limit, after: before } = askedPage(call.query, eventCursor);
     const { events, next } = await readUserHistory(call.system, environment, {

@@ -80,11 +80,9 @@ async function insertUndo(
   });
 }
 
-function requireUndoable({ jobId, status, dryRun, isLogged, laterAlias, undoneJoin }: Undoable): void {
+function requireUndoable({ jobId, status, dryRun, isLogged }: Undoable): void {
   const isOpen = status === 'queued' || status === 'processing' || status === 'held';
   const problem =
-    (undoneJoin && 'the job removed aliases: to undo it, add them to their users again') ||
-    (laterAlias !== null && `${laterAlias} has become an alias since: undo that job first`) ||
     (isOpen && `the job is ${status}: cancel it, or wait until it has ended`) ||
     (dryRun && 'the job wrote nothing, so there is nothing to undo');
   const details = `job_id: ${jobId}`;

@@ -22,7 +22,7 @@ import type { LoadContext } from '../context.ts';
 
 const newline = 0x0a;
 
-/** Does a chunk of an undo or a join: applies its lines, or plans them, and counts them, in one transaction. */
+/** Does a chunk of an undo: applies its lines, or plans them, and counts them, in one transaction. */
 export async function applyPatch(
   context: LoadContext,
   source: LoadSource,

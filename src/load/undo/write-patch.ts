@@ -34,7 +34,7 @@ export async function writePatch(
   signal: AbortSignal,
 ): Promise<WrittenFile> {
   requireLogged(source);
-  const { isWhole, loads, counting, known } = source;
+  const { isWhole, loads, counting } = source;
   const profiles = entities.map((entity) => [changedProfiles(entity, source), madeProfiles(entity, source)]);
   const events = isWhole && counting.turned.off.length > 0 ? [addedEvents(source)] : [];
   const selects = loads.length === 0 ? [] : [...profiles.flat(), ...events];
@@ -44,10 +44,6 @@ export async function writePatch(
         for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, read);
     };
     for (const { ref, on, off } of source.eventFiles) await add(ref, (line) => turnedEvent(line, on, off));
-    const off = new Set(counting.turned.off.flatMap((load) => known.get(load) ?? []));
-    for (const { ref, use } of source.joinFiles) {
-      await add(ref, use === 'goes back' ? returnedEvent : (line) => removedMoved(line, off, use));
-    }
   });
 }
 
@@ -79,40 +75,37 @@ export async function writePatchFile(
   }
 }
 
-function requireLogged({ isLogged, eventFiles, joinFiles }: UndoSource): void {
+function requireLogged({ isLogged, eventFiles }: UndoSource): void {
   if (!isLogged)
     throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
-  const returned = joinFiles.filter(({ use }) => use === 'goes back');
-  const expired = [...eventFiles, ...returned].find(({ ref }) => ref === null);
+  const expired = eventFiles.find(({ ref }) => ref === null);
   if (expired === undefined) return;
   throw new FinalFailure(
     'job_expired',
-    `the file of job ${expired.jobId} has expired, which held the events it removed or moved`,
+    `the file of job ${expired.jobId} has expired, which held the events it removed`,
   );
 }
 
 const newline = 0x0a;
 const bracket = 0x5b;
 const eventPrefix = '{"entity":"events",';
-/** An event that is removed, with the position at which it was added, or that a join moves to another user. */
-const removedEvent =
-  /^{"entity":"events","removed":true,"from":(\d+),(?:"to":("(?:[^"\\]|\\.)*"),)?"user":("(?:[^"\\]|\\.)*"),/;
+/** An event that is removed, with the position at which it was added. */
+const removedEvent = /^{"entity":"events","removed":true,"from":(\d+),"user":("(?:[^"\\]|\\.)*"),/;
 /** No prefix is longer: each byte of an id may be escaped. */
-const longestPrefix = 100 + 2 * 6 * MAX_ID_BYTES;
+const longestPrefix = 100 + 6 * MAX_ID_BYTES;
 
 interface Removal {
   readonly from: string;
-  /** JSON texts, as `latin1` reads bytes; `to` is undefined of an event that is not moved. */
-  readonly to: string | undefined;
+  /** JSON text, as `latin1` reads bytes. */
   readonly user: string;
   /** The members behind these. */
   readonly rest: Buffer;
 }
 
 function readRemoval(line: Buffer): Removal | null {
-  const [found, from, to, user] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
+  const [found, from, user] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
   if (found === undefined || from === undefined || user === undefined) return null;
-  return { from, to, user, rest: line.subarray(found.length) };
+  return { from, user, rest: line.subarray(found.length) };
 }
 
 const eventLine = (members: string, { rest }: Removal): readonly Buffer[] => [
@@ -122,25 +115,9 @@ const eventLine = (members: string, { rest }: Removal): readonly Buffer[] => [
 /** Returns what an undo does to an event that an earlier one removed: brings it back, or removes it again. */
 function turnedEvent(line: Buffer, on: ReadonlySet<string>, off: ReadonlySet<string>): readonly Buffer[] {
   const removal = readRemoval(line);
-  if (removal === null || removal.to !== undefined) return [];
+  if (removal === null) return [];
   if (off.has(removal.from)) return [line];
   return on.has(removal.from) ? eventLine(`"user":${removal.user},`, removal) : [];
-}
-
-/** Gives an event back to the alias from which a join moved it. */
-function returnedEvent(line: Buffer): readonly Buffer[] {
-  const removal = readRemoval(line);
-  if (removal?.to === undefined) return [];
-  const { from, to, user } = removal;
-  return eventLine(`"removed":true,"from":${from},"to":${user},"user":${to},`, removal);
-}
-
-/** Removes an event that was added at one of these positions and that a join moved, or moved and gave back. */
-function removedMoved(line: Buffer, off: ReadonlySet<string>, use: 'moved' | 'back'): readonly Buffer[] {
-  const removal = readRemoval(line);
-  if (removal?.to === undefined || !off.has(removal.from)) return [];
-  const { from, to, user } = removal;
-  return eventLine(`"removed":true,"from":${from},"user":${use === 'moved' ? to : user},`, removal);
 }
 
 /** Gathers lines into a file and cuts it into chunks. */

@@ -9,11 +9,11 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { type EventKind, eventKinds } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
-import { type Database, rowOf, type Transaction } from '../database.ts';
+import { rowOf, type Transaction } from '../database.ts';
 import { isMissingPartition } from '../sqlstate.ts';
-import { copyText, isAlias, type MergeScope } from './incoming.ts';
+import { copyText, type MergeScope } from './incoming.ts';
 
-type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys' | 'namesAliases'>;
+type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
 
 /** New events as COPY text. See `EventBuffer`. */
 export interface NewEvents {
@@ -58,7 +58,7 @@ export async function mergeEvents(
   batch: EventBatch,
 ): Promise<AddedEvents> {
   const { db } = transaction;
-  await copyIncomingEvents(transaction, scope, batch);
+  await copyIncomingEvents(transaction, batch);
   return reportingPartitions(async () => {
     return rowOf<AddedEvents>(db)`
       with fresh as (
@@ -93,7 +93,7 @@ export async function classifyEvents(
   planned: 1 | 0 | -1,
 ): Promise<AddedEvents> {
   const { db } = transaction;
-  await copyIncomingEvents(transaction, scope, batch);
+  await copyIncomingEvents(transaction, batch);
   return rowOf<AddedEvents>(db)`
     with added as (
       select i.*
@@ -133,13 +133,9 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
  * Puts these events in the place of those that this load added under their ids. An event that has left the table meanwhile,
  * because it outlived its retention, is not replaced.
  */
-export async function replaceEvents(
-  transaction: Transaction,
-  scope: Pick<Scope, 'environmentId' | 'namesAliases'>,
-  batch: EventBatch,
-): Promise<void> {
+export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
-  await copyIncomingEvents(transaction, scope, batch);
+  await copyIncomingEvents(transaction, batch);
   const { rows } = await sql<{ userId: string; eventId: string }>`
     delete from events e
     using incoming_event_ids i
@@ -195,11 +191,7 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
   )`;
 
 /** Temporary tables are the session's: made by its first batch, emptied here, since a transaction may bring several. */
-async function copyIncomingEvents(
-  { client, db }: Transaction,
-  { environmentId, namesAliases }: Pick<Scope, 'environmentId' | 'namesAliases'>,
-  { text, ids }: EventBatch,
-): Promise<void> {
+async function copyIncomingEvents({ client }: Transaction, { text, ids }: EventBatch): Promise<void> {
   await client.query(`
     create temporary table if not exists incoming_events (
       environment_id integer,
@@ -223,25 +215,6 @@ async function copyIncomingEvents(
     delete from incoming_event_ids`);
   await copy(client, `incoming_events (${columns})`, text);
   if (ids.length > 0) await copy(client, `incoming_event_ids (${idColumns}, key_hash)`, ids);
-  if (namesAliases)
-    for (const table of ['incoming_events', 'incoming_event_ids'])
-      await resolveAliases(db, environmentId, table);
-}
-
-/** Gives the rows of aliases to their persons. Of an event that then stands there twice the first is left. */
-async function resolveAliases(db: Database, environmentId: number, table: string): Promise<void> {
-  const { numAffectedRows } = await sql`
-    update ${sql.table(table)} i
-    set user_id = person_of(${environmentId}, i.user_id)
-    where ${isAlias(environmentId, 'i.user_id')}`.execute(db);
-  if (Number(numAffectedRows ?? 0) === 0) return;
-  await sql`
-    delete from ${sql.table(table)} i
-    using (
-      select ctid as place, row_number() over (partition by user_id, event_id order by ctid) as number
-      from ${sql.table(table)}
-    ) again
-    where i.ctid = again.place and again.number > 1`.execute(db);
 }
 
 async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<void> {

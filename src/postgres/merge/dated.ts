@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
 import { changedBy, type Transaction } from '../database.ts';
-import { copyText, incomingTable, isAlias, type MergeScope, outcomeOf } from './incoming.ts';
+import { copyText, incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
 
 /*
  * Dated rows: each may say since when it holds, and counts property by property only against what is older
@@ -49,12 +49,6 @@ export async function copyDated(
 ): Promise<number> {
   await prepareDated(client);
   await copyText(client, `${datedTable[entity]} (key, seq, at, properties, company, flags)`, text);
-  if (scope.namesAliases && entity === 'users') {
-    await sql`
-      update dated_users d
-      set key = person_of(${scope.environmentId}, d.key)
-      where ${isAlias(scope.environmentId, 'd.key')}`.execute(db);
-  }
   return changedBy(db)`
     insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, seen, times)
     select

@@ -43,23 +43,12 @@ export async function copyText(client: pg.PoolClient, target: string, text: Buff
   );
 }
 
-/** Thrown when users of rows that are folded by key are aliases: several keys may be one person, so the chunk must go the dated way. */
-export class AliasesMet extends Error {
-  override readonly name = 'AliasesMet';
-}
-
-/** Tells whether the `key` of the row `i` is an alias. With a limit it is always an index look-up per row. */
-export const isAlias = (environmentId: number, key: string): RawBuilder<boolean> => sql<boolean>`
-  (select true from aliases a where a.environment_id = ${environmentId} and a.alias = ${sql.ref(key)} limit 1)`;
-
 export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
   /** The time of records without a time of their own, as `Instant` writes it. */
   readonly acceptedAt: string;
-  /** Users of the rows are aliases, so each is looked up. */
-  readonly namesAliases: boolean;
   /** The rows are dated: what is stored stays where it is newer. */
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */

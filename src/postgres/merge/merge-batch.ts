@@ -9,7 +9,6 @@ import { Fault } from '../../domain/errors.ts';
 import { type Database, isTrue, rowOf, type Transaction } from '../database.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import {
-  AliasesMet,
   copyText,
   holdsUndated,
   incomingTable,
@@ -63,13 +62,12 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   };
 }
 
-/** Brings the batch into the session's table for its entity; returns how many keys it has. @throws AliasesMet */
+/** Brings the batch into the session's table for its entity; returns how many keys it has. */
 export async function copyBatch(transaction: Transaction, batch: Batch): Promise<number> {
   const { entity, text, scope } = batch;
   let keys = batch.keys ?? 0;
   if (scope.dated) keys = await copyDated(transaction, entity, text, scope);
   else {
-    if (scope.namesAliases && entity === 'users') throw new AliasesMet('users of the batch are aliases');
     const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
     await copyText(transaction.client, target, text);
   }

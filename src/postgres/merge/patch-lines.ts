@@ -13,7 +13,7 @@ export interface PatchScope {
   readonly chunkNo: number;
 }
 
-export type Moved = Pick<Outcomes, 'inserted' | 'updated' | 'removed'>;
+export type Moved = Pick<Outcomes, 'inserted' | 'removed'>;
 
 /** The number of lines by what they are about and what they do. */
 export type PatchContent = Readonly<Record<string, number>>;
@@ -35,7 +35,6 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
       select
         line ->> 'entity' || case
           when line ? 'kept' then ' kept'
-          when line ? 'filled' then ' filled'
           when line ? 'removed' then ' removed'
           when line ? 'position' then ' restored'
           else ' back'
@@ -58,13 +57,10 @@ export const linesOf = (
   select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
 ) l`;
 
-/** Selects lines that remove events `e`; `to` is the text of a member that moves each. The ids come first: `removedEvent` reads them. */
-export const removedEvents = (
-  events: RawBuilder<unknown>,
-  to: RawBuilder<unknown> = sql`''`,
-): RawBuilder<unknown> => sql`
+/** Selects lines that remove events `e`. The ids come first: `removedEvent` reads them. */
+export const removedEvents = (events: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select
-    '{"entity":"events","removed":true,"from":' || e.position || ',' || ${to} || '"user":' || to_json(e.user_id)::text || ','
+    '{"entity":"events","removed":true,"from":' || e.position || ',"user":' || to_json(e.user_id)::text || ','
       || substr(json_build_object(
         'id', e.event_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name, 'company', e.company_id,
         'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata

@@ -9,8 +9,7 @@ export async function planEvents(db: Database): Promise<Readonly<Record<EventKin
   const { rows } = await sql<{ kind: EventKind } & Moved>`
     select
       ${text('type')} as kind, count(*) filter (where not line ? 'removed')::int as inserted,
-      count(*) filter (where line ? 'to')::int as updated,
-      count(*) filter (where line ? 'removed' and not line ? 'to')::int as removed
+      count(*) filter (where line ? 'removed')::int as removed
     from ${linesOf('events', sql`true`)}
     group by 1`.execute(db);
   const kinds = byEventKind(() => noOutcomes);
@@ -19,7 +18,7 @@ export async function planEvents(db: Database): Promise<Readonly<Record<EventKin
 }
 
 /**
- * Removes, brings back or moves events, with the ids that callers gave them. One that is neither where it was added nor brought back by an undo
+ * Removes or brings back events, with the ids that callers gave them. One that is neither where it was added nor brought back by an undo
  * came with a later load: an undo may be retried after it.
  */
 export async function putBackEvents(
@@ -56,12 +55,12 @@ export async function putBackEvents(
       select unnest(c.positions) as position
       from loads o
       join load_chunks c using (load_id)
-      where o.environment_id = ${environmentId} and o.type in ('undo', 'join')
+      where o.environment_id = ${environmentId} and o.type = 'undo'
     ),
     gone as (
       delete from events e
       using (
-        select f.part, f.place, ${text('to')} as person, (l.line -> 'once')::boolean as once
+        select f.part, f.place
         from ${linesOf('events', sql`line ? 'removed'`)}
         cross join lateral (
           select s.tableoid as part, s.ctid as place
@@ -73,33 +72,7 @@ export async function putBackEvents(
         ) f
       ) l
       where e.tableoid = l.part and e.ctid = l.place
-      returning e.*, l.person, l.once
-    ),
-    going as (
-      select inserted_at, environment_id, event_id, event_type, event_name, person as user_id, company_id, source, metadata, once
-      from gone
-      where person is not null
-    ),
-    moved as (
-      insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
-      select distinct on (event_id, user_id)
-        inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata
-      from going g
-      where not exists (
-        select 1
-        from event_ids i
-        where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.user_id
-      )
-      order by event_id, user_id, inserted_at
-      on conflict do nothing
-      returning event_id, user_id, inserted_at, event_type
-    ),
-    noted_again as (
-      insert into event_ids (environment_id, event_id, user_id, inserted_at)
-      select ${environmentId}::int, m.event_id, m.user_id, m.inserted_at
-      from moved m
-      where exists (select 1 from going g where g.once and g.event_id = m.event_id and g.user_id = m.user_id)
-      on conflict do nothing
+      returning e.event_id, e.user_id, e.inserted_at, e.event_type
     ),
     forgotten as (
       delete from event_ids i
@@ -119,13 +92,12 @@ export async function putBackEvents(
     select
       l.kind, l.lines::int,
       (select count(*)::int from back where event_type = l.kind) as inserted,
-      (select count(*)::int from gone where event_type = l.kind) - (select count(*)::int from moved where event_type = l.kind) as removed,
-      (select count(*)::int from moved where event_type = l.kind) as updated
+      (select count(*)::int from gone where event_type = l.kind) as removed
     from (
       select ${text('type')} as kind, count(*) as lines from ${linesOf('events', sql`true`)} group by 1
     ) l`.execute(db);
   for (const { kind, lines, ...moved } of rows) {
-    const unchanged = lines - moved.inserted - moved.updated - moved.removed;
+    const unchanged = lines - moved.inserted - moved.removed;
     kinds[kind] = addOutcomes(noOutcomes, { ...moved, unchanged });
   }
   return kinds;

@@ -5,10 +5,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
-import { changedBy, countOf, type Database, rowsOf } from '../database.ts';
+import { changedBy, type Database, rowsOf } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
-import { excluded as filling, mergedDated } from './dated.ts';
-import { linesOf, type Moved, type PatchContent, type PatchScope, text } from './patch-lines.ts';
+import { linesOf, type PatchContent, type PatchScope, text } from './patch-lines.ts';
 import { sumsOf } from './plan-batch.ts';
 
 /** A line that was not applied, because somebody else has changed the profile. */
@@ -33,7 +32,6 @@ export async function putBackProfiles(
   content: PatchContent,
 ): Promise<AppliedLines> {
   const lines = (does: string): number => content[`${entity} ${does}`] ?? 0;
-  const filled = lines('filled') === 0 ? 0 : await fillIn(db, scope);
   const inserted = lines('back') === 0 ? 0 : await bringBack(db, entity, scope);
   const updated = lines('restored') === 0 ? 0 : await restore(db, entity, scope);
   const removed = lines('removed') === 0 ? 0 : await remove(db, entity, scope);
@@ -44,7 +42,7 @@ export async function putBackProfiles(
     await nameCompanies(db, scope);
   const rejected = refused.length + yielded.refused.length;
   const unchanged = left - yielded.updated - yielded.refused.length;
-  const made = { inserted: inserted + filled, updated: updated + yielded.updated + lines('filled') - filled };
+  const made = { inserted, updated: updated + yielded.updated };
   const done = { ...made, removed, rejected, unchanged };
   return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
 }
@@ -57,7 +55,7 @@ export async function planPutBack(
   content: PatchContent,
 ): Promise<AppliedLines> {
   const place = sql`${scope.loadId}::bigint, ${scope.chunkNo}::int`;
-  const { rows } = await sql<Moved>`
+  const { rows } = await sql<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>`
     with planned as (
       insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
       select
@@ -113,36 +111,6 @@ const unmoved = (
   cross join ${profileOf(entity, scope, sql`p.position = ${position}`)} f
 ) l`;
 
-/** Lays under profiles of persons what their aliases had. Returns how many are new. */
-async function fillIn(db: Database, scope: PatchScope): Promise<number> {
-  return countOf(db)`
-    with written as (
-      insert into users (
-        environment_id, user_id, metadata, times, company_id, first_seen_at, last_seen_at, load_id, load_chunk, load_touches
-      )
-      select
-        ${scope.environmentId}::int, ${text('id')}, l.line -> 'metadata', l.line -> 'times', ${text('company')},
-        (${text('first_seen_at')})::timestamptz, (${text('last_seen_at')})::timestamptz,
-        ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
-      from ${linesOf('users', sql`line ? 'filled'`)}
-      on conflict (environment_id, user_id) do update set
-        (metadata, times, company_id) = (
-          select m.merged, m.merged_times, m.merged_company
-          from ${mergedDated('users', 'users', filling, { acceptedAt: 'now' })} m
-        ),
-        first_seen_at = least(users.first_seen_at, excluded.first_seen_at),
-        last_seen_at = greatest(users.last_seen_at, excluded.last_seen_at),
-        digest = null,
-        load_id = excluded.load_id,
-        load_chunk = excluded.load_chunk,
-        load_touches = 1,
-        updated_at = excluded.updated_at,
-        position = excluded.position
-      returning xmax = 0 as is_new
-    )
-    select count(*) filter (where is_new)::int as inserted from written`;
-}
-
 function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
   const isUser = entity === 'users';
   return changedBy(db)`
@@ -154,9 +122,8 @@ function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<num
       ${scope.environmentId}::int, ${text('id')}, l.line -> 'metadata', coalesce((${text('first_seen_at')})::timestamptz, now()),
       ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
       ${isUser ? sql`, ${text('company')}` : sql``}
-    from ${linesOf(entity, sql`not line ?| array['kept', 'filled', 'removed', 'position']`)}
+    from ${linesOf(entity, sql`not line ?| array['kept', 'removed', 'position']`)}
     where true
-    ${isUser ? sql`and not exists (select 1 from aliases where environment_id = ${scope.environmentId} and alias = ${text('id')})` : sql``}
     on conflict do nothing`;
 }
 
@@ -259,7 +226,7 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
     select 1
     from ${sql.table(entity)} p
     where p.environment_id = ${scope.environmentId}
-      and ${id} = any (array(select ${text('id')} from ${linesOf(entity, sql`not line ?| array['kept', 'filled']`)}))
+      and ${id} = any (array(select ${text('id')} from ${linesOf(entity, sql`not line ? 'kept'`)}))
       and p.position <> sluice.current_position()
     order by ${id}
     for update`.execute(db);
@@ -272,7 +239,7 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
         case when l.line ? 'position' then s.touched else array(select jsonb_object_keys(p.metadata)) end as touched,
         case when l.line ? 'position' then coalesce(s.moved, true) else p.company_id is not null end as moved,
         coalesce(l.line -> 'metadata', '{}') as wanted, ${text('company')} as wanted_company
-      from ${linesOf(entity, sql`not line ?| array['kept', 'filled']`)}
+      from ${linesOf(entity, sql`not line ? 'kept'`)}
       left join ${profileOf(entity, scope)} p on true
       cross join lateral (${touchedSince(entity, scope)}) s
       where p.position is distinct from sluice.current_position()

@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { ShownLink } from '../../domain/identities.ts';
 import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
@@ -30,18 +29,6 @@ export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRang
 export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
   await updateWhere(db, 'load_chunks', { loadId, chunkNo })
     .set({ positions: sql`positions || sluice.current_position()` })
-    .execute();
-}
-
-/** Keeps the links that the chunk shows until its load completes. */
-export async function keepLinks(
-  db: Database,
-  { subjectId, part }: TaskClaim,
-  links: readonly ShownLink[],
-): Promise<void> {
-  const distinct = [...new Map(links.map((link) => [JSON.stringify(link), link])).values()];
-  await updateWhere(db, 'load_chunks', { loadId: subjectId, chunkNo: part })
-    .set({ links: JSON.stringify(distinct) })
     .execute();
 }
 
@@ -85,7 +72,7 @@ export async function finishChunk(
   const isCompleted = sql`(
     loads.chunk_count = 1
     and not loads.dry_run
-    and loads.type not in ('undo', 'join')
+    and loads.type <> 'undo'
     and not loads.source_options ? 'mirror'
     and loads.mends is null
     and loads.total_rows = done.row_count
@@ -136,7 +123,7 @@ export async function finishChunk(
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
   and max_errors is null
-  and type not in ('undo', 'join')
+  and type <> 'undo'
   and rows_read >= ${MAX_REFUSED_AT_FIRST}
   and rows_rejected = rows_read
 )`;

@@ -2,7 +2,6 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import { changedBy, columnOf, countOf, type Database, rowOf, rowsOf } from '../database.ts';
-import { allIdsOf, removeAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
 import { findRetiredTables, inEventTables, isSameEvent, lockTables, removeDoomed } from './retirements.ts';
@@ -31,8 +30,7 @@ export async function previewDeletion(
 ): Promise<DeletionPreview> {
   const tables = [sql.table('events'), ...(await findRetiredTables(db)).map(eventTable)];
   const id = sql.ref(idColumn[entity]);
-  const own = sql`${[...ids]}::text[]`;
-  const given = entity === 'users' ? sql`array(${allIdsOf(environmentId, own)})` : own;
+  const given = sql`${[...ids]}::text[]`;
   const named = sql.join(
     tables.map(
       (table) => sql`select ${id} as id from ${table}
@@ -64,9 +62,6 @@ export async function previewDeletion(
         where not exists (select 1 from found f where f.id = asked.id)
           and not exists (select 1 from named n where n.id = asked.id)
           and not exists (select 1 from members m where m.id = asked.id)
-          and not exists (
-            select 1 from aliases a where ${entity === 'users'} and a.environment_id = ${environmentId} and a.alias = asked.id
-          )
           and not exists (
             select 1
             from changes c
@@ -176,14 +171,13 @@ export async function removeProfiles(
     using doomed d
     where p.environment_id = ${environmentId} and p.${id} = d.id
     returning d.id`.execute(db);
-  const aliases = entity === 'users' ? await removeAliases(db, environmentId, ids) : [];
   // Whoever changed a profile before has ended, and this statement sees its images.
   await eraseImages(db, entity, batch, null);
   return rowOf<{ deleted: number; notFound: number }>(db)`
     with finished as (
       update deletion_ids i
       set outcome = case
-        when i.events > 0 or i.users > 0 or i.id = any(${[...removed.rows.map((row) => row.id), ...aliases]}::text[]) or exists (
+        when i.events > 0 or i.users > 0 or i.id = any(${removed.rows.map((row) => row.id)}::text[]) or exists (
           select 1
           from changes c
           where c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', sql`i.id`)} and c.before is null

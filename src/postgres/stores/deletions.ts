@@ -18,8 +18,6 @@ import {
   selectWhere,
   updateWhere,
 } from '../database.ts';
-import { allIdsOf } from './aliases.ts';
-import { lockAliases } from './joins.ts';
 import { aheadInLane } from './lanes.ts';
 import { suppressIds } from './suppressions.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
@@ -59,34 +57,14 @@ export async function startDeletion(db: Database, deletionId: number) {
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/** Begins a deletion, or takes it over. Call it in a transaction: an id becomes an alias of a suppressed person before it, or never. */
+/** Begins a deletion, or takes it over. Call it in a transaction. */
 export async function beginDeletion(db: Database, claim: TaskClaim) {
-  await lockAliases(db, claim.environmentId);
-  await addAliases(db, claim);
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
     .returning(camel('entity', 'purge_exports', 'suppress'))
     .executeTakeFirst();
   if (row?.suppress) await suppressIds(db, claim);
   return row ?? null;
-}
-
-/** Adds to a deletion of users all ids of these persons. */
-async function addAliases(db: Database, { subjectId, environmentId }: TaskClaim): Promise<void> {
-  const ids = sql`array(select id from deletion_ids where deletion_id = ${subjectId})`;
-  await sql`
-    with added as (
-      insert into deletion_ids (deletion_id, position, id)
-      select ${subjectId}, d.ids_requested + row_number() over (order by i.id), i.id
-      from deletions d
-      cross join (${allIdsOf(environmentId, ids)}) i
-      where d.deletion_id = ${subjectId} and d.entity = 'users' and d.status = 'processing'
-        and not exists (select 1 from deletion_ids where deletion_id = ${subjectId} and id = i.id)
-      returning 1
-    )
-    update deletions
-    set ids_requested = ids_requested + (select count(*)::int from added)
-    where deletion_id = ${subjectId} and exists (select 1 from added)`.execute(db);
 }
 
 export interface DeletionStep {

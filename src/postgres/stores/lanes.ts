@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { JOIN_GATHER_MS, MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
+import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
 import { columnOf, type Database } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
@@ -20,8 +20,7 @@ export interface LaneHead {
 }
 
 /**
- * Finds the job to start: the next one, if none runs; else `null`. A join that nobody waits for first gathers aliases, and lets others pass.
- * Call it in the transaction that starts it.
+ * Finds the job to start: the next one, if none runs; else `null`. Call it in the transaction that starts it.
  */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
@@ -29,7 +28,6 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     select kind, id, status
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
-      and (type <> 'join' or status <> 'queued' or origin is not null or accepted_at < now() - ${JOIN_GATHER_MS} * interval '1 millisecond')
     order by status = 'processing' desc, lane_position
     limit 1`.execute(db);
   const [next] = rows;

@@ -9,12 +9,10 @@ import {
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   HOLD_EXPIRED,
-  isPatch,
   type LoadPass,
   type LoadStatus,
   type LoadType,
   type Preset,
-  patchTypes,
   type StoredFormat,
 } from '../../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
@@ -99,7 +97,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       guard: guard && JSON.stringify(guard),
       undoes: undoes && [...undoes.loadIds],
       undo_properties: undoes?.properties && [...undoes.properties],
-      begins_anew: isPatch(columns.type),
+      begins_anew: columns.type === 'undo',
       rules_version: currentVersion(columns.environmentId),
       ...fileCame(columns.fileOf),
       chunk_count: chunks.length,
@@ -127,7 +125,7 @@ interface NewPatch
   readonly undoes?: Undoes;
 }
 
-/** Queues a load whose file is written when its turn comes: an undo, or a join. */
+/** Queues a load whose file is written when its turn comes: an undo. */
 export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
   return insertLoad(db, {
     pass: 'load',
@@ -342,10 +340,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where((eb) => eb.not(isUndone))
     .where((eb) =>
-      eb.or([
-        eb('file_ref', 'is not', null),
-        eb.and([eb('type', 'in', patchTypes), eb('chunk_count', '=', 0)]),
-      ]),
+      eb.or([eb('file_ref', 'is not', null), eb.and([eb('type', '=', 'undo'), eb('chunk_count', '=', 0)])]),
     )
     .returning('load_id')
     .executeTakeFirst();

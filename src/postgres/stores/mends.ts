@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_SHOWN_MENDS } from '../../domain/limits.ts';
-import { patchTypes } from '../../domain/load.ts';
 import { camel } from '../columns.ts';
 import { type Database, selectWhere } from '../database.ts';
 
@@ -13,7 +12,7 @@ export async function readMended(db: Database, environmentId: number, jobId: str
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
     .select(camel('job_id', 'load_id', 'entity', 'header'))
     .select('column_map as map')
-    .where('type', 'not in', patchTypes)
+    .where('type', '<>', 'undo')
     .executeTakeFirst();
   if (row === undefined) return null;
   const { header, ...mended } = row;

@@ -12,7 +12,6 @@ import { instantText } from '../columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
 import { written } from '../merge/put-back.ts';
-import { knowsAliases } from './aliases.ts';
 import { isKey } from './change-log.ts';
 
 /** The facts that decide which profiles `p` of the environment a mirror may touch. */
@@ -119,7 +118,6 @@ export async function listMissing(
 ): Promise<void> {
   const { environmentId, loadId, entity } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];
-  const hasAliases = entity === 'users' && (await knowsAliases(db, environmentId));
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with held as materialized (
@@ -133,7 +131,7 @@ export async function listMissing(
       where p.environment_id = ${environmentId} and ${typeof isIn === 'boolean' ? sql.lit(isIn) : isIn} and not exists (select 1 from held where hash = ${keyHash(id)})
     ),
     missing as materialized (
-      select ${id} as key from absent p where ${isOlder(scope)} ${hasAliases ? isNobodysAlias(environmentId) : sql``}
+      select ${id} as key from absent p where ${isOlder(scope)}
     ),
     made as materialized (
       select distinct hash & -4 as hash
@@ -168,16 +166,6 @@ export async function listMissing(
     set mirror = (select to_jsonb(d) || '{"done": 0}' from decided d)
     where load_id = ${loadId}`.execute(db);
 }
-
-/** An id that belongs to another user waits for its join; a user whose alias the file holds is held. */
-const isNobodysAlias = (environmentId: number): RawBuilder<unknown> => sql`
-  and (select true from aliases a where a.environment_id = ${environmentId} and a.alias = p.user_id limit 1) is null
-  and not exists (
-    select 1
-    from aliases a
-    join held on held.hash = ${keyHash(sql.ref('a.alias'))}
-    where a.environment_id = ${environmentId} and a.user_id = p.user_id
-  )`;
 
 /**
  * Removes or flags up to `limit` of the missing, locked in the order of their keys, but for those that were written meanwhile. Returns how

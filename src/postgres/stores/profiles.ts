@@ -2,7 +2,6 @@ import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn, kindOfEntity, namingProperties } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import { MAX_SEARCHED_ALIASES } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
 import {
   type Database,
@@ -318,23 +317,14 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/**
- * Holds for profiles whose id, or a property that says who they are, contains the text, in capitals or not, and for the persons of
- * aliases that begin with it: these an index finds.
- */
-export function isCalled(entity: Entity, environmentId: number, text: string): RawBuilder<SqlBool> {
+/** Holds for profiles whose id, or a property that says who they are, contains the text, in capitals or not. */
+export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
   const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
   const metadata = sql.ref(`${profileAlias}.metadata`);
   const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
   const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
   // ILIKE means the same, and takes more than twice as long: it lowers the pattern again for each row.
-  const called = sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
-  if (entity === 'companies') return called;
-  return sql<SqlBool>`(${called} or ${id} in (
-    select user_id from aliases
-    where environment_id = ${environmentId} and alias like ${`${literally(text)}%`}
-    limit ${MAX_SEARCHED_ALIASES}
-  ))`;
+  return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
 }
 
 export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {

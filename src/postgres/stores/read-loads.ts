@@ -7,7 +7,6 @@ import {
   type LoadPass,
   noOutcomes,
   type Outcomes,
-  patchTypes,
   type StoredFormat,
   type TallyByKind,
   toTally,
@@ -101,7 +100,7 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
     'laterLoads', coalesce(${jobsOf(
       sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(loads.undoes))
         and o.started_at < coalesce(loads.started_at, now())
-        and o.load_id <> all(loads.undoes) and o.type not in ('undo', 'join') and o.status = 'completed' and not o.dry_run
+        and o.load_id <> all(loads.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
         and o.rows_unchanged > 0`,
       MAX_SHOWN_LATER_LOADS,
     )}, '[]')
@@ -197,7 +196,7 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
     .select(['entity', 'column_map as map', 'preset', 'source_options as source'])
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
-    .where('type', 'not in', patchTypes)
+    .where('type', '<>', 'undo')
     .executeTakeFirst();
   return row ?? null;
 }
@@ -214,7 +213,7 @@ export function findDuplicate(
     where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex') and status = 'completed'
       and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
       and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
-      and not dry_run and type <> all (${[...patchTypes]}::text[]) and not ${isUndone}
+      and not dry_run and type <> 'undo' and not ${isUndone}
     order by job_id desc
     limit 1`;
 }

@@ -1,12 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
-import { isPatch, keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
+import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
 import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
 import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
-import { takeAliasesAway } from './joins.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlan } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
@@ -45,11 +44,9 @@ export async function readLoadSource(db: Database, loadId: number) {
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
   const { options, ...load } = row;
-  // Each transaction looks for itself (`namesAliases`).
   const mirror = mirrorOf(options);
   return {
     ...load,
-    namesAliases: false as boolean,
     /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
     keepsKeys: load.chunkCount > 1 || mirror !== null,
     /** The property that a mirror takes off the profiles that its file holds. */
@@ -96,7 +93,11 @@ export async function readFinishState(db: Database, loadId: number) {
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
     .select([tally, openChunks, kindsAddUp])
     .executeTakeFirstOrThrow();
-  return { ...state, mayRefuseAll: isPatch(state.type), guards: { maxErrors, maxChanged, maxRemovedValues } };
+  return {
+    ...state,
+    mayRefuseAll: state.type === 'undo',
+    guards: { maxErrors, maxChanged, maxRemovedValues },
+  };
 }
 
 /**
@@ -171,10 +172,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await deleteWhere(db, 'load_findings', { loadId }).execute();
   await deleteWhere(db, 'load_kinds', { loadId }).execute();
   await forgetRepeats(db, [loadId]);
-  if (pass === 'load' && load.type === 'undo') {
-    await markUndone(db, load.environmentId);
-    await takeAliasesAway(db, loadId);
-  }
+  if (pass === 'load' && load.type === 'undo') await markUndone(db, load.environmentId);
   if (keepsPlan(pass)) await forgetPlan(db, loadId);
   return insertChunkTasks(db, loadId, load);
 }

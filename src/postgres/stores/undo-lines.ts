@@ -179,10 +179,9 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
     where k.line is distinct from ''`;
 }
 
-/** Lines for the events that the loads added which no longer count. Joins add none: those that they moved are in their files. */
+/** Lines for the events that the loads added which no longer count. */
 export function addedEvents(source: UndoSource): RawBuilder<unknown> {
-  const isJoin = (load: number): boolean => source.joinFiles.some(({ loadId }) => loadId === load);
-  const loads = source.counting.turned.off.filter((load) => !isJoin(load));
+  const loads = source.counting.turned.off;
   const { environment, positions } = parameters({ ...source, loads });
   return sql`${removedEvents(sql`events e`)} where e.environment_id = ${environment} and e.position = any(${positions})`;
 }

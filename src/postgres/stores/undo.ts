@@ -4,7 +4,7 @@ import type { ChunkRange } from '../../domain/load.ts';
 import { CountingLoads, type UndoOfLoads } from '../../domain/undo.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel } from '../columns.ts';
-import { type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
+import { type Database, deleteWhere, updateWhere } from '../database.ts';
 import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
 
@@ -15,25 +15,12 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
   return db
     .selectFrom('loads as l')
     .select(camel('l.load_id', 'l.job_id', 'l.status', 'l.filename', 'l.total_rows', 'l.dry_run'))
-    .select([sql<boolean>`${isLogged(sql.ref('l.load_id'))}`.as('isLogged'), laterAlias, undoneJoin])
+    .select([sql<boolean>`${isLogged(sql.ref('l.load_id'))}`.as('isLogged')])
     .where('l.environment_id', '=', environmentId)
     .where('l.job_id', 'in', jobIds)
     .orderBy('l.load_id')
     .execute();
 }
-
-/** A user to whom the join gave an alias, and who has become an alias by another one since. */
-const laterAlias = sql<string | null>`(
-  select a.given_to
-  from aliases a
-  join aliases later on later.environment_id = a.environment_id and later.alias = a.given_to and later.load_id <> a.load_id
-  where a.load_id = l.load_id
-  limit 1
-)`.as('laterAlias');
-
-const undoneJoin = sql<boolean>`exists (
-  select 1 from loads j where j.load_id = any(l.undoes) and j.type = 'join'
-)`.as('undoneJoin');
 
 /** Tells whether all that a load wrote is in the log. Nothing is if that is off. */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
@@ -70,16 +57,6 @@ export interface UndoSource {
     readonly on: ReadonlySet<string>;
     readonly off: ReadonlySet<string>;
   }[];
-  readonly joinFiles: readonly JoinFile[];
-}
-
-/** The file of a join, which moved events. */
-interface JoinFile {
-  readonly loadId: number;
-  readonly jobId: string;
-  readonly ref: FileRef | null;
-  /** It is undone, so they go back. `moved`: they are where it moved them; `back`: they went back before. */
-  readonly use: 'goes back' | 'moved' | 'back';
 }
 
 interface KnownUndo extends UndoOfLoads {
@@ -145,30 +122,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
     undos: later.map((one) => one.loadId),
     others: later.flatMap(({ undoes }) => counting.rootsOf(undoes)).filter((id) => !loads.includes(id)),
     eventFiles: undo.properties === null ? eventFilesOf(counting, undos, positions) : [],
-    joinFiles: undo.properties === null ? await readJoinFiles(db, environmentId, counting.turned.off) : [],
   };
-}
-
-/** Reads the files of joins that moved events, the newest first. */
-async function readJoinFiles(
-  db: Database,
-  environmentId: number,
-  off: readonly number[],
-): Promise<readonly JoinFile[]> {
-  if (off.length === 0) return [];
-  return rowsOf<JoinFile>(db)`
-    select
-      load_id as "loadId", job_id as "jobId", file_ref as ref,
-      case when load_id = any(${[...off]}) then 'goes back' when undone_by is null then 'moved' else 'back' end as use
-    from loads
-    where environment_id = ${environmentId} and type = 'join' and ended_at is not null and load_id >= ${Math.min(...off)}
-      and exists (
-        select 1
-        from load_kinds k
-        where k.load_id = loads.load_id and k.kind not in ('identify_user', 'identify_company', 'unknown')
-          and k.rows_updated + k.rows_removed > 0
-      )
-    order by load_id desc`;
 }
 
 /** The newest undo that removed the events of a load has all of them in its file. */

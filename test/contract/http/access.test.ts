@@ -16,7 +16,6 @@ const lookups = '/api/v1/analytics/exports/lookups';
 const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   ingest: [
     ...['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],
-    'POST /v1/users/{user_id}/aliases',
     ...['page', 'screen', 'group', 'alias', 'import', 'i', 't', 'p', 's', 'g', 'a', 'b'].map(
       (path) => `POST /v1/${path}`,
     ),
@@ -78,7 +77,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/suppressions',
     'GET /v1/users',
     'GET /v1/users/{user_id}',
-    'GET /v1/users/{user_id}/aliases',
     'GET /v1/users/{user_id}/events',
     'GET /v1/users/{user_id}/history',
     'GET /v1/users/{user_id}/activity',

@@ -131,7 +131,6 @@ describe('a key for pages', () => {
       ['GET', '/v1/console/session'],
       ['POST', '/v1/imports'],
       ['POST', '/v1/users/bulk_identify'],
-      ['POST', '/v1/users/ada/aliases'],
       ['POST', '/api/v1/analytics/exports'],
       ['DELETE', '/v1/users'],
     ] as const) {

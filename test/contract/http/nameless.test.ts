@@ -81,7 +81,6 @@ describe('an id or a name of white space names nothing', () => {
     ['/v1/track', { user_id: 'u', event_name: 'e', company_id: ' ' }, 'company_id'],
     ['/v1/track', { user_id: 'u', event_name: 'e', event_id: ' ' }, 'event_id'],
     ['/v1/group', { userId: 'u', groupId: ' ' }, 'item 0'],
-    ['/v1/users/u/aliases', { alias: ' ' }, 'alias'],
     ['/v1/track', { user_id: ' ', event_name: 'e' }, 'user_id'],
     ['/v1/track', { user_id: 'u', event_name: '\n' }, 'event_name'],
     ['/v1/batch', { batch: [{ type: 'track', user_id: 'u', event_name: ' ' }] }, 'item 0'],
@@ -90,11 +89,6 @@ describe('an id or a name of white space names nothing', () => {
     const { status, body } = await server.json<ErrorBody>(path, { json });
     expect([status, body.errors.map((each) => each.details)]).toEqual([400, [details]]);
     expect(body.errors[0]?.message).toContain('blank');
-  });
-
-  test('no user of such an id gets an alias', async () => {
-    const { status } = await server.fetch('/v1/users/%20/aliases', { json: { alias: 'a' } });
-    expect(status).toBe(404);
   });
 
   test('files refuse it, too', async () => {

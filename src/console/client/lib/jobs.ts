@@ -27,7 +27,6 @@ export const jobTypeNames: Readonly<Record<string, string>> = {
   bulk_identify_users: 'Users, in bulk',
   bulk_identify_companies: 'Companies, in bulk',
   undo: 'Undo',
-  join: 'Aliases',
   export: 'Export',
   delete_users: 'Deletion of users',
   delete_companies: 'Deletion of companies',
@@ -52,12 +51,12 @@ export function isUnfinished({ status }: { readonly status: string }): boolean {
 }
 
 export function isLoad({ type }: { readonly type: string }): boolean {
-  return type === 'import' || type === 'undo' || type === 'join' || type.startsWith('bulk_identify_');
+  return type === 'import' || type === 'undo' || type.startsWith('bulk_identify_');
 }
 
 /** Tells whether a job can be done again: a load of a file, or an export. */
 export function isRepeatable(job: JobDetail): boolean {
-  return job.type === 'export' || (isLoad(job) && job.type !== 'undo' && job.type !== 'join');
+  return job.type === 'export' || (isLoad(job) && job.type !== 'undo');
 }
 
 export function jobPath(jobId: string): string {

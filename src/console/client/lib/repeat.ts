@@ -39,7 +39,7 @@ function formsOf(curl: readonly string[], own: readonly string[]): readonly Form
 export const exportFields = [
   ...(['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
   ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout'] as const),
-  ...(['formulas', 'distinct_ids', 'emails'] as const),
+  ...(['formulas', 'emails'] as const),
 ];
 
 /** The value of each field; '' for what is not given. */
@@ -75,7 +75,6 @@ export function bodyOf(wish: ExportWish): Body {
   return {
     ...Object.fromEntries(given),
     ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
-    ...(wish.distinct_ids === 'yes' && wish.layout !== 'stream' && { distinct_ids: true }),
     ...(wish.formulas === 'keep' && { escape_formulas: false }),
   };
 }
@@ -105,7 +104,6 @@ const exportFlags: Readonly<Record<string, string>> = {
 
 const exportSwitches = [
   ['include_removed', true, '--include-removed'],
-  ['distinct_ids', true, '--distinct-ids'],
   ['escape_formulas', false, '--no-escape-formulas'],
 ] as const;
 

@@ -200,9 +200,6 @@ function Layout(part: Part): VNode {
           <Choice {...part} name="compression" label="Compression" options={compressions} />
         )}
       </div>
-      {wish.layout === 'stream' ? null : (
-        <Switch {...part} name="distinct_ids" label="Users with all their IDs" />
-      )}
       {isForSpreadsheets ? (
         <Switch
           {...part}

@@ -1,6 +1,5 @@
-import { type ComponentChildren, Fragment, type VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useRoute } from 'preact-iso';
-import type { UserAliasPage } from '../../../api/alias.ts';
 import type { Property, UserSegments } from '../../../api/definition.ts';
 import type { StoredEvent } from '../../../api/profile.ts';
 import { screenHref, useApi, useApiPage, useData } from '../lib/api.ts';
@@ -52,7 +51,6 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
               <Empty title="No profile has this id">
                 No load or request has identified it. Events that name it are shown here.
               </Empty>
-              <Facts of={[['Also known as', <Aliases key="aliases" id={id} />]]} />
             </Section>
           ) : (
             <Loaded of={profile}>{(data) => <Stored {...who} profile={data} />}</Loaded>
@@ -84,7 +82,6 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
             ),
           ],
           ['Segments', <Segments key="segments" id={id} />],
-          ['Also known as', <Aliases key="aliases" id={id} />],
         ];
   return (
     <>
@@ -150,29 +147,6 @@ function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
       {rest > 0 ? (
         <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span>
       ) : null}
-    </span>
-  );
-}
-
-/** Shows the other ids of the person; if the page was opened by an alias, the person's own first. */
-function Aliases({ id }: Pick<Who, 'id'>): ComponentChildren {
-  const found = useApi<UserAliasPage>(`/v1/users/${encodeURIComponent(id)}/aliases?limit=100`);
-  if (found.error?.status === 404) return 'no other id';
-  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
-  if (found.data === undefined) return <span class="faint">…</span>;
-  const { data, metadata } = found.data;
-  const others = [metadata.user_id, ...data.map(({ alias }) => alias)].filter((each) => each !== id);
-  const more = metadata.cursor.after === null ? '' : ', and more';
-  return (
-    <span class="break">
-      {others.length === 0 ? 'no other id' : null}
-      {others.map((each, at) => (
-        <Fragment key={each}>
-          {at === 0 ? '' : ', '}
-          <bdi>{visibleText(each)}</bdi>
-        </Fragment>
-      ))}
-      {more}
     </span>
   );
 }

@@ -89,14 +89,11 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
   const given = query.given(filters);
   const isFiltered = Object.keys(given).length > 0;
   const term = query.get('search');
-  const distinct_ids = term !== '' && entity === 'users' ? 'true' : '';
-  const path = withQuery(`/v1/${entity}`, { ...given, distinct_ids, cursor: query.get('cursor') });
+  const path = withQuery(`/v1/${entity}`, { ...given, cursor: query.get('cursor') });
   const list = useApiPage<Profile>(path);
   const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
   const none = isFiltered ? (
-    <Empty title={`No ${one} matches`}>
-      Properties and companies must match exactly, aliases from their beginning.
-    </Empty>
+    <Empty title={`No ${one} matches`}>Properties and companies must match exactly.</Empty>
   ) : (
     <Empty title={`There are no ${entity} yet`}>
       <a href={screenHref('/load')}>Load a file</a>
@@ -151,19 +148,17 @@ interface CalledProps {
   readonly term: string;
 }
 
-/** Shows who a profile is, whole, and the aliases by which a search found it. */
-function Called({ of: { metadata, distinct_ids: [, ...aliases] = [] }, term }: CalledProps): VNode {
+/** Shows who a profile is, whole. */
+function Called({ of: { metadata }, term }: CalledProps): VNode {
   const names = namingProperties.flatMap((name) => {
     const value = valueText((metadata as Readonly<Record<string, unknown>>)[name] ?? '');
     return value === '' ? [] : value;
   });
-  const found = aliases.filter((alias) => alias.startsWith(term)).slice(0, mostShown);
   return (
     <>
-      {[...names, ...found].map((text, at) => (
+      {names.map((text, at) => (
         <Fragment key={at}>
           {at === 0 ? '' : ' · '}
-          {at === names.length ? 'also known as ' : ''}
           <Marked text={text} term={term} />
         </Fragment>
       ))}

@@ -13,7 +13,7 @@ import type { LakeGroup } from '../../../../src/lake/row-group.ts';
 import type { FileFacts } from '../../../../src/postgres/stores/lake-files.ts';
 import { mayHold } from '../../../support/lake-filter.ts';
 
-const request = { includeRemoved: false, distinctIds: false } as const;
+const request = { includeRemoved: false } as const;
 const lake = { fields: [], onFile: async () => undefined };
 const maxRows = 200;
 

@@ -17,8 +17,8 @@ interface User {
 }
 
 const maxRows = 300;
-const rows = { dataset: 'users', request: { includeRemoved: false, distinctIds: false } } as const;
-const columns = columnsOf('users', { includeRemoved: false, distinctIds: false });
+const rows = { dataset: 'users', request: { includeRemoved: false } } as const;
+const columns = columnsOf('users', { includeRemoved: false });
 
 /** Few texts and many; escaped, empty, beyond ASCII, longer than what is copied in a loop. */
 const anyText = fc.oneof(
