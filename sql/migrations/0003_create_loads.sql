@@ -309,8 +309,8 @@ begin atomic
   from mended m
   join sluice.loads l on l.load_id = m.mended_by
   where l.status = 'completed' and l.undone_by is null
-    and exists (select from sluice.load_rejects r where r.load_id = load and r.row_number = m.row_number)
-    and not exists (select from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
+    and exists (select 1 from sluice.load_rejects r where r.load_id = load and r.row_number = m.row_number)
+    and not exists (select 1 from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
 end;
 
 -- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look

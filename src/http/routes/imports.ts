@@ -7,7 +7,8 @@ import { inspection } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
 import { errorCodes, InputError } from '../../domain/errors.ts';
-import { inspectFile, renderProblem, renderUnreadable } from '../../load/inspect/inspect-file.ts';
+import { inspectFile, type Look, renderProblem, renderUnreadable } from '../../load/inspect/inspect-file.ts';
+import { findMended, readAsMended } from '../../load/mends.ts';
 import { convertingStore } from '../../load/received.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { hintsOf, openUpload } from '../../load/uploads.ts';
@@ -144,6 +145,16 @@ const inspectImport = route({
   },
 });
 
+/** A corrected file of rejects is read as its load reads it. */
+function lookAsLoaded({ db, sandboxes }: System, environment: number): Look<RenderedInspection> {
+  const look = lookIn(sandboxes, environment);
+  return async (store, received, options, signal) => {
+    const mended = await findMended({ db, files: store }, environment, received);
+    const read = mended === null ? { received, options } : readAsMended({ received, options }, mended);
+    return look(store, read.received, read.options, signal);
+  };
+}
+
 async function inspect(
   system: System,
   environment: number,
@@ -167,7 +178,7 @@ async function inspect(
     const rules = (await readRules(system.db, environment))?.document ?? null;
     const all = { ...options, map, source, rules };
     const store = convertingStore(system, environment);
-    return await inspectFile(store, bytes, hints, all, limits, signal, lookIn(system.sandboxes, environment));
+    return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
   } catch (error) {
     // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
     if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;

@@ -96,13 +96,10 @@ describe('a corrected file of rejects', () => {
       Seats: 7,
     }));
     const second = await load(tenant, '', form(toNdjson(asJson), { filename: 'corrected.ndjson' }));
-    const { body: inspected } = await server.json<Inspection>(
-      `/v1/imports/inspect?options_of=${parent.job_id}`,
-      {
-        method: 'POST',
-        ...{ key: tenant.key, headers: csv, body: toCsv(corrected(file, (row) => row % 3 === 2)) },
-      },
-    );
+    const { body: inspected } = await server.json<Inspection>(`/v1/imports/inspect`, {
+      method: 'POST',
+      ...{ key: tenant.key, headers: csv, body: toCsv(corrected(file, (row) => row % 3 === 2)) },
+    });
     const third = await load(tenant, '', JSON.stringify({ upload_id: inspected.upload_id }), {
       'content-type': 'application/json',
     });

@@ -27,7 +27,6 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
   const [checked, setChecked] = useState<Checked | null>(null);
   const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> } | null>(null);
   const options = {
-    options_of: job.job_id,
     ...(columns !== null && { delimiter: ',', quote: '"', header: '1' }),
     encoding: 'utf-8',
   };
