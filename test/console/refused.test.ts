@@ -47,6 +47,8 @@ test('refused records are seen by cause, corrected in their cells, checked, and 
   const stored = await stage.t.system.db.selectFrom('events').select('metadata').execute();
   expect(stored).toHaveLength(15);
   expect(stored.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
+  const parent = await stage.open(`/jobs/${jobId}`);
+  await parent.getByText('3 of 14 refused records loaded since').waitFor();
 });
 
 test('all refused records are downloaded as a file', async () => {

@@ -198,6 +198,8 @@ function loadFacts(job: JobDetail): readonly Fact[] {
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],
     ['Same bytes as', twin && <JobLink id={twin} />],
+    ['Mends', job.mends && <JobLink id={job.mends} />],
+    ...(job.rejects?.loaded_since.jobs ?? []).map((id): Fact => ['Mended by', <JobLink key={id} id={id} />]),
     ['Held', held?.reasons.map(({ figure, message }) => `${figure}: ${visibleText(message)}`).join('; ')],
     ['Decided by', held?.decided_by && originText(held.decided_by)],
     ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
