@@ -294,8 +294,11 @@ create index load_mends_load_idx on sluice.load_mends (load_id, row_number);
 
 -- The refused records of a load that were loaded since, by mends or by mends of mends, each with the load that did it last.
 create function sluice.mended_since(load bigint) returns table (row_number bigint, mended_by bigint)
-  language sql stable
-begin atomic
+  language plpgsql stable
+as $$
+#variable_conflict use_column
+begin
+  return query
   with recursive mended as (
     select m.row_number, m.mended_by, m.mended_row
     from sluice.load_mends m
@@ -311,7 +314,8 @@ begin atomic
   where l.status = 'completed' and l.undone_by is null
     and exists (select 1 from sluice.load_rejects r where r.load_id = load and r.row_number = m.row_number)
     and not exists (select 1 from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
-end;
+end
+$$;
 
 -- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look
 -- up the load of every row; they are removed with the file of the load, which goes first. Written by COPY where all are new.

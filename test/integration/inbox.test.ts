@@ -156,7 +156,7 @@ describe('a file that is dropped', () => {
     const rejects = await readFile(`${found?.path}.rejects.csv`, 'utf8');
     expect(rejects.split('\n').slice(0, 2)).toEqual([
       expect.stringMatching(/^user_id,plan,sluice_job,sluice_row,/),
-      expect.stringMatching(/^,free,2,3,missing_id,/),
+      expect.stringMatching(/^,free,[0-9a-f-]{36},2,3,missing_id,/),
     ]);
     expect(await readProfiles(t.system, environment.environmentId)).toMatchObject({
       users: { u1: { metadata: { plan: 'pro' } }, u2: { metadata: { plan: 'a\nb' } } },

@@ -87,7 +87,7 @@ const mendedJob = sql<string | null>`(select m.job_id from loads m where m.load_
 );
 
 const mendedSince = sql<LoadedSince | null>`case
-  when loads.rows_rejected > 0 and not loads.dry_run then ${loadedSince(sql.ref('loads.load_id'))}
+  when exists (select 1 from load_mends m where m.load_id = loads.load_id) then ${loadedSince(sql.ref('loads.load_id'))}
 end`.as('loadedSince');
 
 const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly string[] } | null>`case
