@@ -292,7 +292,7 @@ comment on table sluice.load_mends is
   'Record mended_row of load mended_by is refused record row_number of load_id, corrected: a file of rejects was loaded again.';
 create index load_mends_load_idx on sluice.load_mends (load_id, row_number);
 
--- The refused records of a load that were loaded since, by mends or by mends of mends, each with the load that did it last.
+-- The refused records of a load that mends, or mends of mends, loaded since: a row for each such load of a record.
 create function sluice.mended_since(load bigint) returns table (row_number bigint, mended_by bigint)
   language plpgsql stable
 as $$
@@ -316,6 +316,14 @@ begin
     and not exists (select 1 from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
 end
 $$;
+-- Most loads have no mend, and are asked about whenever somebody looks at the overview.
+create function sluice.count_mended(load bigint) returns bigint
+  language sql stable
+  return case
+    when exists (select 1 from sluice.load_mends m where m.load_id = load)
+    then (select count(distinct m.row_number) from sluice.mended_since(load) m)
+    else 0
+  end;
 
 -- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look
 -- up the load of every row; they are removed with the file of the load, which goes first. Written by COPY where all are new.

@@ -60,12 +60,10 @@ export interface Accepted {
  * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `inSameTransaction` throws.
  */
 export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
-  const rewritten = await rewriteForeign(context, asReceived);
-  const mended = await findMended(context, rewritten.environmentId, rewritten.received);
-  const request = mended === null ? rewritten : readAsMended(rewritten, mended);
+  const request = await prepare(context, asReceived);
   const { received } = request;
   const jobId = uuidv7();
-  const accepted = await commitLoad(context, { ...request, mends: mended?.loadId ?? null }, jobId);
+  const accepted = await commitLoad(context, request, jobId);
   if (!accepted.created) {
     await discardReceived(context, received.ref);
     return accepted;
@@ -89,6 +87,19 @@ function isSmall({ chunks }: ReceivedFile): boolean {
 
 /** `mends`: the load whose refused records the file holds. */
 type Request = AcceptRequest & { readonly mends: number | null };
+
+/** Finds what the file mends, and rewrites that of another product. */
+async function prepare(context: LoadContext, request: AcceptRequest): Promise<Request> {
+  const { environmentId, received } = request;
+  try {
+    const mended = await findMended(context, environmentId, received);
+    const read = mended === null ? request : readAsMended(request, mended);
+    return await rewriteForeign(context, { ...read, mends: mended?.loadId ?? null });
+  } catch (error) {
+    await discardReceived(context, received.ref);
+    throw error;
+  }
+}
 
 async function commitLoad(context: LoadContext, request: Request, jobId: string): Promise<Accepted> {
   let isWritten = false;
@@ -146,20 +157,15 @@ function withColumnNames(request: Request): Request {
  * Rewrites the file of another product as records of ours.
  * @throws InputError `unrecognised_columns` for the file of a third product, and for options that do not fit.
  */
-async function rewriteForeign(context: LoadContext, request: AcceptRequest): Promise<AcceptRequest> {
+async function rewriteForeign(context: LoadContext, request: Request): Promise<Request> {
   const { received, options } = request;
   if (options.preset === null) return request;
-  try {
-    requirePresetFits(options);
-    requireKindsOfGroups(options);
-    requireColumns(options, received);
-    await refuseForeign(context, request);
-    const rewritten = await rewriteFile(receivingStore(context), received, options.preset, options.source);
-    return { ...request, received: rewritten };
-  } catch (error) {
-    await discardReceived(context, received.ref);
-    throw error;
-  }
+  requirePresetFits(options);
+  requireKindsOfGroups(options);
+  requireColumns(options, received);
+  await refuseForeign(context, request);
+  const rewritten = await rewriteFile(receivingStore(context), received, options.preset, options.source);
+  return { ...request, received: rewritten };
 }
 
 /** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */

@@ -26,7 +26,7 @@ import type { LoadContext } from './context.ts';
 import { parseObject } from './inspect/values.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 
-/** What a record says of itself; null: nothing. */
+/** The job and the row that a record names; null if it names none. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
 /** Returns the job of the environment whose refused records the file holds, by its first record that names one; null if none does. */
@@ -51,26 +51,27 @@ export async function findMended(
 /** Takes how the records are read from the job that they mend, where the request does not say it. */
 export function readAsMended<T extends { readonly received: ReceivedFile; readonly options: Reading }>(
   request: T,
-  { jobId: _, loadId: __, types, ...reading }: Mended,
+  mended: Mended,
 ): T {
   const { received, options } = request;
   const isSaid = options.preset !== null || Object.keys(options.map).length > 0;
   const { header } = received;
   const columns = header?.columns.filter((name) => !isRejectColumn(name)) ?? [];
-  const typed = Object.entries(types ?? {}).filter(([name]) => columns.includes(name));
+  const typed = Object.entries(mended.types ?? {}).filter(([name]) => columns.includes(name));
   const isTyped = header !== null && header.types === undefined && typed.length > 0;
   return {
     ...request,
     received: isTyped ? { ...received, header: { ...header, types: Object.fromEntries(typed) } } : received,
     options: {
       ...options,
-      entity: options.entity === 'auto' ? reading.entity : options.entity,
-      map: isSaid ? options.map : mapOf(reading.map, header),
+      entity: options.entity === 'auto' ? mended.entity : options.entity,
+      map: isSaid ? options.map : mapOf(mended.map, header),
+      preset: isSaid ? options.preset : mended.preset,
     },
   };
 }
 
-type Reading = Pick<Mended, 'entity' | 'map'> & { readonly preset: string | null };
+type Reading = Pick<Mended, 'entity' | 'map' | 'preset'>;
 
 /** Columns that somebody took out of the file are not missed. */
 function mapOf(map: Mended['map'], header: CsvHeader | null): Mended['map'] {
@@ -102,15 +103,17 @@ function recordsOf(header: CsvHeader | null, bytes: Buffer): Iterable<Names> {
 }
 
 function* rowsOf(header: CsvHeader, bytes: Buffer): Generator<Names> {
-  const [job, row] = [header.columns.indexOf(rejectJobKey), header.columns.indexOf(rejectRowKey)];
+  const job = header.columns.indexOf(rejectJobKey);
+  const row = header.columns.indexOf(rejectRowKey);
+  if (job === -1 || row === -1) return;
   const table = new CellTable();
   const marks = marksOf(header);
   const scanner = createCsvScanner(marks, undefined, table);
   for (let at = 0; at < bytes.length; ) {
     at = scanner.next(bytes, at, bytes.length, true);
     if (scanner.blank) continue;
-    const cells = scanner.problem === null ? table.texts(bytes, marks) : [];
-    yield { job: cells[job], row: cells[row] };
+    const isWhole = scanner.problem === null && Math.max(job, row) < table.count;
+    yield isWhole ? { job: table.text(job, bytes, marks), row: table.text(row, bytes, marks) } : null;
   }
 }
 

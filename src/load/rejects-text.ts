@@ -112,16 +112,22 @@ export class RejectsAsNdjson {
   }
 }
 
+const added: ReadonlySet<string> = new Set(rejectColumns);
+
+function isAdded(name: string): boolean {
+  return added.has(name);
+}
+
 /** Text, not value: numbers keep every digit they were written with. An earlier reason, always last, is taken off. */
 function jsonObject(text: string): string | null {
   const keys = keysOf(text);
   if (keys === null) return null;
   if (keys.length === 0) return '{}';
-  if (!keys.some(isRejectColumn)) return text;
+  if (!keys.some(isAdded)) return text;
   if (keys[0] === rejectJobKey) return '{}';
   const at = text.lastIndexOf(`,"${rejectJobKey}":"`);
   const without = at < 0 ? text : `${text.slice(0, at)}}`;
-  return keysOf(without)?.some(isRejectColumn) === false ? without : text;
+  return keysOf(without)?.some(isAdded) === false ? without : text;
 }
 
 function keysOf(text: string): string[] | null {

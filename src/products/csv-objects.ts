@@ -1,4 +1,4 @@
-import { isRejectColumn, type Reason } from '../domain/reject.ts';
+import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { fromByteString } from '../formats/json-text.ts';
 import { CsvChunk, RepeatedHeader } from '../mapping/csv-rows.ts';
@@ -35,7 +35,7 @@ export class CsvObjects {
     const { cells } = this.#chunk;
     const members = new Map<string, string[]>([['', []]]);
     for (const [column, [within, name]] of this.#paths.entries()) {
-      if (cells.isEmpty(column) || isRejectColumn(name)) continue;
+      if (cells.isEmpty(column)) continue;
       const json = jsonOf(fromByteString(cells.byteString(column)));
       // A file may have an object and members of it in columns of their own.
       const isObject = within === '' && this.#containers.has(name) && json.trimStart().startsWith('{');

@@ -2,7 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { isRecordKind } from '../domain/entity.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange, Preset } from '../domain/load.ts';
-import { isRejectColumn, profilesKey, type Reason, refusedKey } from '../domain/reject.ts';
+import {
+  isRejectColumn,
+  profilesKey,
+  type Reason,
+  refusedKey,
+  rejectJobKey,
+  rejectRowKey,
+} from '../domain/reject.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import { isObject, type JsonObject, parseJsonText, writeJson } from '../formats/json-text.ts';
@@ -167,12 +174,14 @@ class Rewriter {
     const { value } = parsed;
     if (!isObject(value)) return refused(notAnObject, raw, null);
     if (isOurs(value)) return text;
+    const { [rejectJobKey]: job, [rejectRowKey]: row } = value;
     for (const name of Object.keys(value)) if (isRejectColumn(name)) delete value[name];
     const { records, marked } = readRecords(this.#product, { ...parsed, value }, this.#context);
     if (isReason(records)) return refused(records, raw, userOf(value));
     const [record, ...profiles] = records;
     this.#joinCompany(record, profiles);
     if (profiles.length > 0) record[profilesKey] = profiles;
+    if (job !== undefined) Object.assign(record, { [rejectJobKey]: job, [rejectRowKey]: row });
     return writeJson(record, marked);
   }
 

@@ -86,8 +86,8 @@ interface TextRules {
 const textRules = Symbol('textRules');
 
 /**
- * The query of what is read. Unknown parameters are ignored and named in the header `Ignored-Parameters`, but one that looks like
- * a misspelt one is refused: `staus=failed` must not list everything.
+ * The query of what is read. Unknown parameters are ignored, and named in the header `Ignored-Parameters`.
+ * A misspelt parameter is refused: `staus=failed` must not list everything.
  */
 export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
@@ -117,12 +117,12 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
   const findProblems = compileSchema(schema);
   const { lenient } = (schema as { [textRules]?: TextRules })[textRules] ?? { lenient: false };
   return (texts) => {
-    const repeated: Problem[] = [];
+    const problems: Problem[] = [];
     const values: Record<string, unknown> = {};
     for (const [name, text] of Object.entries(texts)) {
       if (lenient && !Object.hasOwn(schema.properties, name)) {
         const meant = findMeant(name, Object.keys(schema.properties));
-        if (meant !== undefined) repeated.push(misspelt(name, meant));
+        if (meant !== undefined) problems.push(misspelt(name, meant));
         continue;
       }
       if (lenient && text === '') continue;
@@ -130,12 +130,12 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
       const of = schema.properties[name] as { readonly type?: string } | undefined;
       if (different.length > 1 && of?.type !== undefined && of.type !== 'array') {
         const message = `${name} was given more than once${lenient ? '' : ', with different values'}`;
-        repeated.push({ code: 'invalid_field', message, details: name });
+        problems.push({ code: 'invalid_field', message, details: name });
       } else {
         Object.defineProperty(values, name, { value: readText(of?.type, different), enumerable: true });
       }
     }
-    throwProblems([...repeated, ...findProblems(values)]);
+    throwProblems([...problems, ...findProblems(values)]);
     return values as Static<T>;
   };
 }

@@ -158,7 +158,7 @@ export interface UploadOptions {
   readonly load: LoadOptions;
   readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
-  /** The ID that stands in place of a file: of a file that was sent before, or of a proposal. */
+  /** The ID of a file that was sent before. */
   readonly named: string | undefined;
 }
 

@@ -18,7 +18,7 @@ import { loadOf } from './loads.ts';
 /** The condition on `loads` of loads_rejects_idx, and that not all of them were loaded since. */
 const hasRefused = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
-  and loads.rows_rejected > (select count(distinct row_number) from mended_since(loads.load_id))
+  and loads.rows_rejected > count_mended(loads.load_id)
 )`;
 
 export interface JobFilter {

@@ -211,7 +211,7 @@ const needsStatement = `
   ) of_held
   cross join lateral (
     select
-      coalesce(sum(l.rows_rejected - since.loaded), 0)::bigint as "refusedRecords",
+      coalesce(sum(l.rows_rejected - mended), 0)::bigint as "refusedRecords",
       count(*) as "refusedJobs",
       case when count(*) = 1 then min(l.job_id::text) end as "refusedJob",
       count(*) filter (where exists (
@@ -221,8 +221,8 @@ const needsStatement = `
           and f.state = 'concluded' and l.origin = 'inbox'
       )) as "inboxFilesWithRejects"
     from loads l
-    cross join lateral (select count(distinct row_number) as loaded from mended_since(l.load_id)) since
-    where l.environment_id = e.environment_id and l.status = 'completed' and l.rows_rejected > since.loaded
+    cross join lateral count_mended(l.load_id) as mended
+    where l.environment_id = e.environment_id and l.status = 'completed' and l.rows_rejected > mended
       and not l.dry_run
   ) of_rejects
   cross join lateral (

@@ -3,14 +3,14 @@ import { MAX_SHOWN_MENDS } from '../../domain/limits.ts';
 import { camel } from '../columns.ts';
 import { type Database, selectWhere } from '../database.ts';
 
-/* Which record of which load a record of another mends: a corrected file of rejects is a load of its own. */
+/* Mends: loads of corrected files of rejects. Each of their records mends a refused record of another load. */
 
 export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
 
 /** Returns how a load of a file was read; null if the environment has none of this id. */
 export async function readMended(db: Database, environmentId: number, jobId: string) {
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
-    .select(camel('job_id', 'load_id', 'entity', 'header'))
+    .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
     .select('column_map as map')
     .where('type', '<>', 'undo')
     .executeTakeFirst();
@@ -58,7 +58,7 @@ export interface LoadedSince {
   readonly jobs: readonly string[];
 }
 
-/** Of a load's refused records those that were loaded since, by mends or mends of mends that were not undone. */
+/** The refused records of a load that mends, or mends of mends, loaded since and that are not undone. */
 export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
   select json_build_object(
     'count', count(distinct m.row_number),

@@ -52,3 +52,16 @@ test('a record that has only removed: true is refused, and with other properties
     companies: { acme: { metadata: {} } },
   });
 });
+
+test('an alias in a file is refused: a user has one ID', async () => {
+  const job = await load(
+    lines(
+      { event_type: 'alias', user_id: 'a1', previous_id: 'a0' },
+      { event_type: 'identify_user', user_id: 'a2' },
+    ),
+  );
+  expect(job).toMatchObject({
+    counts: { inserted: 1, rejected: 1 },
+    rejects: { by_code: { unsupported_kind: 1 } },
+  });
+});
