@@ -28,7 +28,7 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/how-to/nightly-file.md',
     'docs/how-to/sdks.md',
     'docs/how-to/segment.md',
-    'docs/how-to/pull.md',
+    'docs/how-to/commands.md',
     'docs/inbox.md',
     'docs/schedules.md',
     'docs/undo.md',

@@ -353,6 +353,9 @@ const table = {
     'false',
     'Whether schedules that say `allow_private` may load from private networks and from this machine.',
   ),
+  sourceCommands: optionalPath(
+    'File with the commands that schedules may load the output of (docs/schedules.md); empty: none.',
+  ),
   drainMs: integer(
     '0',
     'Milliseconds that a stopping server still accepts requests, while /health/ready answers 503 so that load balancers send no more. SHUTDOWN_MS begins afterwards.',

@@ -51,8 +51,6 @@ export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due t
   ),
   kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
   what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),
-  days_loaded: orNull(count('Days that a pull has loaded. Null for other schedules.'), null),
-  days_over: orNull(count('Days since its first that are over.'), null),
   cron: text('Cron expression.', '0 2 * * *'),
   time_zone: text('Time zone of the cron expression.', 'Europe/Berlin'),
   enabled: flag('True if the schedule is enabled.'),

@@ -96,8 +96,7 @@ const list = defineCommand({
   name: 'list',
   summary: 'the schedules, when they are due next, how they went last',
   description:
-    'Lists the schedules of the file and of the API, when each is due next, and how its last run went; of a pull, how many of its\n' +
-    'days are loaded.',
+    'Lists the schedules of the file and of the API, when each is due next, and how its last run went.',
   options: fileOption,
   json: true,
   details: 'Exit code: 0; 2 the file is wrong.',
@@ -109,16 +108,7 @@ const list = defineCommand({
     const found = await readSchedules(call);
     printList(call, await Promise.all(found.map((schedule) => lookUp(call.system.db, schedule))), {
       columns: [
-        ...([
-          'schedule',
-          'environment',
-          'made_by',
-          'kind',
-          'days_loaded',
-          'days_over',
-          'cron',
-          'time_zone',
-        ] as const),
+        ...(['schedule', 'environment', 'made_by', 'kind', 'cron', 'time_zone'] as const),
         ...(['enabled', 'paused_at', 'next_due', 'last_due', 'last_status'] as const),
       ],
       none: 'There are no schedules.',
@@ -358,7 +348,7 @@ export const schedules = defineCommand({
   summary: 'loads and exports that run by the clock',
   description:
     'Runs loads and exports by the clock. They are written in the file that SCHEDULES_FILE names, or created by `create`, the\n' +
-    'API or the console, and done by the workers of `sluice start` and `sluice work`. A load can pull the events of Mixpanel, Amplitude or PostHog, day by day.',
+    'API or the console, and done by the workers of `sluice start` and `sluice work`.',
   examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
   commands: [check, list, create, remove, run, pause, resume, history],
 });

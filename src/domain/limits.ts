@@ -394,20 +394,10 @@ export const MAX_RUN_FAILURES = 8;
 export const MAX_RUNS_AT_ONCE = 2;
 export const MAX_RUN_ITEMS = 1_000;
 export const MAX_REDIRECTS = 5;
-/** The time in which a web server or a database must begin to answer. */
+/** The time in which a web server must begin to answer. */
 export const SOURCE_CONNECT_MS = 20_000;
 /** The longest pause that the `Retry-After` of a server may ask for. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
-/** Days that a run of a pull fetches: with those that are fetched again, below the 60 requests an hour that Mixpanel allows. */
-export const MAX_PULL_DAYS = 50;
-export const MAX_OVERLAP_DAYS = 31;
-/** A day is fetched this long after its end, since Amplitude has an hour's events two hours later. */
-export const PULL_LAG_MS = 7_200_000;
-/** Products prepare a large day for minutes before they answer, or go on. */
-export const PULL_ANSWER_MS = 300_000;
-/** Rows of a page of PostHog, and bytes of a page, which is parsed whole. */
-export const PULL_PAGE_ROWS = 5_000;
-export const MAX_PULL_PAGE_BYTES = 64 * 1024 * 1024;
 /** The cursor of an export: 18 characters for each transaction that was open. */
 export const MAX_CURSOR_CHARS = 64 * 1024;
 

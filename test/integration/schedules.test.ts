@@ -68,7 +68,7 @@ beforeAll(async () => {
     exportRoots: [join(folder, 'out')],
     allowPrivate: true,
     authorities: secure.cert,
-    variables: { SCHEDULE_TOKEN: 'geheim', SCHEDULE_DB: t.databaseUrl, DATABASE_URL: t.databaseUrl },
+    variables: { SCHEDULE_TOKEN: 'geheim' },
   });
 });
 afterAll(async () => {
@@ -513,33 +513,6 @@ describe('a web server', () => {
     const loads = await sql`select * from loads where filename like 'moody%'`.execute(context.db);
     expect(JSON.stringify([failed, lines, done, loads.rows])).not.toContain('geheim');
     expect(loads.rows).toHaveLength(1);
-  });
-});
-
-describe('a database', () => {
-  const query = (text: string, more = {}) =>
-    readSchedule({ load: { postgres: { url: '${env:SCHEDULE_DB}', query: text, ...more } } });
-
-  test('is asked what to load, and cannot be written to', async () => {
-    const found = query("select 'p' || n as user_id, n as score from generate_series(1, 3) n -- three");
-    expect(await doNow(found)).toMatchObject({ status: 'completed' });
-    expect(await userIds()).toEqual(['p1', 'p2', 'p3']);
-    const none = query("select 'x' as user_id where false");
-    expect(await doNow(none)).toMatchObject({ status: 'unchanged' });
-    const writing = query('with gone as (delete from users returning user_id) select * from gone');
-    expect(await doNow(writing)).toMatchObject({
-      status: 'failed',
-      code: 'query_failed',
-    });
-    const escaping = query("select 1) to '/tmp/x' -- ");
-    expect(await doNow(escaping)).toMatchObject({
-      reason: expect.stringContaining('syntax error'),
-    });
-    const long = query('select pg_sleep(60) as user_id', { timeout: '1s' });
-    expect(await doNow(long)).toMatchObject({
-      reason: expect.stringContaining('timeout'),
-    });
-    expect(await userIds()).toHaveLength(3);
   });
 });
 

@@ -109,6 +109,7 @@ export function workerEnvironment(processEnv: ProcessEnv, config: Config, databa
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
     SCHEDULES_FILE: config.schedulesFile ?? '',
+    SOURCE_COMMANDS: config.sourceCommands ?? '',
   });
 }
 

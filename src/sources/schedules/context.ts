@@ -13,7 +13,7 @@ import type { Variables } from './source.ts';
 
 /**
  * Schedules: loads and exports that run by the clock. Every worker makes a row in `schedule_runs` of each due time, once
- * (`start-schedules.ts`); one claims it and reads the source (`run.ts`; `source.ts`, `http.ts`, `postgres.ts` and
+ * (`start-schedules.ts`); one claims it and reads the source (`run.ts`; `source.ts`, `http.ts`, `command.ts` and
  * `s3.ts` are the sources) or requests the export (`run-export.ts`); when its jobs have ended, the run ends
  * (`end-run.ts`). Nothing is loaded twice: what was taken is remembered in the transaction that accepts the load. See
  * docs/schedules.md.
@@ -36,6 +36,12 @@ export interface ScheduleSettings {
   readonly isConfined: boolean;
   /** PEM of authorities that https servers are trusted by; null: those that Node trusts. */
   readonly authorities: string | null;
+  /** The file of SOURCE_COMMANDS, the variables of the worker, and the environment that schedules are confined to. */
+  readonly commands: {
+    readonly file: string | null;
+    readonly variables: Variables;
+    readonly environment: string | null;
+  };
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
   /** The clock for due times. Leases use the database's clock. */
@@ -50,6 +56,7 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     exportRoots: config.schedulesExportRoots,
     allowPrivate: config.schedulesAllowPrivate,
     isConfined: false,
+    commands: { file: config.sourceCommands, variables, environment: null },
     authorities: null,
     limits: {
       ...localLimits(config),
@@ -67,7 +74,7 @@ export function grantOf(environment: string, variable: string): string {
 
 /** The settings for a schedule of the API: of each folder the one that has the environment's name, and the granted variables. */
 export function confine(settings: ScheduleSettings, environment: string): ScheduleSettings {
-  const { variables, granted, localRoots, exportRoots } = settings;
+  const { variables, granted, localRoots, exportRoots, commands } = settings;
   const own = Object.entries(variables).filter(([name]) => granted.includes(grantOf(environment, name)));
   const inside = (roots: readonly string[]) => roots.map((root) => join(root, environment));
   return {
@@ -76,6 +83,7 @@ export function confine(settings: ScheduleSettings, environment: string): Schedu
     localRoots: inside(localRoots),
     exportRoots: inside(exportRoots),
     isConfined: true,
+    commands: { ...commands, environment },
   };
 }
 

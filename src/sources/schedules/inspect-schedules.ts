@@ -3,11 +3,10 @@ import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from 
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
-import { readConsidered, readMade, readMemory, scheduleKey } from '../../postgres/stores/schedules.ts';
+import { readConsidered, readMade, scheduleKey } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
 import { noSchedule, withMade } from './made-schedules.ts';
-import { productOf, pullProgress } from './pull.ts';
 import { readSchedulesNow } from './schedules-file.ts';
 import type { LoadDefinition, Schedule } from './schedules-schema.ts';
 
@@ -57,10 +56,8 @@ export async function renderSchedules(
     schedules.map((schedule) =>
       atATime(async () => {
         const runs = await readRuns(db, { environmentId, name: schedule.name }, SHOWN_RUNS);
-        const isPull = productOf(schedule.load) !== null;
-        const memory = isPull ? await readMemory(db, { environmentId, name: schedule.name }) : new Map();
         const pausedAt = considered.get(scheduleKey(environmentId, schedule.name))?.pausedAt ?? null;
-        return renderSchedule(schedule, { pausedAt, runs, memory, now });
+        return renderSchedule(schedule, { pausedAt, runs, now });
       }),
     ),
   );
@@ -71,11 +68,10 @@ const dayMs = 24 * 60 * 60 * 1_000;
 interface Known {
   readonly pausedAt: Date | null;
   readonly runs: readonly ScheduleRun[];
-  readonly memory: ReadonlyMap<string, string>;
   readonly now: Date;
 }
 
-function renderSchedule(schedule: Schedule, { pausedAt, runs, memory, now }: Known) {
+function renderSchedule(schedule: Schedule, { pausedAt, runs, now }: Known) {
   const { environment: _, isMade = false, ...definition } = schedule;
   const { name, cron, timezone, enabled, load } = definition;
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
@@ -90,7 +86,6 @@ function renderSchedule(schedule: Schedule, { pausedAt, runs, memory, now }: Kno
     made_by: isMade ? ('api' as const) : ('file' as const),
     definition: isMade ? definition : null,
     what: load === undefined ? describeExport(schedule.export) : describeSource(load),
-    ...pullProgress(load, timezone, now, memory),
     cron,
     time_zone: timezone,
     enabled,
@@ -108,14 +103,12 @@ export function kindOf({ load }: Schedule): 'load' | 'export' {
   return load === undefined ? 'export' : 'load';
 }
 
-/** Not its secrets: headers, keys and the URL of a database may hold some that are no ${env:…}. */
+/** Without secrets: headers, keys and parameters may hold some. */
 function describeSource(load: LoadDefinition): string {
-  const product = productOf(load);
-  if (product !== null) return `${product} from ${load[product]?.from}`;
-  const { files, http, s3 } = load;
+  const { files, http, s3, command } = load;
   if (files !== undefined) return `files ${files.pattern}`;
   if (http !== undefined) return `http ${http.url.replace(/[?#].*$/s, '')}`;
-  return s3?.url ?? 'postgres';
+  return s3?.url ?? `command ${command?.name}`;
 }
 
 function describeExport({ range, to_dir }: Schedule['export'] = {}): string {

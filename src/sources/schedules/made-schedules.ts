@@ -73,7 +73,7 @@ const secretParameter =
   /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;
 const asVariable = `must be a variable such as \${env:SCHEDULE_TOKEN}, so that no secret is stored`;
 
-function findClearSecrets({ http, postgres, s3 }: LoadDefinition): Problem[] {
+function findClearSecrets({ http, s3 }: LoadDefinition): Problem[] {
   const holdsVariable = (text = ''): boolean => namedVariables(text).length > 0;
   const isVariable = (text = ''): boolean => holdsVariable(text) && fillInAnything(text) === 'x';
   const url = http?.url ?? '';
@@ -89,7 +89,6 @@ function findClearSecrets({ http, postgres, s3 }: LoadDefinition): Problem[] {
     ...[...url.matchAll(secretParameter)]
       .filter(([, , value]) => !holdsVariable(value))
       .map(([, name]) => problem('load.http.url', `has a secret, it seems; ${name} ${asVariable}`)),
-    ...(postgres === undefined || isVariable(postgres.url) ? [] : [problem('load.postgres.url', asVariable)]),
     ...keys.filter((name) => !isVariable(s3?.[name])).map((name) => problem(`load.s3.${name}`, asVariable)),
   ];
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../domain/errors.ts';
-import { MAX_RUN_FAILURES, MAX_RUN_ITEMS, PULL_ANSWER_MS } from '../../domain/limits.ts';
+import { MAX_RUN_FAILURES, MAX_RUN_ITEMS } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
@@ -13,9 +13,10 @@ import {
   markWaiting,
   readRunItems,
 } from '../../postgres/stores/schedule-runs.ts';
-import { readMemory, remember } from '../../postgres/stores/schedules.ts';
+import { readMemory } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
 import { acceptSource, receiveSource } from '../take-file.ts';
+import { type Dates, openCommand } from './command.ts';
 import {
   confine,
   holdRun,
@@ -27,8 +28,6 @@ import {
 } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
 import { openHttp, unexpectedStatus } from './http.ts';
-import { openPostgres } from './postgres.ts';
-import { openPull, productOf } from './pull.ts';
 import { runExportRun } from './run-export.ts';
 import {
   type LoadDefinition,
@@ -44,7 +43,6 @@ import {
   type Source,
   SourceFailure,
   type SourceItem,
-  tooLarge,
 } from './source.ts';
 
 /** After an error that may pass: half an hour in all. `failures`: from 1. */
@@ -124,23 +122,27 @@ const openers: {
   readonly [K in SourceKind]: (
     definition: SourceDefinition<K>,
     settings: ScheduleSettings,
-    timeZone: string,
+    dates: Dates,
   ) => Source | Promise<Source>;
 } = {
   files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
   http: openHttp,
-  postgres: (definition, { variables }) => openPostgres(definition, variables),
+  command: openCommand,
   s3: async (definition, settings) => (await import('./s3.ts')).openS3(definition, settings),
-  mixpanel: (definition, settings, zone) => openPull('mixpanel', definition, zone, settings),
-  amplitude: (definition, settings, zone) => openPull('amplitude', definition, zone, settings),
-  posthog: (definition, settings, zone) => openPull('posthog', definition, zone, settings),
 };
 
+const dayMs = 86_400_000;
+
+function datesOf(dueAt: Date, timeZone: string): Dates {
+  const today = new Intl.DateTimeFormat('sv-SE', { timeZone }).format(dueAt);
+  return { today, yesterday: new Date(Date.parse(today) - dayMs).toISOString().slice(0, 10) };
+}
+
 /** The schema has seen to it that there is exactly one. @throws SourceFailure */
-async function openSource(load: LoadDefinition, settings: ScheduleSettings, zone: string): Promise<Source> {
+async function openSource(load: LoadDefinition, settings: ScheduleSettings, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
-  return open(load[kind], settings, zone);
+  return open(load[kind], settings, dates);
 }
 
 /**
@@ -154,7 +156,7 @@ async function runLoad(
   timeZone: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const source = await openSource(load, context.schedules, timeZone);
+  const source = await openSource(load, context.schedules, datesOf(run.dueAt, timeZone));
   try {
     const memory = await readMemory(context.db, run);
     const taken = await readRunItems(context.db, run.runId);
@@ -169,9 +171,7 @@ async function runLoad(
         break;
       }
       const key = shortKey(item.key);
-      const isTaken = await takeItem(context, run, load, { ...item, key }, memory.get(key) ?? null, signal);
-      for (const part of isTaken ? [] : (item.parts ?? []))
-        if (!isDone(part.key, part.version)) await takeItem(context, run, load, part, null, signal);
+      await takeItem(context, run, load, { ...item, key }, memory.get(key) ?? null, signal);
     }
   } finally {
     source.close?.();
@@ -184,7 +184,6 @@ function shortKey(key: string): string {
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** Returns false if the parts of the item are to be taken instead. */
 async function takeItem(
   context: ScheduleContext,
   run: RunAttempt,
@@ -192,35 +191,29 @@ async function takeItem(
   item: SourceItem,
   known: string | null,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<void> {
   let opened: OpenItem | null = null;
   try {
     const found = await item.open(known, signal);
-    if (found === 'unchanged') return true;
+    if (found === 'unchanged') return;
     opened = found;
     await loadItem(context, run, load, item, opened, signal);
   } catch (error) {
     if (error instanceof SourceFailure) {
-      if (error.code === tooLarge && item.parts !== undefined) return false;
-      const isOfItem = opened !== null || error.code === unexpectedStatus || error.code === tooLarge;
+      const isOfItem = opened !== null || error.code === unexpectedStatus;
       if (error.passing || !isOfItem || signal.aborted) throw error;
       await keepRefusal(context, run, item.key, error);
-      return true;
+      return;
     }
     if (!(error instanceof InputError)) throw error;
     const { code } = error.problems[0];
-    if (code === 'empty_file' && opened?.mayBeEmpty === true)
-      await rememberEmpty(context, run, item.key, opened);
+    if (code === 'empty_file' && opened?.mayBeEmpty === true) return;
     // The message names the option of the HTTP interface; here it is a key of the file.
-    else await keepRefusal(context, run, item.key, { code, message: withKeys(error.message) });
+    await keepRefusal(context, run, item.key, { code, message: withKeys(error.message) });
   } finally {
     await opened?.close();
   }
-  return true;
 }
-
-/** More than a line at the end of an answer that says why it is not whole. */
-const endBytes = 256;
 
 async function loadItem(
   context: ScheduleContext,
@@ -232,15 +225,14 @@ async function loadItem(
 ): Promise<void> {
   const { environmentId } = run;
   const { limits, chunkBytes } = context.schedules;
-  const product = productOf(load);
-  const options = toFileOptions(product === null ? load : { ...load, preset: product }, load.entity);
-  const patient = product === null ? limits : { ...limits, minBytesPerSecond: 0, stallMs: PULL_ANSWER_MS };
+  const options = toFileOptions(load, load.entity);
+  const { stallMs } = opened;
+  const patient = stallMs === undefined ? limits : { ...limits, minBytesPerSecond: 0, stallMs };
   const file = { environmentId, filename, options, hints: opened.hints, limits: patient, chunkBytes, signal };
   const taken = await receiveSource(context, file, opened.bytes);
-  const { ref, storedBytes } = taken.received;
+  const { ref } = taken.received;
   try {
-    const end = await context.files.readRange(ref, Math.max(0, storedBytes - endBytes), storedBytes);
-    await opened.check?.(end.toString());
+    await opened.check?.();
   } catch (error) {
     await discardReceived(context, ref);
     throw error;
@@ -250,19 +242,5 @@ async function loadItem(
     await holdRun(db, run);
     const item = { item: key, version: opened.version, jobId, isNew: created, error: null };
     await insertRunItem(db, run.runId, item);
-  });
-}
-
-/** A day without events is done as well; a query that finds nothing has no version. */
-async function rememberEmpty(
-  { pool }: ScheduleContext,
-  run: RunAttempt,
-  key: string,
-  { version }: OpenItem,
-): Promise<void> {
-  if (version === null) return;
-  await inTransaction(pool, async ({ db }) => {
-    await holdRun(db, run);
-    await remember(db, run.environmentId, run.name, key, version);
   });
 }

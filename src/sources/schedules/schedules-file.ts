@@ -1,7 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { ConfigError } from '../../domain/errors.ts';
-import { sourceOptionNames } from '../../domain/source-options.ts';
 import { readRequest } from '../../export/read-request.ts';
 import { checkLoad } from '../../operator-file/load-options.ts';
 import {
@@ -12,7 +11,6 @@ import {
   type RefusedFile,
   readOperatorFile,
 } from '../../operator-file/read.ts';
-import { products } from './products.ts';
 import { type ExportDefinition, requestOf, type Schedule, schedulesSchema } from './schedules-schema.ts';
 import { fillInAnything, placeholderProblem } from './source.ts';
 
@@ -89,10 +87,8 @@ const schedulesFile: OperatorFile<typeof schedulesSchema> = {
     const schedules = root.at(['schedules']);
     schedules.reportRepeats('name');
     for (const schedule of schedules.items) {
-      checkUrl(schedule.at(['load', 'http']), 'url');
+      checkUrl(schedule.at(['load', 'http']));
       checkLoad(schedule.at(['load']));
-      checkOptions(schedule.at(['load']));
-      for (const product of products) checkProject(schedule.at(['load', product]));
       const unnamed = schedule.at(['load', 'map', '']);
       if (unnamed.isThere) unnamed.reportName('is empty');
       checkExport(schedule.at(['export']));
@@ -112,30 +108,8 @@ export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
 }
 
-const optionsOfFiles = [
-  ...sourceOptionNames.filter((name) => name !== 'company_from'),
-  ...['format', 'entity', 'map', 'preset', 'options_of'],
-];
-
-/** Refuses options of a format, since we write the result of a query ourselves; and whatever the preset of a product says. */
-function checkOptions(load: Place): void {
-  const isPull = products.some((product) => load.at([product]).isThere);
-  if (!isPull && !load.at(['postgres']).isThere) return;
-  for (const name of isPull ? optionsOfFiles : sourceOptionNames) {
-    const option = load.at([name]);
-    const why = isPull ? 'the events of a product have their preset' : 'a query has none';
-    if (option.isThere) option.reportName(`says how a file is written; ${why}`);
-  }
-}
-
-function checkProject(project: Place): void {
-  checkUrl(project, 'host');
-  const needsProject = project.at(['user']).isThere && !project.at(['project_id']).isThere;
-  if (needsProject) project.at(['user']).reportName('is a service account: add project_id');
-}
-
-function checkUrl(source: Place, member: 'url' | 'host'): void {
-  const url = source.at([member]);
+function checkUrl(source: Place): void {
+  const url = source.at(['url']);
   if (typeof url.value !== 'string' || placeholderProblem(url.value) !== null) return;
   const wrong = urlProblem(fillInAnything(url.value), source.at(['allow_http']).value === true);
   if (wrong !== null) url.report(wrong);

@@ -21,7 +21,6 @@ import {
 } from '../../operator-file/schema.ts';
 import { ruled } from '../../validation.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
-import { pulls, reach } from './products.ts';
 import { placeholderProblem } from './source.ts';
 
 /** The schema of SCHEDULES_FILE (docs/schedules.md), and the types that follow from it. */
@@ -41,7 +40,7 @@ export function millisecondsOf(duration: string): number {
 }
 
 /** `90s`, `30m`, `24h`, `7d`. */
-function duration(description: string, leastMs: number, mostMs: number) {
+export function duration(description: string, leastMs: number, mostMs: number) {
   const schema = Type.String({
     description,
     pattern: '^[1-9]\\d{0,5}[smhd]$',
@@ -111,32 +110,34 @@ const headers = Type.Unsafe<Readonly<Record<string, string>>>({
 const http = objectOf('http', 'A file that a web server has.', {
   url: secretText({ maxChars: 4_000, description: 'https://…; may hold ${env:SCHEDULE_…}.' }),
   headers: withDefault(headers, {}),
-  ...reach,
+  allow_http: withDefault(flag('Unencrypted http:// too.'), false),
+  allow_private: withDefault(
+    flag(
+      'Addresses of private networks and of this machine too; SCHEDULES_ALLOW_PRIVATE must allow it as well.',
+    ),
+    false,
+  ),
 });
 
-const postgres = objectOf('postgres', 'What a query finds in another database.', {
-  url: text({
-    maxChars: 4_000,
-    description: 'Connection string; the password as ${env:SCHEDULE_…}, or all of it.',
-    problem(value) {
-      const isWhole = /^\$\{env:[A-Z0-9_]+\}$/.test(value);
-      const isUrl = isWhole || /^postgres(ql)?:\/\//.test(value);
-      return placeholderProblem(value) ?? (isUrl ? null : 'must be postgres://… or ${env:SCHEDULE_…}');
-    },
+const parameterName = /^[a-z][a-z0-9_]{0,62}$/;
+const parameters = Type.Unsafe<Readonly<Record<string, string>>>({
+  type: 'object',
+  description: 'Values for the {placeholders} of the command. None begins with -.',
+  additionalProperties: text({
+    maxChars: 1_000,
+    description: 'A value.',
+    problem: (value) => (value.startsWith('-') ? 'must not begin with -' : null),
   }),
-  query: text({
-    maxChars: 20_000,
-    pattern: [
-      '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
-      'must not hold control characters',
-    ],
-    description: 'One SELECT or WITH; its columns are the columns of the load.',
-    problem(value) {
-      if (!/^\s*(select|with|table|values)\b/i.test(value)) return 'must be one SELECT, or WITH … SELECT';
-      return /;\s*\S/.test(value) ? 'must be one statement, without a semicolon' : null;
-    },
-  }),
-  timeout: withDefault(duration('How long the query may take.', 1_000, 86_400_000), '1h'),
+  propertyNames: ruled(Type.String(), (each) =>
+    parameterName.test(each) ? null : 'must be a-z, 0-9 and _, the first a letter',
+  ),
+  maxProperties: 100,
+  problem: rule('must be an object of at most 100 texts'),
+});
+
+const command = objectOf('command', 'What a command of SOURCE_COMMANDS prints.', {
+  name: text({ maxChars: 63, description: 'Name of the command in SOURCE_COMMANDS.' }),
+  parameters: withDefault(parameters, {}),
 });
 
 const s3 = objectOf('s3', 'Objects in a bucket.', {
@@ -168,7 +169,7 @@ const s3 = objectOf('s3', 'Objects in a bucket.', {
   secret_key: Type.Optional(secretText({ maxChars: 500, description: 'May hold ${env:SCHEDULE_…}.' })),
 });
 
-const sources = { files, http, postgres, s3, ...pulls } as const;
+const sources = { files, http, s3, command } as const;
 export type SourceKind = keyof typeof sources;
 export const sourceKinds = Object.keys(sources) as readonly SourceKind[];
 

@@ -26,12 +26,7 @@ export interface SourceItem {
   readonly version: string | null;
   /** `known`: the version that was loaded last. @throws SourceFailure */
   open(known: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
-  /** Items that make it up; they are taken instead if opening it fails as `tooLarge`. */
-  readonly parts?: readonly SourceItem[];
 }
-
-/** The code of a failure of an item that has to be taken in parts. */
-export const tooLarge = 'too_large';
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
@@ -40,8 +35,10 @@ export interface OpenItem {
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   /** True if nothing to load is no mistake. */
   readonly mayBeEmpty?: boolean;
-  /** Throws if what was read is no whole item. Called when all has been read; `end` are its last characters as stored. */
-  check?(end: string): Promise<void>;
+  /** Milliseconds that its bytes may pause; then no rate is demanded. Default: as for uploads. */
+  readonly stallMs?: number;
+  /** Throws if what was read is no whole item. Called when all has been read. */
+  check?(): Promise<void>;
   close(): Promise<void>;
 }
 

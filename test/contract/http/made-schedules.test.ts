@@ -164,7 +164,6 @@ test('variables that its environment was not granted, secrets in clear and other
     ['load.http.url', { load: http({ url: 'https://example.com/?a=b&access_token=geheim' }) }],
     ['load.http.url', { load: http({ url: 'https://example.com/?sig=geheim' }) }],
     ['load.http.url', { load: http({ url: `https://\${env:SCHEDULE_TOKEN}.example.com/` }) }],
-    ['load.postgres.url', { load: { postgres: { url: 'postgres://u:geheim@db/x', query: 'select 1' } } }],
     ['load.s3.secret_key', { load: { s3: { ...s3, secret_key: 'geheim' } } }],
     ['load.s3.access_key', { load: { s3: { ...s3, access_key: undefined } } }],
     ['load.files.pattern', { load: { files: { pattern: '/etc/*.csv' } } }],
@@ -180,7 +179,6 @@ test('variables that its environment was not granted, secrets in clear and other
   const allowed = [
     http({ headers: { Accept: 'text/csv', 'X-Key': `\${env:SCHEDULE_TOKEN}` } }),
     http({ url: `https://example.com/?page=2&token=\${env:SCHEDULE_TOKEN}` }),
-    { postgres: { url: `\${env:SCHEDULE_TOKEN}`, query: 'select 1 as user_id' } },
     { s3 },
     { files: { pattern: 'users-*.csv' } },
   ];

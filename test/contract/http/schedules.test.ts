@@ -16,9 +16,6 @@ const text = `schedules:
   - name: hourly-api
     cron: "*/5 * * * *"
     load: { http: { url: "https://api.example.com/users?token=geheim", headers: { Authorization: geheim } } }
-  - name: history
-    cron: "@hourly"
-    load: { amplitude: { from: 2026-01-01, api_key: "\${env:SCHEDULE_A}", secret_key: "\${env:SCHEDULE_B}" } }
   - name: last-month
     cron: "@monthly"
     enabled: false
@@ -56,16 +53,13 @@ test('the list has the schedules of the environment, with what is due in a week,
   const answer = await server.json('/v1/schedules');
   expect(JSON.stringify(answer.body)).not.toContain('geheim');
   expect(answer.body).toMatchObject({ problems: [] });
-  const [nightly, api, history, monthly, ...more] = await list();
+  const [nightly, api, monthly, ...more] = await list();
   expect(more).toEqual([]);
   expect(nightly).toMatchObject({
     kind: 'load',
     what: 'files /data/users-*.csv',
-    days_loaded: null,
     time_zone: 'Europe/Berlin',
   });
-  expect(history).toMatchObject({ kind: 'load', what: 'amplitude from 2026-01-01', days_loaded: 0 });
-  expect(history?.days_over).toBeGreaterThan(300);
   expect(nightly?.due_times).toHaveLength(7);
   expect(nightly?.due_times[0]).toBe(nightly?.next_due);
   expect([api?.due_times.length, api?.due_times_are_all]).toEqual([400, false]);

@@ -8,7 +8,6 @@ const others = [
   /^src\/(embedded-postgres|move)\//,
   /^src\/health\/postgres\.ts$/,
   /^src\/cli\/(session|service\/preflight)\.ts$/,
-  /^src\/sources\/schedules\/postgres\.ts$/,
   /^src\/segments\/compile-[a-z]+\.ts$/,
   /^src\/export\/(filter|write\/[a-z-]+)\.ts$/,
 ];

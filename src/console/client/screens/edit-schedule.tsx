@@ -26,12 +26,6 @@ const variable = `\${env:SCHEDULE_TOKEN}`;
 
 type SourceField = readonly [member: string, label: string, placeholder: string];
 
-const products: readonly SourceField[] = [
-  ['from', 'First day', '2026-01-01'],
-  ['region', 'Region', 'us'],
-  ['project_id', 'Number of the project', '1234567'],
-];
-
 /** The sources of loads, and the fields of each; a member such as `headers.Authorization` is one of an object. */
 const sources = {
   http: [
@@ -52,22 +46,7 @@ const sources = {
     ],
   ],
   files: ['Files on the server', [['pattern', 'Path in the folder of the environment', 'users-*.csv']]],
-  postgres: [
-    'Database',
-    [
-      ['url', 'Connection', variable],
-      ['query', 'Query', 'select id as user_id, email from customers'],
-    ],
-  ],
-  mixpanel: [
-    'Mixpanel',
-    [...products, ['user', 'Service account', variable], ['secret', 'Secret', variable]],
-  ],
-  amplitude: [
-    'Amplitude',
-    [...products.slice(0, 2), ['api_key', 'API key', variable], ['secret_key', 'Secret key', variable]],
-  ],
-  posthog: ['PostHog', [...products, ['api_key', 'Personal API key', variable]]],
+  command: ['Command', [['name', 'Name in SOURCE_COMMANDS', 'nightly']]],
 } as const satisfies Readonly<Record<string, readonly [title: string, fields: readonly SourceField[]]>>;
 
 type SourceKind = keyof typeof sources;

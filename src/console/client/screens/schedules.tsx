@@ -74,12 +74,7 @@ function scheduleColumns(onChange: () => void): readonly Column<Schedule>[] {
     ['Schedule', ({ schedule }) => <span class="name">{schedule}</span>],
     [
       'What',
-      ({ what, days_loaded, days_over, cron, time_zone }) => (
-        <TwoLines below={`${cron} ${time_zone}`}>
-          {visibleText(what)}
-          {days_over === null ? '' : `: ${formatCount(days_loaded ?? 0)} of ${plural(days_over, 'day')}`}
-        </TwoLines>
-      ),
+      ({ what, cron, time_zone }) => <TwoLines below={`${cron} ${time_zone}`}>{visibleText(what)}</TwoLines>,
       'minor',
     ],
     ['Latest runs', squaresOf],

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { toFileOptions } from '../../../../src/operator-file/load-options.ts';
 import { packageRoot } from '../../../../src/package-root.ts';
+import { readCommandsFile } from '../../../../src/sources/schedules/command.ts';
 import { readSchedulesFile, schedulesFileSchema } from '../../../../src/sources/schedules/schedules-file.ts';
 
 /** `line: message` of each problem. */
@@ -111,7 +112,7 @@ schedules:
       '7: schedules[1].name is "a", as in line 3; each item needs a name of its own',
       expect.stringMatching(/^8: schedules\[1\]\.cron is no cron expression/),
       '9: schedules[1].missed_within must be a time such as 30m, 24h or 7d, not "tomorrow"',
-      '10: schedules[1].load must have exactly one of files, http, postgres, s3, mixpanel, amplitude, posthog',
+      '10: schedules[1].load must have exactly one of files, http, s3, command',
       expect.stringMatching(/^11: schedules\[2\] must have either load or export/),
       expect.stringMatching(/^11: schedules\[2\]\.name must be 1 to 63 of/),
       expect.stringMatching(/^15: schedules\[3\]\.color is unknown; a schedule has name, /),
@@ -145,55 +146,33 @@ schedules:
     ]);
   });
 
-  // proves: pull-secrets
-  test('a key of a product is refused if it stands in the file, and not repeated', () => {
-    const source = '{from: 2025-01-01, project_id: "7", api_key: geheim}';
-    const text = `schedules: [{name: a, cron: "@daily", load: {posthog: ${source}}}]`;
-    expect(problemsOf(text)).toEqual([
-      '1: schedules[0].load.posthog.api_key must be ${env:SCHEDULE_…}, so that no key stands in the file',
-    ]);
-  });
-
+  // proves: command-confined
   test.each([
-    ['from: 2025-02-30', /^7: .*from must be a day such as 2025-01-01/],
-    ['from: yesterday', /^7: .*from must be a day/],
-    ['user: "${env:SCHEDULE_U}"', /^7: .*user is a service account: add project_id/],
-    ['host: http://x.example', /^7: .*host is unencrypted/],
-    ['host: https://x.example/path', /^7: .*host must be https:\/\/ and a host/],
-    ['region: mars', /^7: .*region must be us or eu or in/],
-    ['overlap_days: -1', /^7: .*overlap_days must be a whole number from 0/],
-  ])('a project with %s is refused', (line, message) => {
-    const own = line.startsWith('from') ? '' : '\n        from: 2025-01-01';
-    const text = http(`        ${line}${own}\n        secret: "\${env:SCHEDULE_S}"`).replace(
-      'http:',
-      'mixpanel:',
-    );
-    expect(problemsOf(text.replace('      mixpanel:\n', '      mixpanel:\n\n'))).toEqual([
-      expect.stringMatching(message),
-    ]);
+    ['a value that begins with -', '{a: -rf}', /parameters\.a must not begin with -$/],
+    ['a value of two lines', '{a: "x\\ny"}', /parameters\.a must be one line/],
+    ['a name that is no placeholder', '{A: x}', /parameters\.A must be a-z, 0-9 and _/],
+    ['a list', '[x]', /parameters must be an object of at most 100 texts, not a list$/],
+  ])('parameters of a command with %s are refused', (_, parameters, message) => {
+    const source = `{name: nightly, parameters: ${parameters}}`;
+    const text = `schedules: [{name: a, cron: "@daily", load: {command: ${source}}}]`;
+    expect(problemsOf(text)).toEqual([expect.stringMatching(message)]);
   });
 
-  test('options of files are refused for a product, but the kind of its groups that are companies', () => {
-    const text = `schedules:
-  - name: a
-    cron: "@daily"
-    load:
-      amplitude: { from: 2025-01-01, api_key: "\${env:SCHEDULE_A}", secret_key: "\${env:SCHEDULE_B}" }
-      company_from: project
-      preset: posthog
-      delimiter: tab
+  // proves: command-confined
+  test('the file of commands is refused with the line of each problem', () => {
+    const text = `nightly: { run: [cat, a.csv], env: [HOME], timeout: 2d }
+Nightly: { run: [] }
+shell: { run: cat a.csv }
+more: { run: [cat], env: ["A=b"], shell: true }
 `;
-    expect(problemsOf(text)).toEqual([
-      '7: schedules[0].load.preset says how a file is written; the events of a product have their preset',
-      '8: schedules[0].load.delimiter says how a file is written; the events of a product have their preset',
+    const { problems } = readCommandsFile(Buffer.from(text));
+    expect(problems.map(({ line, message }) => `${line} ${message}`)).toEqual([
+      '1 nightly.timeout must be 1 to 86400 seconds, not "2d"',
+      '2 Nightly must be 1 to 63 of a-z, 0-9, _ and -',
+      '2 Nightly.run must not be empty',
+      '3 shell.run must be a list, not "cat a.csv"',
+      '4 more.env[0] must be the name of an environment variable; it is "A=b"',
+      '4 more.shell is unknown; a command has run, timeout, env, environments',
     ]);
   });
-
-  test.each(['delete from x', 'select 1; drop table x', 'copy x to program'])(
-    'the query %s is refused',
-    (query) => {
-      const text = `schedules: [{name: a, cron: "@daily", load: {postgres: {url: "postgres://h/d", query: "${query}"}}}]`;
-      expect(problemsOf(text)).toEqual([expect.stringMatching(/query must be one/)]);
-    },
-  );
 });
