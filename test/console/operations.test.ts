@@ -22,10 +22,6 @@ writeFileSync(
     cron: "*/15 * * * *"
     enabled: false
     load: { http: { url: "https://crm.example.com/users.ndjson" } }
-  - name: history
-    cron: "@daily"
-    enabled: false
-    load: { posthog: { from: 2026-01-01, project_id: "7", api_key: "\${env:SCHEDULE_KEY}" } }
   - name: weekly-export
     cron: "30 5 * * 1"
     export: { range: last_7_days, format: parquet }
