@@ -66,7 +66,6 @@ create table sluice.loads (
   rows_rejected bigint not null default 0,
   dropped_properties bigint not null default 0,
   undoes bigint[],
-  undo_properties text[],
   undone_by bigint,
   mends bigint,
   repeats_resolved_at timestamptz,
@@ -130,8 +129,7 @@ comment on column sluice.loads.work_rows_before is 'The part of rows_read from b
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
 comment on column sluice.loads.undoes is 'The loads that this one undoes. Its file is written when its turn in the lane comes.';
-comment on column sluice.loads.undo_properties is 'The only properties that are put back; null: all, with companies, profiles and events.';
-comment on column sluice.loads.undone_by is 'The load that has begun to undo this one, and was not undone itself.';
+comment on column sluice.loads.undone_by is 'The undo of this load that began last.';
 comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
   'Some record has an event_type: the counts are shown by kind.';

@@ -31,36 +31,22 @@ const changingJob = orNull(
 
 const changeTime = '2026-11-19T17:20:11.004211Z';
 
-/** A value, with every digit as it is stored. */
-const valueThen = (description: string, ...examples: unknown[]) => Type.Unknown({ description, examples });
-
-const companyThen = (when: string) =>
-  orNull(text(`Company ${when} the change. Null if there was none.`, 'acme'));
-
 export const profileChange = defineRecord('ProfileChange', 'A change of a profile.', {
-  at: time('When the change was made. For `made`, `first_seen_at` of the profile.', changeTime),
-  action: choice(['made', 'changed', 'removed'], 'What happened to the profile.', 'changed'),
+  at: time('When the change was made.', changeTime),
+  action: choice(['changed', 'removed'], 'What happened to the profile.', 'changed'),
   by: choice(changeMakers, `Who did it. ${whoDescription}`, 'load'),
   job: changingJob,
-  properties: items('Properties whose value differs, by name.', {
-    name: text('Name of the property.', 'plan'),
-    before: valueThen('Value before the change. Null if there was none.', 'pro'),
-    after: valueThen('Value after the change. Null if there is none.', 'free'),
-  }),
-  company: orNull(
-    object('The change of company. Null if it did not change.', {
-      before: companyThen('before'),
-      after: companyThen('after'),
+  before: orNull(
+    object('The profile before the change. Null if its data was deleted since.', {
+      metadata: anyObject('Properties, with the type and every digit as stored.', { plan: 'pro', logins: 7 }),
+      company_id: orNull(text('Company of the user. Null if there was none, and for companies.', 'acme')),
     }),
   ),
 });
 export type ProfileChange = Static<typeof profileChange.schema>;
 
-const completeSince = (what: string) =>
-  orNull(time(`Changes before this time are no longer kept. Null if ${what}.`));
-
 export const profileHistory = envelope('ProfileHistory', profileChange.ref, 'Changes, newest first.', {
-  complete_since: completeSince('the list goes back to the making of the profile'),
+  kept_since: orNull(time('Changes before this time are not kept. Null if none are (`CHANGES_DAYS`).')),
 });
 export type ProfileHistory = Static<typeof profileHistory.schema>;
 

@@ -1,11 +1,6 @@
 import { Type } from 'typebox';
 import { guardPattern, guardRule } from '../domain/guards.ts';
-import {
-  MAX_PROPERTY_NAME_CHARS,
-  MAX_SHOWN_LATER_LOADS,
-  MAX_UNDONE_JOBS,
-  MAX_UNDONE_PROPERTIES,
-} from '../domain/limits.ts';
+import { MAX_SHOWN_LATER_LOADS, MAX_UNDONE_JOBS } from '../domain/limits.ts';
 import { optional, worded } from '../validation.ts';
 import { count, listOf, object, uuid } from './schema.ts';
 
@@ -13,7 +8,7 @@ export const undoCounts = object(
   'The result of an undo: a plan shows what it would be. Null for other jobs.',
   {
     restored: count('Profiles that got values back.', 8),
-    brought_back: count('Profiles and events that the undone jobs had removed, and that are there again.', 0),
+    brought_back: count('Profiles that the undone jobs had removed, and that are there again.', 0),
     removed: count('Profiles and events that the undone jobs had made, and that are gone.', 2),
     kept: count(
       'Profiles of which something stays, because somebody else has changed it since: the refused records with the code `changed_since`.',
@@ -42,14 +37,6 @@ const guard = (name: string, what: string) =>
   );
 
 const options = {
-  properties: optional(
-    listOf(
-      'The only properties to put back. Companies of users, events, and profiles that the jobs made then stay. Default: everything is undone.',
-      Type.String({ minLength: 1, maxLength: MAX_PROPERTY_NAME_CHARS }),
-      { minItems: 1, maxItems: MAX_UNDONE_PROPERTIES, examples: [['plan']] },
-    ),
-    `properties has 1 to ${MAX_UNDONE_PROPERTIES} names`,
-  ),
   plan: optional(
     Type.Boolean({
       description: 'Only show what the undo would do. Apply the plan to do it.',

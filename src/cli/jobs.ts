@@ -1,5 +1,4 @@
 /** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, undo, plan, and correct what a load refused. */
-import { InvalidArgumentError } from 'commander';
 import { type ListedJob, renderJobListItem, renderListedJob } from '../api/render.ts';
 import {
   cancelFoundJob,
@@ -18,15 +17,7 @@ import { applyPlan, releaseLoad, retryLoad } from '../load/retry-load.ts';
 import { acceptUndo } from '../load/undo/accept-undo.ts';
 import { pageJobs } from '../postgres/stores/background-jobs.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
-import {
-  choice,
-  defineCommand,
-  flag,
-  jobIdArgument,
-  limitOption,
-  parsed,
-  several,
-} from './define-command.ts';
+import { choice, defineCommand, flag, jobIdArgument, limitOption, several } from './define-command.ts';
 import { exitCodeOf } from './errors.ts';
 import { followJob } from './follow.ts';
 import { rejects } from './rejects.ts';
@@ -184,28 +175,17 @@ const undo = defineCommand({
   summary: 'take back what loads wrote',
   description:
     'Puts values back that loads changed, removes profiles and events that they added, and brings profiles back that they\n' +
-    'removed. What somebody else has changed since stays. An undo is a job, and can be undone itself.',
+    'removed. What somebody else has changed since stays. An undo cannot be undone: load the file again instead.',
   argument: several('<job-id...>', 'loads that have ended'),
   options: {
-    properties: parsed<readonly string[] | null>(
-      '--properties <names>',
-      'put back only these properties, such as plan,seats',
-      (text) => {
-        const names = text.split(',').map((name) => name.trim());
-        if (names.includes('')) throw new InvalidArgumentError('write names with a comma between them.');
-        return names;
-      },
-      null,
-    ),
     plan: flag('--plan', 'only show what it would do; `sluice jobs apply` then does it'),
     wait: waitOption,
   },
   environment: true,
   json: 'print the job record as JSON',
-  examples: ['sluice jobs undo 0195… --plan --wait', 'sluice jobs undo 0195… --properties plan,seats --wait'],
+  examples: ['sluice jobs undo 0195… --plan --wait', 'sluice jobs undo 0195… 0196… --wait'],
   run: async (invocation) => {
     const { argument, flags, json, terminal } = invocation;
-    const { properties, plan: isPlan } = flags;
     const jobIds = [...new Set(argument.map(jobIdArgument.read))];
     const asked = {
       idempotencyKey: null,
@@ -216,7 +196,7 @@ const undo = defineCommand({
       invocation,
       flags.wait,
       ({ system, environmentId }) =>
-        acceptUndo(system, { jobIds, properties, plan: isPlan, ...noLimits }, { environmentId, ...asked }),
+        acceptUndo(system, { jobIds, plan: flags.plan, ...noLimits }, { environmentId, ...asked }),
       async ({ system, environmentId }, { jobId, plan: planned }) => {
         if (planned !== null && !json) printPlan(terminal, await showPlan(system, environmentId, jobId));
         return undefined;

@@ -206,7 +206,6 @@ export const MAX_COUNTED_REJECTS = 100_000;
 export const MAX_SHOWN_UNDONE = 100;
 export const MAX_SHOWN_MENDS = 20;
 export const MAX_UNDONE_JOBS = 100;
-export const MAX_UNDONE_PROPERTIES = 1_000;
 export const MAX_SHOWN_LATER_LOADS = 20;
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
@@ -406,7 +405,7 @@ export const SEARCH_BUDGET_MS = 250;
 /** Segments of a user that are not tested by then are answered as not asked. */
 export const SEGMENTS_OF_USER_MS = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
-/** Images of a profile, as stored, that a page of its history is told from; three are read whatever their size. */
+/** Images of a profile, as stored, that a page of its history has; the first whatever its size. */
 export const MAX_HISTORY_BYTES = 8 * MiB;
 /** Events of one user or company that its activity counts, days it shows, and names of events. */
 export const MAX_COUNTED_EVENTS = 100_000;

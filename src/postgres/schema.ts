@@ -392,7 +392,6 @@ export interface DB {
     status: Generated<string>;
     total_rows: number;
     type: string;
-    undo_properties: string[] | null;
     undoes: ArrayType<number> | null;
     undone_by: number | null;
     work_rows_before: Generated<number>;

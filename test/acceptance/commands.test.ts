@@ -165,16 +165,6 @@ describe('the command itself', () => {
   });
 });
 
-test('sluice jobs undo refuses a list of properties with an empty name', async () => {
-  const job = '01890000-0000-7000-8000-000000000000';
-  for (const properties of ['', 'plan,,seats']) {
-    const refused = await runCli(['jobs', 'undo', job, '--properties', properties], {
-      cwd: await temporaryFolder(),
-    });
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('write names') });
-  }
-});
-
 describe('sluice inspect', () => {
   const look = async (...args: readonly string[]): Promise<Finished> => {
     const folder = await temporaryFolder();

@@ -51,7 +51,7 @@ async function expectAllWorks(databaseUrl: string): Promise<void> {
   });
   const history = await call(service.url, service.key, '/v1/users/u1/history');
   const { data } = (await history.json()) as { data: readonly { by: string }[] };
-  expect(data.map(({ by }) => by)).toEqual(['load', 'request', 'load', 'load']);
+  expect(data.map(({ by }) => by)).toEqual(['load', 'request', 'load']);
   const { code, stdout } = await runCli(['status', '--data-dir', dataDir], { env });
   expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(' 0 failed') });
   service.signal('SIGTERM');

@@ -122,7 +122,8 @@ test('a person is shown with types, company, segments and events by day, and wha
   await page.getByText('1 event in all').waitFor();
 });
 
-test('the page of a person tells every change with its job', async () => {
+test('the page of a person has the profile before each change, with its job', async () => {
+  await stage.post('/v1/identify', { user_id: 'hist-1', metadata: { plan: 'none' } });
   const text = `user_id,name,plan,${script}\nhist-0,x,,\nhist-1,"Mary\nAnn",free,${script}\n`;
   await stage.t.ended(await stage.load(text, 'first.csv'));
   await stage.post('/v1/identify', {
@@ -134,15 +135,14 @@ test('the page of a person tells every change with its job', async () => {
     await stage.post('/v1/identify', { user_id: 'hist-1', metadata: { seats } });
   }
   await expectGoodInEveryLook(stage, 'history', '/people/hist-1', async (page) => {
-    await page.getByText('changed by a request seats').first().click();
-    await page.getByText('18 → 19', { exact: true }).waitFor();
+    await page.getByText('changed by a request before: name').first().click();
+    await page.getByText('18', { exact: true }).waitFor();
   });
   const page = await stage.open('/people/hist-1');
-  await page.getByText('changed by a request seats').first().waitFor();
+  await page.getByText('changed by a request before: name').first().waitFor();
   await page.getByText('first.csv').waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'Older changes' }).click();
-  await page.getByText('made by first.csv').click();
-  await page.getByText('– → free').waitFor();
+  await page.getByText('changed by first.csv before: plan none').click();
 });
 
 test('companies are listed and filtered, and one is shown with its people', async () => {

@@ -169,7 +169,7 @@ test('jobs plan shows what a load would change, and jobs apply queues it', async
   await expect(sluice('jobs', 'apply', jobId, ...env)).rejects.toThrow(/is being applied/);
 });
 
-test('jobs undo queues an undo, also of some properties only', async () => {
+test('jobs undo queues an undo, or its plan', async () => {
   const { environmentId } = (await t.addEnvironment('undone')).environment;
   const loaded = await runManually(
     await startManually(t.system, environmentId, 'user_id,plan,x\nundo1,pro,1\n'),
@@ -179,11 +179,11 @@ test('jobs undo queues an undo, also of some properties only', async () => {
       type: string;
       job_id: string;
     };
-  expect(await undone('--properties', 'plan, seats')).toMatchObject({ type: 'undo' });
+  expect(await undone()).toMatchObject({ type: 'undo' });
   const { rows } = await t.system.pool.query<object>(
-    'select undo_properties, pass, origin from sluice.loads where undoes is not null order by load_id',
+    'select pass, origin from sluice.loads where undoes is not null order by load_id',
   );
-  expect(rows).toEqual([{ undo_properties: ['plan', 'seats'], pass: 'load', origin: 'command_line' }]);
+  expect(rows).toEqual([{ pass: 'load', origin: 'command_line' }]);
   expect(await sluice('jobs', 'undo', loaded.jobId, '--env', 'undone', '--plan')).toMatch(
     /^Job \S+ is queued; it begins as soon as workers run/,
   );

@@ -250,7 +250,6 @@ describe('a schedule with guard=usual', () => {
         context,
         {
           jobIds: [item?.jobId ?? ''],
-          properties: null,
           plan: false,
           maxErrors: null,
           maxChanged: null,

@@ -27,7 +27,6 @@ type Step =
   | {
       readonly does: 'undo';
       readonly picks: readonly number[];
-      readonly properties: readonly string[] | null;
     };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -56,10 +55,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       does: fc.constant('undo' as const),
       picks: fc.array(fc.nat(), { minLength: 1, maxLength: 2 }),
-      properties: fc.oneof(
-        { weight: 4, arbitrary: fc.constant(null) },
-        { weight: 1, arbitrary: fc.constantFrom(['a'], ['a', 'b']) },
-      ),
     }),
   },
 );
@@ -68,9 +63,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | null>;
 
 const companyName = '\u0000company';
-
-/** Tells whether a step counts for a property; `null`: for companies and whole profiles. */
-type Counts = (name: string | null) => boolean;
 
 function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   const of = new Map<string, unknown>(Object.entries(profile?.metadata ?? {}));
@@ -115,28 +107,26 @@ function changesBetween(before: Profiles, after: Profiles): Changes {
 }
 
 /** What the tables hold if only what counts of these changes was ever made. */
-function fold(steps: readonly { readonly changes: Changes; readonly counts: Counts }[]): Profiles {
-  const all = new Map<string, { exists: boolean; readonly values: Map<string, unknown> }>();
-  for (const { changes, counts } of steps) {
+function fold(steps: readonly Changes[]): Profiles {
+  const all = new Map<string, Map<string, unknown>>();
+  for (const changes of steps) {
     for (const [key, values] of changes) {
       if (values === null) {
-        if (counts(null)) all.delete(key);
+        all.delete(key);
         continue;
       }
-      const profile = all.get(key) ?? { exists: false, values: new Map() };
+      const profile = all.get(key) ?? new Map<string, unknown>();
       all.set(key, profile);
-      if (counts(null)) profile.exists = true;
       for (const [name, value] of values) {
-        if (!counts(name === companyName ? null : name)) continue;
-        if (value === undefined) profile.values.delete(name);
-        else profile.values.set(name, value);
+        if (value === undefined) profile.delete(name);
+        else profile.set(name, value);
       }
     }
   }
   const existing = (entity: 'users' | 'companies') =>
     new Map(
-      [...all].flatMap(([key, { exists, values }]) =>
-        exists && key.startsWith(`${entity}/`) ? [[key.slice(entity.length + 1), values] as const] : [],
+      [...all].flatMap(([key, values]) =>
+        key.startsWith(`${entity}/`) ? [[key.slice(entity.length + 1), values] as const] : [],
       ),
     );
   const tables = { users: existing('users'), companies: existing('companies') };
@@ -170,25 +160,15 @@ test('after any loads, single records and undos, the profiles are as if what is 
     fc.array(step, { minLength: 3, maxLength: 8, size: 'max' }),
     async (steps) => {
       const environmentId = await newEnvironment(t.system);
-      /** In order: what each step changed, its job, and the undos that have undone it. */
+      /** In order: what each step changed, and its job; of undos nothing. */
       const journal: {
         readonly changes: Changes;
         readonly jobId: string | null;
-        readonly undoes: readonly number[];
-        readonly properties: readonly string[] | null;
       }[] = [];
-      const isUndone = (index: number, name: string | null = null): boolean =>
-        journal.some(
-          ({ undoes, properties }, by) =>
-            undoes.includes(index) &&
-            (properties === null || (name !== null && properties.includes(name))) &&
-            !isUndone(by, name),
-        );
+      const undone = new Set<number>();
       let before = await readProfiles(t.system, environmentId);
       for (const each of steps) {
         let jobId: string | null = null;
-        let undoes: readonly number[] = [];
-        let properties: readonly string[] | null = null;
         if (each.does === 'load') {
           const { text, format } = each.file;
           const load = await startManually(t.system, environmentId, text, {
@@ -214,32 +194,21 @@ test('after any loads, single records and undos, the profiles are as if what is 
             company === null ? [] : [{ environmentId, key: company, properties: '{}', removes: false }],
           );
         } else {
-          // Part of a whole undo that is undone brings values back only in profiles that are there.
-          const jobs = [...journal.keys()].filter((index) => {
-            const { jobId: job, undoes: of, properties: only } = journal[index] ?? {};
-            const isWholeUndo = of?.length !== 0 && only === null;
-            return job != null && !isUndone(index) && !(isWholeUndo && each.properties !== null);
-          });
-          undoes = [...new Set(each.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
-          if (undoes.length === 0) continue;
-          const done = await undo(
-            t.system,
-            environmentId,
-            undoes.map((index) => journal[index]?.jobId ?? ''),
-            { properties: each.properties },
+          const jobs = [...journal.keys()].filter(
+            (index) => journal[index]?.jobId != null && !undone.has(index),
           );
-          properties = each.properties;
+          const undoes = [...new Set(each.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
+          if (undoes.length === 0) continue;
+          const jobIds = undoes.map((index) => journal[index]?.jobId ?? '');
+          const done = await undo(t.system, environmentId, jobIds);
           expect(done).toMatchObject({ status: 'completed', failure: null });
-          jobId = done.jobId;
+          for (const index of undoes) undone.add(index);
         }
         const after = await readProfiles(t.system, environmentId);
         const changes = each.does === 'undo' ? new Map() : changesBetween(before, after);
-        journal.push({ changes, jobId, undoes, properties });
+        journal.push({ changes, jobId });
         before = after;
-        const effective = journal.map((entry, index) => ({
-          changes: entry.changes,
-          counts: (name: string | null) => !isUndone(index, name),
-        }));
+        const effective = journal.flatMap((entry, index) => (undone.has(index) ? [] : [entry.changes]));
         expect(withoutEmpty(after)).toEqual(withoutEmpty(fold(effective)));
       }
     },

@@ -6,6 +6,7 @@ import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
+  acceptFile,
   type FileOptions,
   manualLoad,
   newEnvironment,
@@ -86,35 +87,6 @@ describe('undoing a load', () => {
     });
   });
 
-  // proves: undo
-  test('keeps the company of users who come back, although the load that made it stays undone', async () => {
-    const [maker, other] = [
-      await load('user_id,company_id\nu1,acme\n'),
-      await load('user_id,company_id\nu2,acme\n'),
-    ];
-    await undone(maker);
-    await undone(await undone(other));
-    expect(await profiles()).toEqual({
-      users: { u2: { metadata: {}, company: 'acme' } },
-      companies: { acme: { metadata: {} } },
-    });
-  });
-
-  test('is undone by an undo of the undo', async () => {
-    await load('user_id,plan\nu1,pro\n');
-    const other = await load('user_id,plan,company_id\nu1,free,acme\nu2,free,acme\n');
-    const after = await profiles();
-    const first = await undone(other);
-    const second = await undone(first);
-    expect(second.tally).toMatchObject({ updated: 1, inserted: 2, rejected: 0 });
-    expect(await profiles()).toEqual(after);
-    await undone(other);
-    expect(await profiles()).toEqual({
-      users: { u1: { metadata: { plan: 'pro' }, company: null } },
-      companies: {},
-    });
-  });
-
   test('of several loads at once puts back what was before them', async () => {
     await load('user_id,plan\nu1,pro\n');
     const [a, b] = [await load('user_id,plan\nu1,free\n'), await load('user_id,plan,x\nu1,trial,1\n')];
@@ -128,12 +100,6 @@ describe('undoing a load', () => {
     await undone(first);
     await undone(second);
     expect(await profiles()).toEqual({ users: {}, companies: {} });
-  });
-
-  test('of some properties leaves all others', async () => {
-    const wrong = await load('user_id,plan,x\nu1,free,1\n');
-    await undo(t.system, environmentId, [wrong.jobId], { properties: ['plan'] });
-    expect(await profiles()).toMatchObject({ users: { u1: { metadata: { x: '1' } } } });
   });
 
   test('lets records win that come while its chunks are waiting', async () => {
@@ -195,17 +161,6 @@ describe('undoing a load of events', () => {
     expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1, unchanged: 2 } });
     expect((await undone(wrong)).undo).toEqual({ eventsGone: 3, laterLoads: [again.jobId] });
     expect(right.status).toBe('completed');
-  });
-
-  test('is undone by an undo of the undo, event by event', async () => {
-    const wrong = await load(wrongFile);
-    const after = await events();
-    const first = await undone(wrong);
-    expect((await events()).events).toEqual([]);
-    expect((await undone(first)).tally).toMatchObject({ inserted: 3 });
-    expect(await events()).toEqual(after);
-    await undone(wrong);
-    expect(await events()).toEqual({ events: [], ids: 0 });
   });
 });
 
@@ -315,38 +270,31 @@ describe('an undo', () => {
   });
 
   // proves: undo
-  test('of a load finds nothing to put back while another undo of it counts, and its events come back with the last', async () => {
-    const event = { event_type: 'track', user_id: 'u1', event_name: 'paid' };
-    const wrong = await load(`{"user_id":"u1","metadata":{"a":"1"}}\n${JSON.stringify(event)}\n`);
-    const both = [await undone(wrong), await undone(wrong)] as const;
-    expect((await undone(both[0])).tally.read).toBe(0);
-    expect(await profiles()).toMatchObject({ users: {} });
-    expect((await undone(both[1])).tally).toMatchObject({ read: 2, inserted: 2 });
-    expect((await events()).events).toHaveLength(1);
-    expect((await undone(wrong)).tally).toMatchObject({ read: 2, removed: 2 });
-    expect([(await profiles()).users, (await events()).events]).toEqual([{}, []]);
-  });
-
-  // proves: undo
-  test('that was cancelled halfway counts as a load with what it wrote, and can be undone', async () => {
+  test('that was cancelled halfway finishes when it is retried', async () => {
+    await load('user_id,plan\nu1,pro\n');
+    const before = await profiles();
     const wrong = await load('user_id,plan\nu1,free\nu2,free\n');
-    const after = await profiles();
     const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
     await beginUndo(jobId);
     await runDueTasks(withoutQueue(t.system), [chunkJob]);
     await cancelLoad(withoutQueue(t.system), environmentId, jobId);
-    expect(await profiles()).toMatchObject({ users: {} });
-    await undo(t.system, environmentId, [jobId]);
-    expect(await profiles()).toEqual(after);
+    await retryLoad(withoutQueue(t.system), environmentId, jobId);
+    expect(await runJob(t.system, environmentId, jobId)).toMatchObject({ status: 'completed' });
+    expect(await profiles()).toEqual(before);
   });
 
-  test('refuses loads that have not ended, that wrote nothing, and whose changes are no longer kept', async () => {
+  test('refuses undos, loads that have not ended or wrote nothing, and those whose changes are no longer kept', async () => {
     const dry = await load('user_id\nu1\n', { dryRun: true });
     await expect(undone(dry)).rejects.toThrow(/wrote nothing/);
     const done = await load('user_id\nu1\n');
     const first = await askToUndo(t.system, environmentId, [done.jobId]);
-    await expect(askToUndo(t.system, environmentId, [first])).rejects.toThrow(/is queued|is processing/);
     await runJob(t.system, environmentId, first);
+    await expect(askToUndo(t.system, environmentId, [first])).rejects.toThrow(
+      /cannot be undone: load the file/,
+    );
+    const open = await acceptFile(withoutQueue(t.system), environmentId, 'user_id\nu2\n');
+    await expect(askToUndo(t.system, environmentId, [open])).rejects.toThrow(/is queued|is processing/);
+    await runJob(t.system, environmentId, open);
     const { rows } = await t.system.pool.query<{ complete_since: string }>(
       'select complete_since from sluice.change_log',
     );
@@ -393,22 +341,6 @@ describe('an undo', () => {
     await retryLoad(withoutQueue(t.system), environmentId, jobId);
     expect(await runJob(t.system, environmentId, jobId)).toMatchObject({ status: 'completed' });
     expect([await profiles(), await events()]).toEqual(before);
-  });
-
-  // proves: undo
-  test('counts until it is undone, however often, for its events and for whether the file was loaded', async () => {
-    const content = `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name: 'paid' })}\n{"user_id":"u7"}\n`;
-    const wrong = await load(content);
-    const chain = [wrong];
-    for (let length = 0; length < 4; length += 1) chain.push(await undone(chain.at(-1) as Load));
-    expect((await events()).events).toHaveLength(1);
-    await undone(wrong);
-    expect(await events()).toMatchObject({ events: [] });
-    await undone(await undone(wrong));
-    expect(await load(content, { ifDuplicate: 'skip' })).toMatchObject({
-      duplicateOf: null,
-      tally: { inserted: 2 },
-    });
   });
 
   // proves: undo

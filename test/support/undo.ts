@@ -15,7 +15,7 @@ export function askToUndo(
   jobIds: readonly string[],
   request: Partial<UndoRequest> = {},
 ): Promise<string> {
-  const whole = { properties: null, plan: false, maxErrors: null, maxChanged: null, maxRemovedValues: null };
+  const whole = { plan: false, maxErrors: null, maxChanged: null, maxRemovedValues: null };
   return acceptUndo(withoutQueue(context), { ...whole, jobIds, ...request }, { environmentId, ...byNobody });
 }
 

@@ -15,7 +15,7 @@ import { type Entity, entities, idColumn, namingProperties } from '../../domain/
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
+import { type ProfileKey, readChangesKeptSince, readHistory } from '../../postgres/stores/changes.ts';
 import { countUsersOf, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
@@ -203,23 +203,26 @@ const listHistory = (entity: Entity): Route =>
     at: `GET /v1/${entity}/:${idColumn[entity]}/history`,
     operationId: texts[entity].operations.history,
     summary: `List the changes of a ${texts[entity].one}`,
-    description: `Lists what changed the ${texts[entity].one}, newest first: who, when, and from what to what. Changes are kept for \`CHANGES_DAYS\`. Of a ${texts[entity].one} whose data was deleted, only the deletion is listed.`,
+    description: `Lists the changes of the ${texts[entity].one}, newest first: when, by whom, and the ${texts[entity].one} before the change. Changes are kept for \`CHANGES_DAYS\`. Creating a ${texts[entity].one} is not listed. Of a ${texts[entity].one} whose data was deleted, only the deletion is listed.`,
     access: 'read',
     config: pageBytes,
     params: texts[entity].params,
     query: lenientQuery(rowPage),
     answer: { description: 'A page of changes.', headers: ['Link'], schema: profileHistory.ref },
     handle: async (call) => {
-      const { reader } = call.system;
+      const { db } = call.system.reader;
       const page = askedPage(call.query, rowCursor);
       const profile = profileOf(entity, call);
       const { id } = profile;
-      const { changes, next, completeSince } = await readHistory(reader, profile, page);
-      const isEmpty = changes.length === 0 && page.after === null && next === null;
-      if (isEmpty && !(await isKnown(call.system, entity, call.environment, id)))
+      const { changes, next } = await readHistory(db, profile, page);
+      if (
+        changes.length === 0 &&
+        page.after === null &&
+        !(await isKnown(call.system, entity, call.environment, id))
+      )
         throw noSuchProfile(entity, id);
       return sendEnvelope(call, changes, next === null ? null : rowCursor.write(next), {
-        complete_since: completeSince,
+        kept_since: await readChangesKeptSince(db),
       });
     },
   });

@@ -10,7 +10,7 @@ import { type Call, type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 
 const what =
-  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values return to what they were, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. An undo can itself be planned, cancelled, retried and undone.';
+  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values return to what they were, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. An undo can be planned, cancelled and retried, but not undone: load the file again instead.';
 
 const common = {
   access: 'import',
@@ -30,7 +30,6 @@ async function queueUndo(
   await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
   const undo = {
     jobIds: [...new Set(jobIds)],
-    properties: body.properties ?? null,
     plan: body.plan ?? false,
     ...readLimits(body),
   };

@@ -18,8 +18,6 @@ import { startLaneSoon } from '../end-load.ts';
 export interface UndoRequest extends Limits<GuardLimit> {
   readonly plan: boolean;
   readonly jobIds: readonly string[];
-  /** The only properties to put back; `null`: all, with companies, profiles and events. */
-  readonly properties: readonly string[] | null;
 }
 
 interface Asked {
@@ -56,7 +54,7 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
 
 async function insertUndo(
   db: Database,
-  { jobIds, properties, plan, ...limits }: UndoRequest,
+  { jobIds, plan, ...limits }: UndoRequest,
   { environmentId, requestId, origin }: Asked,
   jobId: string,
 ): Promise<void> {
@@ -76,13 +74,14 @@ async function insertUndo(
     filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
     pass: plan ? 'plan' : hasLimit ? 'guard' : 'load',
     limits: countLimits(limits, records),
-    undoes: { loadIds: loads.map(({ loadId }) => loadId), properties },
+    undoes: loads.map(({ loadId }) => loadId),
   });
 }
 
-function requireUndoable({ jobId, status, dryRun, isLogged }: Undoable): void {
+function requireUndoable({ jobId, type, status, dryRun, isLogged }: Undoable): void {
   const isOpen = status === 'queued' || status === 'processing' || status === 'held';
   const problem =
+    (type === 'undo' && 'an undo cannot be undone: load the file of the undone job again') ||
     (isOpen && `the job is ${status}: cancel it, or wait until it has ended`) ||
     (dryRun && 'the job wrote nothing, so there is nothing to undo');
   const details = `job_id: ${jobId}`;

@@ -12,7 +12,7 @@ import { MissingFileError } from '../../files/file-store.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { copyPatch } from '../../postgres/merge/patch-lines.ts';
 import { planPutBack, putBackProfiles, type RefusedLine } from '../../postgres/merge/put-back.ts';
-import { planEvents, putBackEvents } from '../../postgres/merge/put-back-events.ts';
+import { planEvents, removeEvents } from '../../postgres/merge/remove-events.ts';
 import { type ChunkTally, finishChunk, type LoadProgress } from '../../postgres/stores/chunks.ts';
 import { type CountedReject, insertRejects } from '../../postgres/stores/rejects.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
@@ -46,7 +46,7 @@ export async function applyPatch(
         kinds[kindOfEntity[entity]] = applied.outcomes;
         refused.push(...applied.refused);
       }
-      Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
+      Object.assign(kinds, await (source.dryRun ? planEvents(db) : removeEvents(db, scope, content)));
       const causes = new RejectCauses(source);
       await insertRejects(transaction, source, rejectsOf(refused, chunk, bytes), (reject) =>
         causes.of(reject),

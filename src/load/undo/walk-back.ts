@@ -1,10 +1,12 @@
 /*
  * Decides what an undo does to a profile, by one rule: each value is the one that was set last by a load, or anybody else, that counts once
  * the undo is done; before all changes of the log it is what was there then. Whether the profile exists is one more value, which every
- * change of it sets, and its removal sets all of them. Only what the loads that turn have changed is put back.
+ * change of it sets, and its removal sets all of them. Only what the loads of the undo have changed is put back.
  */
 import type { Entity } from '../../domain/entity.ts';
-import type { Author, CountingLoads } from '../../domain/undo.ts';
+
+/** The number of a load; `null`: a single record, a deletion or an operator. */
+type Author = number | null;
 
 interface State {
   /** The text of a jsonb object: values are kept as texts, with every digit. */
@@ -44,13 +46,13 @@ export interface Reversal {
 interface Value {
   now: string | null;
   wanted: string | null;
-  /** A load that turns has changed it. */
-  isTurned: boolean;
+  /** A load of the undo has changed it. */
+  isUndone: boolean;
   /** Somebody else who counts has changed it since. */
   isKept: boolean;
 }
 
-const unset = (): Value => ({ now: null, wanted: null, isTurned: false, isKept: false });
+const unset = (): Value => ({ now: null, wanted: null, isUndone: false, isKept: false });
 
 /** No property has this name: JSON in PostgreSQL cannot hold the character. */
 const company = '\0company';
@@ -79,13 +81,16 @@ function memberTexts(json: string): Map<string, string> {
   return texts;
 }
 
-const resultOf = ({ isTurned, wanted, now }: Value): string | null => (isTurned ? wanted : now);
+const resultOf = ({ isUndone, wanted, now }: Value): string | null => (isUndone ? wanted : now);
 
 export interface UndoneLoads {
-  readonly counting: CountingLoads;
+  /** The loads that cease to count. */
+  readonly loads: ReadonlySet<number>;
   /** The loads that were ever undone. All that they wrote is in the log. */
   readonly known: ReadonlySet<number>;
-  /** They, by the transactions of their chunks. */
+  /** The same loads and their undos: what these changed does not count. */
+  readonly out: ReadonlySet<number>;
+  /** The known loads, by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;
 }
 
@@ -160,31 +165,36 @@ export class ProfileWalk {
       return;
     }
     const by = this.#existence.now === null ? maker : this.#by;
-    this.#set(this.#existence, '', by, null);
+    this.#set(this.#existence, '', by);
     for (const name of values.keys()) {
       if (!this.#values.has(name)) this.#values.set(name, unset());
     }
     for (const [name, value] of this.#values) {
       const to = values.get(name) ?? null;
-      if (value.now !== to) this.#set(value, to, by, name === company ? null : name);
+      if (value.now !== to) this.#set(value, to, by);
     }
   }
 
   #leave(by: Author): void {
     this.#isBegun = true;
     for (const value of [this.#existence, ...this.#values.values()]) {
-      this.#set(value, null, by, null);
+      this.#set(value, null, by);
       value.isKept = false;
-      if (this.#undone.counting.counts(by, null)) value.isTurned = this.#undone.counting.turns(by, null);
+      if (this.#counts(by)) value.isUndone = false;
     }
   }
 
-  #set(value: Value, to: string | null, by: Author, name: string | null): void {
-    const { counting } = this.#undone;
-    const counts = counting.counts(by, name);
+  #set(value: Value, to: string | null, by: Author): void {
+    const counts = this.#counts(by);
     value.now = to;
-    if (counts) value.wanted = to;
-    if (counting.turns(by, name)) Object.assign(value, { isTurned: true, isKept: false });
-    else if (counts) value.isKept = value.isTurned;
+    if (counts) {
+      value.wanted = to;
+      value.isKept = value.isUndone;
+    } else if (by !== null && this.#undone.loads.has(by))
+      Object.assign(value, { isUndone: true, isKept: false });
+  }
+
+  #counts(by: Author): boolean {
+    return by === null || !this.#undone.out.has(by);
   }
 }

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { RawBuilder } from 'kysely';
 import { entities } from '../../domain/entity.ts';
 import { FinalFailure } from '../../domain/errors.ts';
-import { CHUNK_BYTES, CHUNK_RECORDS, MAX_ID_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS, READ_BYTES } from '../../domain/limits.ts';
 import type { TaskClaim } from '../../domain/task.ts';
-import type { FileRef, FileWriter } from '../../files/file-store.ts';
+import type { FileWriter } from '../../files/file-store.ts';
 import { compileForCopy, copyOut } from '../../postgres/copy-out.ts';
 import { inSnapshot } from '../../postgres/session.ts';
 import type { UndoSource, WrittenFile } from '../../postgres/stores/undo.ts';
@@ -33,41 +32,19 @@ export async function writePatch(
   source: UndoSource,
   signal: AbortSignal,
 ): Promise<WrittenFile> {
-  requireLogged(source);
-  const { isWhole, loads, counting } = source;
+  if (!source.isLogged)
+    throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
   const profiles = entities.map((entity) => [changedProfiles(entity, source), madeProfiles(entity, source)]);
-  const events = isWhole && counting.turned.off.length > 0 ? [addedEvents(source)] : [];
-  const selects = loads.length === 0 ? [] : [...profiles.flat(), ...events];
-  return writePatchFile(context, claim, signal, source, selects, async (patch) => {
-    const add = async (ref: FileRef | null, read: ReadLine) => {
-      if (ref !== null)
-        for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, read);
-    };
-    for (const { ref, on, off } of source.eventFiles) await add(ref, (line) => turnedEvent(line, on, off));
-  });
-}
-
-type ReadLine = (line: Buffer) => readonly Buffer[];
-
-/** Writes lines of selects, and others, as a received file. */
-export async function writePatchFile(
-  context: LoadContext,
-  claim: TaskClaim,
-  signal: AbortSignal,
-  undone: Pick<UndoSource, 'counting' | 'known'>,
-  selects: readonly RawBuilder<unknown>[],
-  addOthers?: (patch: PatchFile) => Promise<void>,
-): Promise<WrittenFile> {
+  const selects = source.loads.length === 0 ? [] : [...profiles.flat(), addedEvents(source)];
   const writer = await receivingStore(context).create();
   try {
-    const patch = new PatchFile(writer, undone);
+    const patch = new PatchFile(writer, source);
     await inSnapshot(context, { name: taskSessionName(claim), signal }, async ({ client }) => {
       for (const select of selects) {
         for await (const piece of copyOut(client, compileForCopy(select), 'lines', signal))
           await patch.add(piece);
       }
     });
-    await addOthers?.(patch);
     return await patch.commit();
   } catch (error) {
     await writer.discard();
@@ -75,50 +52,8 @@ export async function writePatchFile(
   }
 }
 
-function requireLogged({ isLogged, eventFiles }: UndoSource): void {
-  if (!isLogged)
-    throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
-  const expired = eventFiles.find(({ ref }) => ref === null);
-  if (expired === undefined) return;
-  throw new FinalFailure(
-    'job_expired',
-    `the file of job ${expired.jobId} has expired, which held the events it removed`,
-  );
-}
-
 const newline = 0x0a;
 const bracket = 0x5b;
-const eventPrefix = '{"entity":"events",';
-/** An event that is removed, with the position at which it was added. */
-const removedEvent = /^{"entity":"events","removed":true,"from":(\d+),"user":("(?:[^"\\]|\\.)*"),/;
-/** No prefix is longer: each byte of an id may be escaped. */
-const longestPrefix = 100 + 6 * MAX_ID_BYTES;
-
-interface Removal {
-  readonly from: string;
-  /** JSON text, as `latin1` reads bytes. */
-  readonly user: string;
-  /** The members behind these. */
-  readonly rest: Buffer;
-}
-
-function readRemoval(line: Buffer): Removal | null {
-  const [found, from, user] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
-  if (found === undefined || from === undefined || user === undefined) return null;
-  return { from, user, rest: line.subarray(found.length) };
-}
-
-const eventLine = (members: string, { rest }: Removal): readonly Buffer[] => [
-  Buffer.concat([Buffer.from(eventPrefix + members, 'latin1'), rest]),
-];
-
-/** Returns what an undo does to an event that an earlier one removed: brings it back, or removes it again. */
-function turnedEvent(line: Buffer, on: ReadonlySet<string>, off: ReadonlySet<string>): readonly Buffer[] {
-  const removal = readRemoval(line);
-  if (removal === null) return [];
-  if (off.has(removal.from)) return [line];
-  return on.has(removal.from) ? eventLine(`"user":${removal.user},`, removal) : [];
-}
 
 /** Gathers lines into a file and cuts it into chunks. */
 class PatchFile {
@@ -134,19 +69,19 @@ class PatchFile {
   #gathered = 0;
   #bytes = 0;
 
-  constructor(writer: FileWriter, { counting, known }: Pick<UndoSource, 'counting' | 'known'>) {
+  constructor(writer: FileWriter, { loads, known, out }: UndoSource) {
     this.#writer = writer;
     const madeAt = new Map([...known].flatMap(([load, positions]) => positions.map((at) => [at, load])));
-    this.#undone = { counting, known: new Set(known.keys()), madeAt };
+    this.#undone = { loads: new Set(loads), known: new Set(known.keys()), out, madeAt };
     this.#walk = new ProfileWalk(this.#undone);
   }
 
-  /** Takes the next bytes of lines; what `read` makes of a line is written. */
-  async add(piece: Buffer, read: ReadLine = (line) => this.#finished(line)): Promise<void> {
+  /** Takes the next bytes of lines. */
+  async add(piece: Buffer): Promise<void> {
     const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
     let start = 0;
     for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
-      for (const line of read(bytes.subarray(start, end + 1))) this.#write(line);
+      for (const line of this.#finished(bytes.subarray(start, end + 1))) this.#write(line);
       start = end + 1;
     }
     this.#rest = bytes.subarray(start);

@@ -4,7 +4,6 @@ import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
-import type { Outcomes } from '../../domain/load.ts';
 import type { Transaction } from '../database.ts';
 
 export interface PatchScope {
@@ -12,8 +11,6 @@ export interface PatchScope {
   readonly loadId: number;
   readonly chunkNo: number;
 }
-
-export type Moved = Pick<Outcomes, 'inserted' | 'removed'>;
 
 /** The number of lines by what they are about and what they do. */
 export type PatchContent = Readonly<Record<string, number>>;
@@ -56,16 +53,3 @@ export const linesOf = (
 ): RawBuilder<unknown> => sql`(
   select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
 ) l`;
-
-/** Selects lines that remove events `e`. The ids come first: `removedEvent` reads them. */
-export const removedEvents = (events: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-  select
-    '{"entity":"events","removed":true,"from":' || e.position || ',"user":' || to_json(e.user_id)::text || ','
-      || substr(json_build_object(
-        'id', e.event_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name, 'company', e.company_id,
-        'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata
-      )::text, 2)
-  from ${events}
-  left join event_ids i
-    on i.environment_id = e.environment_id and i.event_id = e.event_id and i.user_id = e.user_id
-      and i.inserted_at = e.inserted_at`;

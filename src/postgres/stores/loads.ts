@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { type Limits, noLimits, type VolumeGuard } from '../../domain/guards.ts';
+import type { Limits, VolumeGuard } from '../../domain/guards.ts';
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
@@ -40,13 +40,6 @@ import { recordUnused } from './uploads.ts';
  * updates its row, in the order of a chunk's transaction, so that the two cannot deadlock.
  */
 
-/** The loads that another one undoes. */
-export interface Undoes {
-  readonly loadIds: readonly number[];
-  /** The only properties to put back; `null`: all. */
-  readonly properties: readonly string[] | null;
-}
-
 export interface NewLoad extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
@@ -70,7 +63,8 @@ export interface NewLoad extends JobIdentity {
   readonly duplicateOf: string | null;
   /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
-  readonly undoes: Undoes | null;
+  /** The loads that it undoes; `null`: it is not an undo. */
+  readonly undoes: readonly number[] | null;
   /** The load whose refused records the file holds, corrected. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
@@ -95,8 +89,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
       guard: guard && JSON.stringify(guard),
-      undoes: undoes && [...undoes.loadIds],
-      undo_properties: undoes?.properties && [...undoes.properties],
+      undoes: undoes && [...undoes],
       begins_anew: columns.type === 'undo',
       rules_version: currentVersion(columns.environmentId),
       ...fileCame(columns.fileOf),
@@ -120,19 +113,16 @@ function fileCame(fileOf: string | null) {
 
 interface NewPatch
   extends Pick<NewLoad, 'jobId' | 'requestId' | 'origin' | 'environmentId' | 'type' | 'filename'> {
-  readonly pass?: LoadPass;
-  readonly limits?: Limits<number>;
-  readonly undoes?: Undoes;
+  readonly pass: LoadPass;
+  readonly limits: Limits<number>;
+  readonly undoes: readonly number[];
 }
 
 /** Queues a load whose file is written when its turn comes: an undo. */
 export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
   return insertLoad(db, {
-    pass: 'load',
-    limits: noLimits,
-    undoes: null,
-    mends: null,
     ...patch,
+    mends: null,
     entity: 'auto',
     fileSize: 0,
     sha256: createHash('sha256').digest('hex'),

@@ -92,7 +92,7 @@ end`.as('loadedSince');
 
 const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly string[] } | null>`case
   when loads.type = 'undo' then json_build_object(
-    'eventsGone', case when loads.undo_properties is not null or loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
+    'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
       select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
       from load_kinds k
       where (k.load_id = loads.load_id or k.load_id = any(loads.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')

@@ -3,9 +3,8 @@ import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
 import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
-import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
-import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlan } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
@@ -172,24 +171,18 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await deleteWhere(db, 'load_findings', { loadId }).execute();
   await deleteWhere(db, 'load_kinds', { loadId }).execute();
   await forgetRepeats(db, [loadId]);
-  if (pass === 'load' && load.type === 'undo') await markUndone(db, load.environmentId);
+  if (pass === 'load' && load.type === 'undo') await markUndone(db, loadId);
   if (keepsPlan(pass)) await forgetPlan(db, loadId);
   return insertChunkTasks(db, loadId, load);
 }
 
-/** Notes with each load which undo that has begun undoes it; the loads of an undo that is undone count again. */
-async function markUndone(db: Database, environmentId: number): Promise<void> {
-  const undos = await rowsOf<UndoOfLoads>(db)`
-    select load_id as "loadId", to_json(undoes) as undoes, undo_properties as properties
-    from loads
-    where environment_id = ${environmentId} and undoes is not null and not dry_run and not begins_anew`;
-  const undone = undoneLoads(undos);
-  const by = sql`(${JSON.stringify(Object.fromEntries(undone))}::jsonb ->> load_id::text)::bigint`;
+/** Notes with the loads that an undo undoes that it has begun. */
+async function markUndone(db: Database, loadId: number): Promise<void> {
   await sql`
     update loads
-    set undone_by = ${by}
-    where environment_id = ${environmentId} and (undone_by is not null or load_id = any(${[...undone.keys()]}))
-      and undone_by is distinct from ${by}`.execute(db);
+    set undone_by = ${loadId}
+    from (select unnest(undoes) as load_id from loads where load_id = ${loadId}) u
+    where loads.load_id = u.load_id`.execute(db);
 }
 
 function rowCounts<T extends 0 | null>(n: T) {

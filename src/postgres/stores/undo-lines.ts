@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { removedEvents } from '../merge/patch-lines.ts';
 import { isKey } from './change-log.ts';
 import type { UndoSource } from './undo.ts';
 
@@ -14,16 +13,12 @@ import type { UndoSource } from './undo.ts';
 /** Lines for the profiles that the loads changed, removed, or made and somebody changed since. */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, undos, others, all } = parameters(source);
-  const { on, off } = source.counting.turned;
-  const isOff = source.counting.isWhole && on.length === 0;
-  const isOn = source.counting.isWhole && off.length === 0 && on.length === 1;
   const changed = sql`
     select
       k.*,
       row_number() over (partition by key order by seq) as nth,
       count(*) over of_profile as changes,
       count(*) filter (where is_foreign) over of_profile as foreigns,
-      ${isOn ? sql`count(*) filter (where is_theirs) over of_profile` : sql`0`} as theirs,
       bool_and(((is_theirs and not removed) or (is_undo and not is_foreign)) is true and is_others is not true) over of_profile as is_simple,
       bool_or(is_theirs or is_made) over of_profile as is_concerned
     from (
@@ -39,12 +34,12 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
     ) k
     where is_theirs or is_undo or is_others or is_made
     window of_profile as (partition by key)`;
-  // Only they have changed it since this change, and it was there all the time, or they removed and made it.
+  // Only they have changed it since this change.
   const isTheirs = sql`
     case
       when c.changes = 1 and c.position = p.position then true
       when p.key is not null and ${isOneOf(sql`p.made`, all)} is not true then false
-      else c.changes - c.theirs = (
+      else c.changes = (
         select count(*)
         from changes l
         where l.environment_id = ${environment} and l.entity = ${sql.lit(entity)} and ${isKey('l.key', sql`c.key`)} and l.seq >= c.seq
@@ -57,36 +52,28 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
   const restored = line(sql`',"position":' || p.position || ${state}`);
   const removed =
     entity === 'users' ? line(sql`',"position":' || p.position || ',"removed":true'`) : sql`null`;
-  const finished = isOn
-    ? sql`case
-        when not (c.is_simple and ${isTheirs}) then null
-        when p.key is not null then ${restored}
-        when c.removed then ${line(sql`',"first_seen_at":' || to_json(c.first_seen_before)::text || ${state}`)}
-      end`
-    : sql`case
-        when not (c.is_simple and c.foreigns = c.is_foreign::integer and ${isTheirs}) then null
-        when c.is_made is not true then case when p.key is not null then ${restored} end
-        when p.key is not null then ${removed}
-        else ''
-      end`;
+  const finished = sql`
+    case
+      when not (c.is_simple and c.foreigns = c.is_foreign::integer and ${isTheirs}) then null
+      when c.is_made is not true then case when p.key is not null then ${restored} end
+      when p.key is not null then ${removed}
+      else ''
+    end`;
   return linesOf(
     entity,
     source,
     sql`
-      select c.key, ${isOff || isOn ? finished : sql`null`} as line
+      select c.key, ${finished} as line
       from (${changed}) c
       left join ${profile(entity, environment)} on p.key = c.key
-      where c.is_concerned and case when c.is_simple then c.nth = c.theirs + 1 else c.nth = 1 end`,
+      where c.is_concerned and c.nth = 1`,
   );
 }
 
 /** Lines for the profiles that the loads made and that nobody is known to have changed since. */
 export function madeProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, loads, positions } = parameters(source);
-  const isAlone =
-    source.counting.isWhole && source.counting.turned.on.length === 0 && entity === 'users'
-      ? sql`p.position in (select unnest(${positions}))`
-      : sql`false`;
+  const isAlone = entity === 'users' ? sql`p.position in (select unnest(${positions}))` : sql`false`;
   return linesOf(
     entity,
     source,
@@ -179,11 +166,15 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
     where k.line is distinct from ''`;
 }
 
-/** Lines for the events that the loads added which no longer count. */
+/** Lines for the events that the loads added. */
 export function addedEvents(source: UndoSource): RawBuilder<unknown> {
-  const loads = source.counting.turned.off;
-  const { environment, positions } = parameters({ ...source, loads });
-  return sql`${removedEvents(sql`events e`)} where e.environment_id = ${environment} and e.position = any(${positions})`;
+  const { environment, positions } = parameters(source);
+  return sql`
+    select
+      '{"entity":"events","removed":true,"from":' || e.position || ','
+        || substr(json_build_object('user', e.user_id, 'id', e.event_id, 'at', e.inserted_at, 'type', e.event_type)::text, 2)
+    from events e
+    where e.environment_id = ${environment} and e.position = any(${positions})`;
 }
 
 const isOneOf = (load: RawBuilder<unknown>, loads: RawBuilder<unknown>): RawBuilder<unknown> =>

@@ -66,7 +66,7 @@ test('an undo says what it restored, removed and kept, which jobs it undoes, and
   );
 });
 
-test('several jobs are undone together, and an undo too', async () => {
+test('several jobs are undone together, and their undo cannot be undone', async () => {
   await load('user_id,plan\ns1,pro\n');
   const jobs = [await load('user_id,plan\ns1,free\n'), await load('user_id,plan,x\ns1,trial,1\ns2,a,b\n')];
   const done = await undo('/undo', { job_ids: jobs });
@@ -75,9 +75,12 @@ test('several jobs are undone together, and an undo too', async () => {
     undoes: jobs,
     undo: { restored: 1, removed: 1 },
   });
-  const again = await undo(`/${done.job_id}/undo`, {});
-  expect(again).toMatchObject({ undo: { restored: 1, brought_back: 1 } });
-  expect((await detail(jobs[0] ?? '')).undone_by).toBeNull();
+  const again = await post<ErrorBody>(`/${done.job_id}/undo`, {});
+  expect(again).toMatchObject({
+    status: 409,
+    body: { errors: [{ error_code: 'job_not_undoable', message: expect.stringContaining('load the file') }] },
+  });
+  expect((await detail(jobs[0] ?? '')).undone_by).toBe(done.job_id);
 });
 
 test('what wrote nothing, runs, or is no load cannot be undone', async () => {

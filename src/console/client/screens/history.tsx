@@ -12,7 +12,7 @@ const makers = {
   deletion: 'a deletion',
 } as const;
 
-/** Shows who changed the profile at this path of the API, when, and from what to what. */
+/** Shows who changed the profile at this path of the API, when, and the profile before each change. */
 export function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();
   const cursor = query.get('older');
@@ -22,7 +22,7 @@ export function History({ of }: { readonly of: string }): VNode {
   return (
     <Section title="History" flush>
       <Loaded of={history} rows={3} none={none}>
-        {({ data, metadata: { cursor: next, complete_since: since } }) => (
+        {({ data, metadata: { cursor: next, kept_since: since } }) => (
           <>
             {data.length === 0 ? none : null}
             <ol class="events">
@@ -34,7 +34,7 @@ export function History({ of }: { readonly of: string }): VNode {
             </ol>
             {next.after === null && since !== null ? (
               <p class="line muted">
-                Changes before <Time at={since} /> are no longer kept.
+                Changes before <Time at={since} /> are not kept.
               </p>
             ) : null}
             {next.after === null && cursor === '' ? null : (
@@ -51,30 +51,20 @@ export function History({ of }: { readonly of: string }): VNode {
   );
 }
 
-const mostSteps = 3;
+const mostShown = 3;
 const mostCharacters = 24;
 
-const cut = (value: unknown): VNode => (
-  <bdi>{value === null ? '–' : visibleText(shorten(valueText(value), mostCharacters))}</bdi>
-);
+const cut = (value: unknown): VNode => <bdi>{visibleText(shorten(valueText(value), mostCharacters))}</bdi>;
 
-function Change({ of: { at, action, by, job, properties, company } }: { readonly of: ProfileChange }): VNode {
-  const steps = [...properties, ...(company === null ? [] : [{ name: 'company', ...company }])];
-  const rest = steps.length - mostSteps;
-  const shown = steps.slice(0, mostSteps).map(({ name, before, after }, place) => (
-    <Fragment key={place}>
-      {place === 0 ? '' : ', '}
-      {cut(name)} {before === null ? null : <>{cut(before)} → </>}
-      {cut(after)}
-    </Fragment>
-  ));
-  const who = job === null ? makers[by] : visibleText(job.filename);
+function Change({ of: { at, action, by, job, before } }: { readonly of: ProfileChange }): VNode {
+  const properties = Object.entries(before?.metadata ?? {});
+  const rest = properties.length - mostShown;
   const facts: readonly Fact[] = [
     ...properties.map(
-      ({ name, ...values }) =>
-        [<bdi key={name}>{visibleText(name)}</bdi>, <Step key={name} {...values} />] as const,
+      ([name, value]) =>
+        [<bdi key={name}>{visibleText(name)}</bdi>, <Whole key={name} of={value} />] as const,
     ),
-    ['Company', company && <Step {...company} />],
+    ['Company', before?.company_id != null && <Whole of={before.company_id} />],
     [
       job === null ? '' : (jobTypeNames[job.type] ?? job.type),
       job && <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>,
@@ -84,9 +74,15 @@ function Change({ of: { at, action, by, job, properties, company } }: { readonly
     <details>
       <summary class="row spread">
         <span class="break">
-          {action} by {who}{' '}
+          {action} by {job === null ? makers[by] : visibleText(job.filename)}{' '}
           <span class="faint">
-            {shown}
+            {before === null ? '' : 'before: '}
+            {properties.slice(0, mostShown).map(([name, value], place) => (
+              <Fragment key={name}>
+                {place === 0 ? '' : ', '}
+                {cut(name)} {cut(value)}
+              </Fragment>
+            ))}
             {rest > 0 ? ` and ${formatCount(rest)} more` : ''}
           </span>
         </span>
@@ -94,13 +90,5 @@ function Change({ of: { at, action, by, job, properties, company } }: { readonly
       </summary>
       <Facts of={facts} />
     </details>
-  );
-}
-
-function Step({ before, after }: { readonly before: unknown; readonly after: unknown }): VNode {
-  return (
-    <>
-      <Whole of={before} /> → <Whole of={after} />
-    </>
   );
 }

@@ -284,7 +284,7 @@ const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry'
 function isUndoable(job: JobDetail): boolean {
   const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
   const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
-  return isLoad(job) && !isUnfinished(job) && hasWritten && job.undone_by == null;
+  return isLoad(job) && job.type !== 'undo' && !isUnfinished(job) && hasWritten && job.undone_by == null;
 }
 
 interface TakenAgain {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { CountingLoads } from '../../../../src/domain/undo.ts';
 import { ProfileWalk } from '../../../../src/load/undo/walk-back.ts';
 
 type Properties = Record<string, string> | null;
@@ -7,28 +6,21 @@ type Properties = Record<string, string> | null;
 /** A state of a profile, and who made it so; `null` while there is none, `erased` if all of it was deleted. */
 type Step = readonly [by: number | null, Properties | 'erased'];
 
-interface Undo {
-  readonly of: readonly number[];
-  readonly properties?: string[];
-}
-
 /** The text of an object with these texts of values, as PostgreSQL writes it. */
 const jsonb = (texts: Record<string, string>) =>
   `{${Object.entries(texts)
     .map(([name, text]) => `${JSON.stringify(name)}: ${text}`)
     .join(', ')}}`;
 
-/** Undoes loads, which are numbered like earlier undos, after the steps. */
-function undo(steps: readonly Step[], asked: Undo, earlier: Readonly<Record<number, Undo>> = {}) {
-  const undoOf = (loadId: number, { of, properties }: Undo) => ({
-    loadId,
-    undoes: of,
-    properties: properties ?? null,
-  });
-  const undos = Object.entries(earlier).map(([id, of]) => undoOf(Number(id), of));
-  const counting = new CountingLoads(undoOf(99, asked), undos);
-  const known = new Set([asked, ...Object.values(earlier)].flatMap(({ of }) => counting.rootsOf(of)));
-  const walk = new ProfileWalk({ counting, known, madeAt: new Map() });
+/** Undoes loads after the steps. `earlier`: the loads that earlier undos undid, by their numbers. */
+function undo(
+  steps: readonly Step[],
+  loads: readonly number[],
+  earlier: Readonly<Record<number, readonly number[]>> = {},
+) {
+  const known = new Set([...loads, ...Object.values(earlier).flat()]);
+  const out = new Set([...known, ...Object.keys(earlier).map(Number)]);
+  const walk = new ProfileWalk({ loads: new Set(loads), known, out, madeAt: new Map() });
   let made: number | null = null;
   for (const [index, [by, properties]] of steps.entries()) {
     const [nextBy, next] = steps[index + 1] ?? [null, undefined];
@@ -63,7 +55,7 @@ describe('walking back', () => {
       [7, { a: '2', b: '2' }],
       [null, { a: '2', b: '3' }],
     ];
-    expect(undo(steps, { of: [7] })).toEqual(restored({ a: '1', b: '3' }, ['b']));
+    expect(undo(steps, [7])).toEqual(restored({ a: '1', b: '3' }, ['b']));
   });
 
   it('removes a profile that the load made, and only its properties if somebody else touched it', () => {
@@ -71,8 +63,8 @@ describe('walking back', () => {
       [null, null],
       [7, { a: '1' }],
     ];
-    expect(undo(made, { of: [7] }).does).toBe('remove');
-    expect(undo([...made, [null, { a: '1', b: '1' }]], { of: [7] })).toEqual(restored({ b: '1' }));
+    expect(undo(made, [7]).does).toBe('remove');
+    expect(undo([...made, [null, { a: '1', b: '1' }]], [7])).toEqual(restored({ b: '1' }));
   });
 
   it('brings a profile back that the load removed', () => {
@@ -81,7 +73,7 @@ describe('walking back', () => {
       [7, { a: '2' }],
       [7, null],
     ];
-    expect(undo(steps, { of: [7] })).toEqual({ does: 'bring back', to: { a: '1' }, kept: [] });
+    expect(undo(steps, [7])).toEqual({ does: 'bring back', to: { a: '1' }, kept: [] });
   });
 
   it('passes over earlier loads and their undos', () => {
@@ -91,20 +83,7 @@ describe('walking back', () => {
       [2, { a: '2' }],
       [3, { a: '1' }],
     ];
-    expect(undo(steps, { of: [1] }, { 3: { of: [2] } })).toEqual(restored({ a: '0' }));
-  });
-
-  it('of an undo makes its load count again, and the other way round', () => {
-    const steps: Step[] = [
-      [null, { a: '0' }],
-      [1, { a: '1' }],
-      [2, { a: '0' }],
-      [3, { a: '1' }],
-    ];
-    const undos = { 2: { of: [1] }, 3: { of: [2] } };
-    expect(undo(steps, { of: [1] }, undos)).toEqual(restored({ a: '0' }));
-    expect(undo(steps, { of: [3] }, undos)).toEqual(restored({ a: '0' }));
-    expect(undo(steps, { of: [2] }, undos).does).toBe('nothing');
+    expect(undo(steps, [1], { 3: [2] })).toEqual(restored({ a: '0' }));
   });
 
   it('keeps every digit, and values and names of any form', () => {
@@ -119,7 +98,7 @@ describe('walking back', () => {
       [null, values],
       [7, { f: 'true' }],
     ];
-    expect(undo(steps, { of: [7] })).toEqual(restored(values));
+    expect(undo(steps, [7])).toEqual(restored(values));
   });
 
   it('undoes several loads at once, also with changes by others between them', () => {
@@ -129,19 +108,16 @@ describe('walking back', () => {
       [null, { a: '5' }],
       [2, { a: '2' }],
     ];
-    expect(undo(steps, { of: [1, 2] })).toEqual(restored({ a: '5' }));
+    expect(undo(steps, [1, 2])).toEqual(restored({ a: '5' }));
   });
 
-  it('takes what an undo had kept because it was covered, once the cover goes, and puts the cover back', () => {
+  it('leaves nothing of a load that an undone one had covered', () => {
     const steps: Step[] = [
       [null, { a: '0' }],
       [1, { a: '1' }],
       [2, { a: '2' }],
     ];
-    const first = { 3: { of: [1] } };
-    expect(undo(steps, { of: [2] }, first)).toEqual(restored({ a: '0' }));
-    const both = { ...first, 4: { of: [2] } };
-    expect(undo([...steps, [4, { a: '0' }]], { of: [4] }, both)).toEqual(restored({ a: '2' }));
+    expect(undo(steps, [2], { 3: [1] })).toEqual(restored({ a: '0' }));
   });
 
   it('removes a profile of which nobody is left who touched it', () => {
@@ -151,7 +127,7 @@ describe('walking back', () => {
       [2, { a: '1', b: '2' }],
       [3, { b: '2' }],
     ];
-    expect(undo(steps, { of: [2] }, { 3: { of: [1] } }).does).toBe('remove');
+    expect(undo(steps, [2], { 3: [1] }).does).toBe('remove');
   });
 
   it('brings back what others had set in a removed profile whose maker was undone meanwhile', () => {
@@ -161,19 +137,8 @@ describe('walking back', () => {
       [null, { a: '1', b: '2' }],
       [2, null],
     ];
-    const undone = undo(steps, { of: [2] }, { 3: { of: [1] } });
+    const undone = undo(steps, [2], { 3: [1] });
     expect(undone).toEqual({ does: 'bring back', to: { b: '2' }, kept: [] });
-  });
-
-  it('brings nothing back that was set before a removal that counts', () => {
-    const steps: Step[] = [
-      [null, { a: '0' }],
-      [1, { a: '1' }],
-      [2, { a: '0' }],
-      [null, null],
-      [null, { b: '1' }],
-    ];
-    expect(undo(steps, { of: [2] }, { 2: { of: [1] } }).does).toBe('nothing');
   });
 
   it('brings nothing back from before an erasure', () => {
@@ -182,18 +147,6 @@ describe('walking back', () => {
       [7, { a: '2' }],
       [null, 'erased'],
     ];
-    expect(undo(steps, { of: [7] }).does).toBe('nothing');
-  });
-
-  it('puts back only the properties that were asked for, then and later, and removes no profile then', () => {
-    const steps: Step[] = [
-      [null, null],
-      [7, { a: '1', b: '1' }],
-    ];
-    const some = { of: [7], properties: ['a'] };
-    expect(undo(steps, some)).toEqual(restored({ b: '1' }));
-    const covered: Step[] = [...steps, [8, { a: '2', b: '2' }]];
-    expect(undo(covered, { of: [8] }, { 9: some })).toEqual(restored({ b: '1' }));
-    expect(undo([...steps, [9, { b: '1' }]], { of: [7] }, { 9: some }).does).toBe('remove');
+    expect(undo(steps, [7]).does).toBe('nothing');
   });
 });
