@@ -238,7 +238,7 @@ create table sluice.load_missing (
   constraint load_missing_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
 comment on table sluice.load_missing is
-  'Profiles that the file of a mirror does not hold, until they are removed or flagged.';
+  'Profiles that the file of a mirror does not hold, until they are removed.';
 
 create table sluice.load_event_replays (
   load_id bigint not null,

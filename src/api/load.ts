@@ -149,19 +149,17 @@ const planFields = {
 };
 
 const mirrorFields = {
-  flag: orNull(text('Property that flags a profile. Null if it is removed.', 'gone')),
-  segment: orNull(text('Key of the segment that the file holds. Null for all profiles.', 'customers')),
   profiles: orNull(
     count(
-      'Profiles in the scope before the file. Null until the file is loaded, as are the other counts.',
+      'Profiles of the entity before the file. Null until the file is loaded, as are the other counts.',
       240,
     ),
   ),
   missing: orNull(
     count('Profiles that the file does not hold, and that nobody has written since it came.', 3),
   ),
-  allowed: orNull(count('The most that may be removed or flagged: `max_removed`.', 12)),
-  done: count('Profiles removed or flagged so far.', 3),
+  allowed: orNull(count('The most that may be removed: `max_removed`.', 12)),
+  done: count('Profiles removed so far.', 3),
   kept_because: choiceOrNull(
     Object.keys(keptReasons) as KeptReason[],
     `Why all profiles stay. ${Object.entries(keptReasons)

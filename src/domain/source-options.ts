@@ -15,8 +15,6 @@ const maxNullTokens = 20;
 const maxNullChars = 100;
 const maxRecordsPathChars = 1_000;
 const maxGroupChars = 200;
-const maxFlagChars = 255;
-const maxKeyChars = 200;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
@@ -206,27 +204,17 @@ export const sourceOptions = {
     type: 'string',
     argument: 'action',
     description:
-      'declares that the file holds all users (or companies). Those that it does not hold are removed once it is loaded (remove), or flagged (flag:gone) by a property that is true until a file holds them again',
-    rule: 'must be remove, or flag: and the name of a property',
-    examples: ['remove', 'flag:gone'],
-    read: (text) =>
-      text === 'remove' || (isLine(text.replace(/^flag:/, ''), maxFlagChars) && text.startsWith('flag:'))
-        ? text
-        : undefined,
-  },
-  mirror_segment: {
-    type: 'string',
-    argument: 'key',
-    description: 'key of the segment whose users the file of a mirror holds. Other users stay as they are',
-    rule: 'must be the key of a segment',
-    examples: ['customers'],
-    read: (text) => (isLine(text, maxKeyChars) ? text : undefined),
+      'declares that the file holds all users (or companies). Those that it does not hold are removed once it is loaded',
+    choices: ['remove'],
+    rule: 'must be remove. To mark profiles instead of removing them, load a file with a column of marks',
+    examples: ['remove'],
+    read: (text) => (text === 'remove' ? text : undefined),
   },
   max_removed: {
     type: 'string',
     argument: 'limit',
     description:
-      'most profiles that a mirror may remove or flag: a number, or a share of its scope. If more are missing from the file, all stay. Default: 5%',
+      'most profiles that a mirror may remove: a number, or a share of those that are stored. If more are missing from the file, all stay. Default: 5%',
     rule: guardRule,
     examples: ['5%', '200'],
     read: (text) => (new RegExp(guardPattern).test(text) ? text : undefined),
@@ -396,7 +384,7 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
     [header === 'none' && headerRows !== undefined, 'header_rows', 'has no effect where header is none'],
     [header === 'none' && strictHeader === true, 'strict_header', 'has no effect where header is none'],
-    ...(['mirror_segment', 'max_removed', 'mirror_despite_rejects'] as const).map(
+    ...(['max_removed', 'mirror_despite_rejects'] as const).map(
       (name) =>
         [
           mirror === undefined && source[keyOf(name)] !== undefined,

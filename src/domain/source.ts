@@ -26,7 +26,6 @@ export interface SourceOptions {
   readonly records?: string;
   readonly companyFrom?: string;
   readonly mirror?: string;
-  readonly mirrorSegment?: string;
   readonly maxRemoved?: string;
   readonly mirrorDespiteRejects?: boolean;
 }

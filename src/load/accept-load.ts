@@ -107,8 +107,7 @@ async function commitLoad(context: LoadContext, request: Request, jobId: string)
     const named = withColumnNames(request);
     if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
     const entity = resolveEntity(named);
-    const { environmentId, options } = named;
-    await requireMirrorFits(context.db, environmentId, options, entity);
+    await requireMirrorFits(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);

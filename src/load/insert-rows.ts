@@ -44,7 +44,6 @@ export async function insertRows(
     yields: null,
     dated: false,
     removes: false,
-    unflags: null,
     flat: true,
     counted: 'all',
     keepKeys: keepsKeys,

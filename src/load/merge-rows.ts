@@ -226,9 +226,8 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     chunkNo,
     acceptedAt: source.acceptedAt,
     dated,
-    removes: removes || source.unflags !== null,
-    unflags: entity === source.entity ? source.unflags : null,
-    flat: !dated && !removes && source.unflags === null && !rows[entity].nested,
+    removes,
+    flat: !dated && !removes && !rows[entity].nested,
     counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
     keepKeys: source.keepsKeys,
   };

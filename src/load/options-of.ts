@@ -41,7 +41,7 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
 }
 
 function withoutMirror(source: SourceOptions): SourceOptions {
-  const { mirror, mirrorSegment, maxRemoved, mirrorDespiteRejects, ...others } = source;
+  const { mirror, maxRemoved, mirrorDespiteRejects, ...others } = source;
   return others;
 }
 

@@ -56,7 +56,7 @@ export function renderLoadDetail(
 export function renderMirror({ source, mirrored }: Pick<Load, 'source' | 'mirrored'>) {
   const mirror = mirrorOf(source);
   const undecided = { profiles: null, missing: null, allowed: null, done: 0, kept_because: null };
-  return mirror && { flag: mirror.flag, segment: mirror.segment, ...(mirrored ?? undecided) };
+  return mirror && (mirrored ?? undecided);
 }
 
 function renderUndo(

@@ -136,7 +136,7 @@ test('the page of a person has the profile before each change, with its job', as
   }
   await expectGoodInEveryLook(stage, 'history', '/people/hist-1', async (page) => {
     await page.getByText('changed by a request before: name').first().click();
-    await page.getByText('18', { exact: true }).waitFor();
+    await page.locator('details[open] dd', { hasText: /^18$/ }).waitFor();
   });
   const page = await stage.open('/people/hist-1');
   await page.getByText('changed by a request before: name').first().waitFor();

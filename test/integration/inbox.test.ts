@@ -87,15 +87,11 @@ describe('a file that is dropped', () => {
     const { environment, folder } = await tenant();
     await drop(join(folder, 'users.csv'), users('u1', 'u2', 'u3'));
     await concluded(folder, 'users.csv');
-    await drop(join(folder, 'users', 'mapping.yaml'), 'mirror: flag:gone\nmax_removed: 1\n');
+    await drop(join(folder, 'users', 'mapping.yaml'), 'mirror: remove\nmax_removed: 1\n');
     await drop(join(folder, 'users', 'rest.csv'), users('u1', 'u3'));
     await concluded(folder, 'users/rest.csv');
     const { users: stored } = await readProfiles(t.system, environment.environmentId);
-    expect(Object.values(stored).map(({ metadata }) => metadata['gone'])).toEqual([
-      undefined,
-      true,
-      undefined,
-    ]);
+    expect(Object.keys(stored)).toEqual(['u1', 'u3']);
   });
 
   // proves: typed-columns

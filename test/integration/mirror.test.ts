@@ -7,8 +7,6 @@ import { renderMirror } from '../../src/load/render-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { applyRules } from '../../src/postgres/stores/rules.ts';
-import { apply, segmentItem } from '../support/definitions.ts';
 import {
   acceptFile,
   countLeftovers,
@@ -24,7 +22,7 @@ import {
 } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { loadFile, runJob, undo } from '../support/undo.ts';
 
 let t: TestSystem;
@@ -272,45 +270,6 @@ test.each([
   expect(await ids()).toHaveLength(420);
 });
 
-// proves: mirror
-test('a mirror takes its flag off, and no other value that a property of that name has', async () => {
-  await load('user_id,status\nu0,active\nu1,active\nu2,\n');
-  const flagging: FileOptions = { source: { mirror: 'flag:status', maxRemoved: '100%' } };
-  const status = async () =>
-    Object.values(await usersOf(environmentId)).map(({ metadata }) => metadata['status']);
-  expect(outcome(await load(csv(['u0', 'u1']), flagging))).toMatchObject({ missing: 1, done: 1 });
-  expect(await status()).toEqual(['active', 'active', true]);
-  await load(csv(['u0', 'u2']), flagging);
-  expect(await status()).toEqual(['active', true, undefined]);
-});
-
-test('a property that the rules name is no flag: it would be stored past them', async () => {
-  await load(csv(['u0', 'u1']));
-  const rules = {
-    users: { properties: { email: { personal: 'drop' }, gone: { type: 'boolean' } } },
-  } as const;
-  await applyRules(t.system.db, environmentId, rules, null);
-  const flagging = (flag: string): FileOptions => ({
-    source: { mirror: `flag:${flag}`, maxRemoved: '100%' },
-  });
-  await expect(load(csv(['u0']), flagging('email'))).rejects.toThrow('rules');
-  expect(outcome(await load(csv(['u0']), flagging('gone')))).toMatchObject({ done: 1 });
-});
-
-// proves: mirror
-test('nobody is removed whose segment is gone when it comes to that', async () => {
-  const owner = { environment: { environmentId } } as Tenant;
-  await load(csv(['u0', 'u1']));
-  await apply(t, owner, { segments: [segmentItem('pro')] });
-  const running = await startManually(t.system, environmentId, csv(['u0']), {
-    source: { mirror: 'remove', maxRemoved: '100%', mirrorSegment: 'pro' },
-  });
-  await running.chunk(0);
-  await t.system.db.deleteFrom('segments').where('environment_id', '=', environmentId).execute();
-  expect(outcome(await running.finish())).toMatchObject({ done: 0, kept_because: 'segment_gone' });
-  expect(await ids()).toEqual(['u0', 'u1']);
-});
-
 test('a dry run says who would go, and nobody goes', async () => {
   await load(csv(['u0', 'u1']));
   const dry = await load(csv(['u0']), { ...mirror, dryRun: true });
@@ -379,13 +338,4 @@ test('files of another environment that came later keep no mirror from removing'
     await loadFile(t.system, other, csv(ids));
   await retryLoad(quiet, environmentId, job);
   expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({ done: 1, kept_because: null });
-});
-
-test('a mirror whose flag the rules refuse is refused', async () => {
-  const document = { users: { properties: { gone: { type: 'text', otherwise: 'refuse' } } } } as const;
-  await applyRules(t.system.db, environmentId, document, null);
-  const flagging = { entity: 'users', source: { mirror: 'flag:gone' } } as const;
-  await expect(acceptFile(t.system, environmentId, csv(['u1']), flagging)).rejects.toMatchObject({
-    problems: [{ code: 'invalid_field', message: expect.stringContaining('flag another property') }],
-  });
 });

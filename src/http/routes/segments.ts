@@ -57,7 +57,6 @@ const create = route({
   summary: 'Create a segment',
   description:
     'Creates a segment beside those of the definitions file. The file does not remove it, unless it names its key: then the file wins.',
-  // A mirror may remove the profiles of a segment.
   access: 'import',
   json: {
     schema: newSegment,

@@ -53,8 +53,6 @@ export interface MergeScope {
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** The rows take this property off the profiles that have it; `null`: they do not. */
-  readonly unflags: string | null;
   /** No row of the batch removes anything or has a property that is an object or an array. */
   readonly flat: boolean;
   /** The rows of the batch that stand for a record and so belong in the tally. */

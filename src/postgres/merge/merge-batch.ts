@@ -71,25 +71,7 @@ export async function copyBatch(transaction: Transaction, batch: Batch): Promise
     const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
     await copyText(transaction.client, target, text);
   }
-  if (scope.unflags !== null) await unflag(transaction.db, entity, scope, scope.unflags);
   return keys;
-}
-
-/** Lets rows remove the flag of a mirror, `true`, from the profiles that have it. What the row itself says of the property wins. */
-async function unflag(
-  db: Database,
-  entity: Entity,
-  { environmentId }: MergeScope,
-  flag: string,
-): Promise<void> {
-  await sql`
-    update ${sql.table(incomingTable[entity])} i
-    set properties = jsonb_build_object(${flag}::text, null) || i.properties, flags = i.flags | 1
-    where (
-      select p.metadata -> ${flag} = 'true'::jsonb
-      from ${sql.table(entity)} p
-      where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
-    )`.execute(db);
 }
 
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */

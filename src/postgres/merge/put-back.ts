@@ -151,13 +151,12 @@ function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number
     where p.ctid = l.place`;
 }
 
-/** The columns of a profile `p` that is written whole. What changes counts as set now; `seen`: when somebody last named it. */
-export function written(
+/** The columns of a profile `p` that is written whole. What changes counts as set now. */
+function written(
   entity: Entity,
   { loadId, chunkNo }: Pick<PatchScope, 'loadId' | 'chunkNo'>,
   metadata: RawBuilder<unknown>,
   company: RawBuilder<unknown>,
-  seen: RawBuilder<unknown> = sql`now()`,
 ): RawBuilder<unknown> {
   const isUser = entity === 'users';
   const stored = isUser ? sql`p.company_id` : sql`null`;
@@ -178,7 +177,7 @@ export function written(
     load_id = ${loadId},
     load_chunk = ${chunkNo},
     load_touches = 1,
-    last_seen_at = ${seen},
+    last_seen_at = now(),
     updated_at = now(),
     position = sluice.current_position()`;
 }

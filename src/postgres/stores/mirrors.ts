@@ -2,7 +2,7 @@
  * Mirrors: the profiles that the file of a load does not hold. Its keys are those that its chunks met (`load_chunk_keys`), as hashes: of two
  * keys with one hash, either is taken to be held. What is missing is listed once, in `load_missing`, and worked off in slices.
  */
-import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
@@ -11,7 +11,6 @@ import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
-import { written } from '../merge/put-back.ts';
 import { isKey } from './change-log.ts';
 
 /** The facts that decide which profiles `p` of the environment a mirror may touch. */
@@ -19,7 +18,6 @@ export interface MirrorScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly entity: Entity;
-  readonly flag: string | null;
   /** The file came then; what has been written since is not its business. */
   readonly fileAt: string;
   readonly fileCursor: string;
@@ -44,7 +42,7 @@ export async function readMirror(db: Database, loadId: number) {
     .executeTakeFirstOrThrow();
   const mirror = mirrorOf(source);
   if (mirror === null || entity === 'auto') throw new Fault(`load ${loadId} is no mirror`);
-  const scope: MirrorScope = { environmentId, loadId, entity, flag: mirror.flag, fileAt, fileCursor };
+  const scope: MirrorScope = { environmentId, loadId, entity, fileAt, fileCursor };
   return { mirror, scope, ...state };
 }
 
@@ -65,22 +63,13 @@ const idOf = (entity: Entity) => sql.ref(`p.${idColumn[entity]}`);
  * Tells whether `p` has not been written since the file came, except by loads that were accepted before: these run first, but may have run
  * since. A single record that changes nothing leaves its time in `last_seen_at`.
  */
-function isOlder({
-  environmentId,
-  loadId,
-  entity,
-  fileAt,
-  fileCursor,
-  flag,
-}: MirrorScope): RawBuilder<boolean> {
+function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorScope): RawBuilder<boolean> {
   const isSince = (position: string) =>
     sql`sluice.is_since(${sql.ref(position)}, ${fileCursor}::pg_snapshot)`;
   const isEarlier = (load: string) => sql`coalesce((
     select l.accepted_at < ${fileAt}::timestamptz from loads l where l.load_id = ${sql.ref(load)}
   ), false)`;
-  const isFlagged =
-    flag === null ? sql`false` : sql`p.metadata -> ${flag} is not distinct from 'true'::jsonb`;
-  return sql<boolean>`(not (${isFlagged}) and case
+  return sql<boolean>`(case
     when not ${isSince('p.position')} and p.last_seen_at < ${fileAt}::timestamptz then true
     when p.load_id is not distinct from ${loadId} or p.last_seen_at <> p.updated_at or not ${isEarlier('p.load_id')} then false
     else exists (
@@ -106,13 +95,12 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
   )`;
 
 /**
- * Lists what is missing, unless it is more than `limit` allows of the profiles that are `isIn` the scope, or is `kept` anyway. Call it once, in
- * the transaction that holds the fence.
+ * Lists what is missing, unless it is more than `limit` allows, or is `kept` anyway. Call it once, in the transaction that holds the
+ * fence.
  */
 export async function listMissing(
   db: Database,
   scope: MirrorScope,
-  isIn: Expression<SqlBool> | boolean,
   limit: GuardLimit,
   kept: KeptReason | null,
 ): Promise<void> {
@@ -128,7 +116,7 @@ export async function listMissing(
     absent as materialized (
       select p.*
       from ${table} p
-      where p.environment_id = ${environmentId} and ${typeof isIn === 'boolean' ? sql.lit(isIn) : isIn} and not exists (select 1 from held where hash = ${keyHash(id)})
+      where p.environment_id = ${environmentId} and not exists (select 1 from held where hash = ${keyHash(id)})
     ),
     missing as materialized (
       select ${id} as key from absent p where ${isOlder(scope)}
@@ -147,7 +135,7 @@ export async function listMissing(
         select count(*) filter (where m.hash is null) as profiles
         from ${table} p
         left join made m on m.hash = ${keyHash(id)}
-        where p.environment_id = ${environmentId} and ${isIn}
+        where p.environment_id = ${environmentId}
       ) s
     ),
     decided as materialized (
@@ -168,11 +156,11 @@ export async function listMissing(
 }
 
 /**
- * Removes or flags up to `limit` of the missing, locked in the order of their keys, but for those that were written meanwhile. Returns how
+ * Removes up to `limit` of the missing, locked in the order of their keys, but for those that were written meanwhile. Returns how
  * many were listed; 0: none is left.
  */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
-  const { environmentId, loadId, entity, flag } = scope;
+  const { environmentId, loadId, entity } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];
   return countOf(db)`
     with some_keys as materialized (
@@ -187,11 +175,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
       for update of p
     ),
     done as (
-      ${
-        flag === null
-          ? sql`delete from ${table} p using doomed d`
-          : sql`update ${table} p set ${flagged(scope, flag)} from doomed d`
-      }
+      delete from ${table} p
+      using doomed d
       where p.environment_id = ${environmentId} and ${id} = d.key
       returning 1
     ),
@@ -204,20 +189,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     returning (select count(*)::int from some_keys) as listed`;
 }
 
-const flagOf = (flag: string): RawBuilder<unknown> => sql`jsonb_build_object(${flag}::text, true)`;
-
-/** Nobody has seen a profile that is flagged. */
-const flagged = ({ loadId, entity }: MirrorScope, flag: string): RawBuilder<unknown> =>
-  written(
-    entity,
-    { loadId, chunkNo: 0 },
-    sql`(p.metadata || ${flagOf(flag)})`,
-    sql`p.company_id`,
-    sql`p.last_seen_at`,
-  );
-
 /** Adds what is missing to the rows of a plan, behind those of its chunks. Returns the rows as a query named `rows`. */
-export const plannedMissing = ({ environmentId, loadId, entity, flag }: MirrorScope): RawBuilder<unknown> => {
+export const plannedMissing = ({ environmentId, loadId, entity }: MirrorScope): RawBuilder<unknown> => {
   const company = entity === 'users' ? sql`p.company_id` : sql`null`;
   return sql`
     insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
@@ -225,7 +198,7 @@ export const plannedMissing = ({ environmentId, loadId, entity, flag }: MirrorSc
       ${loadId},
       l.chunk_count + (row_number() over (order by m.key) / ${PLANNED_ROWS_AT_A_TIME})::int,
       false, ${entity}, m.key, p.metadata, ${company},
-      ${flag === null ? sql`null, null` : sql`p.metadata || ${flagOf(flag)}, ${company}`}
+      null, null
     from load_missing m
     join loads l using (load_id)
     join ${sql.table(entity)} p on p.environment_id = ${environmentId} and ${idOf(entity)} = m.key

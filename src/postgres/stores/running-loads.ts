@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
-import { mirrorOf } from '../../domain/mirror.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
 import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
@@ -43,13 +42,10 @@ export async function readLoadSource(db: Database, loadId: number) {
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
   const { options, ...load } = row;
-  const mirror = mirrorOf(options);
   return {
     ...load,
     /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
-    keepsKeys: load.chunkCount > 1 || mirror !== null,
-    /** The property that a mirror takes off the profiles that its file holds. */
-    unflags: mirror?.flag ?? null,
+    keepsKeys: load.chunkCount > 1 || options.mirror !== undefined,
   };
 }
 

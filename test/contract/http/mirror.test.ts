@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import type { JobDetail as Job, Plan } from '../../../src/api/load.ts';
 import { readDeliveryPolicy } from '../../../src/notifications/deliver-notification.ts';
 import { addSubscription } from '../../../src/notifications/subscriptions.ts';
-import { apply, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -47,8 +46,6 @@ describe('a load with mirror=remove', () => {
     const job = await load(owner, csv('u1,pro', 'u2,basic', 'u5,pro'));
     expect(job.counts).toMatchObject({ read: 3, inserted: 1, updated: 1, unchanged: 1, removed: 0 });
     expect(job.mirror).toEqual({
-      flag: null,
-      segment: null,
       profiles: 4,
       missing: 2,
       allowed: 4,
@@ -94,25 +91,6 @@ describe('a load with mirror=remove', () => {
     const query = '?mirror=remove&max_removed=100%&mirror_despite_rejects=true';
     expect((await load(owner, file, query)).mirror).toMatchObject({ done: 3, kept_because: null });
     expect(await ids(owner)).toEqual(['u1']);
-  });
-
-  test('leaves the users outside its segment alone', async () => {
-    const owner = await tenant();
-    await load(owner, stored, '');
-    await apply(t, owner, { segments: [segmentItem('pro')] });
-    const query = '?mirror=remove&max_removed=100%&mirror_segment=pro';
-    expect((await load(owner, csv('u1,pro'), query)).mirror).toMatchObject({
-      segment: 'pro',
-      profiles: 2,
-      missing: 1,
-      done: 1,
-    });
-    expect(await ids(owner)).toEqual(['u1', 'u3', 'u4']);
-    expect(await refusal(owner, csv('u1,pro'), '?mirror=remove&mirror_segment=nobody')).toEqual([
-      400,
-      'there is no segment with the key nobody',
-      'mirror_segment',
-    ]);
   });
 
   test('is planned row by row, and the plan removes what it said', async () => {
@@ -187,10 +165,9 @@ describe('a load with mirror=remove', () => {
     const cases: readonly (readonly [string, string, string])[] = [
       [csv(), '?mirror=remove', 'file'],
       [csv('u1,pro'), '?mirror=everything', 'mirror'],
-      [csv('u1,pro'), '?mirror=flag:', 'mirror'],
+      [csv('u1,pro'), '?mirror=flag:gone', 'mirror'],
       [csv('u1,pro'), '?max_removed=5', 'max_removed'],
       [csv('u1,pro'), '?mirror=remove&max_removed=many', 'max_removed'],
-      ['company_id,tier\nacme,gold\n', '?mirror=remove&mirror_segment=payers', 'mirror_segment'],
     ];
     for (const [body, query, details] of cases) {
       const [status, message, where] = await refusal(owner, body, query);
@@ -214,30 +191,5 @@ describe('a load with mirror=remove', () => {
     const mixed = '{"user_id":"u1","plan":"pro"}\n';
     const answer = await post<ErrorBody>(owner, '/v1/imports?mirror=remove', mixed, 'application/x-ndjson');
     expect(answer.body.errors[0]?.message).toMatch(/entity=users/);
-  });
-});
-
-describe('a load with mirror=flag', () => {
-  test('flags the profiles that its file does not hold, and the next file that holds them takes the flag away', async () => {
-    const owner = await tenant();
-    await load(owner, stored, '');
-    const flags = async () =>
-      Object.entries(await users(owner)).flatMap(([id, { metadata }]) =>
-        'gone' in metadata ? [[id, metadata['gone']]] : [],
-      );
-    const query = '?mirror=flag:gone&max_removed=100%';
-    expect((await load(owner, csv('u1,pro', 'u2,pro'), query)).mirror).toMatchObject({
-      flag: 'gone',
-      missing: 2,
-      done: 2,
-    });
-    expect(await flags()).toEqual([
-      ['u3', true],
-      ['u4', true],
-    ]);
-    const again = await load(owner, csv('u1,pro', 'u2,pro', 'u3,free'), query);
-    expect(again.mirror).toMatchObject({ missing: 0, done: 0 });
-    expect(again.counts).toMatchObject({ updated: 1, unchanged: 2 });
-    expect(await flags()).toEqual([['u4', true]]);
   });
 });

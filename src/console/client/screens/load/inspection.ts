@@ -17,7 +17,6 @@ const texts = [
   'stray_quotes',
   'mirror',
   'max_removed',
-  'mirror_segment',
 ] as const;
 const otherTexts = [
   ...['format', 'escape', 'comment', 'apostrophes', 'records'],

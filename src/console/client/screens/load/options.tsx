@@ -132,10 +132,9 @@ function nullsIn(text: string): string {
 /** Asks what becomes of the profiles that the file does not hold. */
 function Mirrored({ query }: { readonly query: Query }): VNode {
   const mirror = query.get('mirror');
-  const flag = mirror.startsWith('flag:') ? mirror : 'flag:missing';
   const set = (change: Readonly<Record<string, string | undefined>>) =>
     query.set({ ...change, plan: undefined });
-  const none = { max_removed: undefined, mirror_segment: undefined, mirror_despite_rejects: undefined };
+  const none = { max_removed: undefined, mirror_despite_rejects: undefined };
   return (
     <>
       <SelectField
@@ -144,25 +143,16 @@ function Mirrored({ query }: { readonly query: Query }): VNode {
         options={[
           ['', 'Stay'],
           ['remove', 'Are removed'],
-          [flag, `Are flagged as ${visibleText(flag.slice('flag:'.length))}`],
         ]}
         onChange={(value) => set({ mirror: value, ...(value === '' && none) })}
       />
       {mirror !== '' && (
-        <>
-          <FilterText
-            label="At most"
-            value={query.get('max_removed')}
-            placeholder="5%"
-            onChange={(value) => set({ max_removed: value })}
-          />
-          <FilterText
-            label="Of the segment"
-            value={query.get('mirror_segment')}
-            placeholder="all"
-            onChange={(value) => set({ mirror_segment: value })}
-          />
-        </>
+        <FilterText
+          label="At most"
+          value={query.get('max_removed')}
+          placeholder="5%"
+          onChange={(value) => set({ max_removed: value })}
+        />
       )}
     </>
   );
