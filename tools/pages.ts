@@ -23,8 +23,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_id: 'The id is neither a string nor a number, or two ids of one company contradict each other.',
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
-  invalid_quote:
-    'A quote inside an unquoted cell, or text after a closing quote. `stray_quotes=keep` keeps a stray quote at the start of a cell.',
+  invalid_quote: 'A quote inside an unquoted cell, or text after a closing quote.',
   unclosed_quote: 'A quoted cell is never closed. Only the line on which it begins is refused.',
   invalid_escape: 'A backslash that escapes stands before a character that needs none, or at the end.',
   repeated_header: 'The CSV record is the header again. There is nothing to correct.',
@@ -32,8 +31,6 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   value_too_large: 'A value is longer than 64 KiB.',
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
   nul_character: 'U+0000, which PostgreSQL cannot store.',
-  unclear_apostrophe:
-    'A cell begins with an apostrophe before a formula: `apostrophes=remove` or `keep` decides.',
   lone_surrogate: 'Half of a surrogate pair.',
   invalid_json: 'The line, or a cell in a column `metadata`, is not JSON.',
   not_an_object: 'The line is JSON, but not an object.',

@@ -57,8 +57,6 @@ export const MAX_MAPPED_COLUMNS = MAX_COLUMNS;
 export const SAMPLED_ROWS = 64;
 export const MAX_HEADER_BYTES = MiB;
 export const MAX_BLANK_BYTES = 64 * KiB;
-/** Quotes of a line that are tried as the one too many. */
-export const MAX_STRAY_QUOTES = 16;
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;
 export const MAX_SHEET_NAME_CHARS = 255;

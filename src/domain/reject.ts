@@ -15,7 +15,6 @@ export const rejectCodes = [
   'value_too_large',
   'invalid_utf8',
   'nul_character',
-  'unclear_apostrophe',
   'lone_surrogate',
   'invalid_json',
   'not_an_object',

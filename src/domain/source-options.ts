@@ -164,15 +164,9 @@ export const sourceOptions = {
     'treatment of records with fewer cells than the header: refuse them, or pad them with empty cells',
     'pad',
   ),
-  stray_quotes: action(
-    ['refuse', 'keep'],
-    'treatment of CSV records with a stray quote at the start of a cell: refuse them, or keep the quote as part of the value',
-    'keep',
-  ),
-  strict_header: flag('refuses a header with unnamed or duplicate columns'),
   apostrophes: action(
     ['remove', 'keep'],
-    'treatment of an apostrophe before a cell that a spreadsheet would run as a formula. By default it is removed from files that were written by an export',
+    'treatment of an apostrophe before a cell that a spreadsheet would run as a formula. By default it is removed from files with the columns of an export',
     'remove',
   ),
   sheet: {
@@ -366,7 +360,7 @@ export interface SourceProblem {
 }
 
 export function findContradictions(source: SourceOptions): SourceProblem[] {
-  const { quote, comment = '', header, headerRows, strictHeader, mirror } = source;
+  const { quote, comment = '', header, headerRows, mirror } = source;
   const delimiter = source.delimiter === 'blanks' ? ' ' : (source.delimiter ?? '');
   const isPart = (mark: string) => mark !== '' && delimiter.includes(mark);
   const startsWith = (mark: string) => mark !== '' && comment.startsWith(mark);
@@ -383,7 +377,6 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     [startsWith(delimiter), 'comment', 'starts with the delimiter'],
     [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
     [header === 'none' && headerRows !== undefined, 'header_rows', 'has no effect where header is none'],
-    [header === 'none' && strictHeader === true, 'strict_header', 'has no effect where header is none'],
     ...(['max_removed', 'mirror_despite_rejects'] as const).map(
       (name) =>
         [
@@ -401,10 +394,10 @@ const formatsOf: Readonly<Partial<Record<SourceOptionName, readonly SourceFormat
   encoding: ['csv', 'ndjson', 'json'],
   records: ['json'],
   sheet: ['xlsx'],
-  ...forEach(['csv'], ['delimiter', 'quote', 'escape', 'comment', 'stray_quotes', 'apostrophes']),
+  ...forEach(['csv'], ['delimiter', 'quote', 'escape', 'comment', 'apostrophes']),
   ...forEach(
     ['csv', 'xlsx'],
-    ['header', 'header_rows', 'skip_rows', 'skip_footer', 'null', 'ragged', 'strict_header', 'types'],
+    ['header', 'header_rows', 'skip_rows', 'skip_footer', 'null', 'ragged', 'types'],
   ),
 };
 

@@ -19,8 +19,6 @@ export interface SourceOptions {
   /** Pairs such as `Seats=number` (`readCellType`). */
   readonly types?: readonly string[];
   readonly ragged?: 'refuse' | 'pad';
-  readonly strayQuotes?: 'refuse' | 'keep';
-  readonly strictHeader?: boolean;
   readonly apostrophes?: 'remove' | 'keep';
   readonly sheet?: string;
   readonly records?: string;

@@ -1,5 +1,3 @@
-import { parse } from 'csv-parse/sync';
-import { MAX_STRAY_QUOTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import { CR, LF } from './record-scanner.ts';
 
@@ -137,41 +135,4 @@ function meantBy(byte: number, marks: CsvMarks, inQuotes: boolean): number {
   if (byte === delimiter[0] || byte === comment[0] || byte === LF || byte === CR) return byte;
   if (isBlanks && isBlankByte(byte)) return byte;
   return quote < 0 ? (letters.get(byte) ?? -1) : -1;
-}
-
-/**
- * Reads a line that RFC 4180 has no reading for because one quote too many stands at the start of a cell, as a slip of a finger or
- * a broken export leaves it: `7,"12,"a, b",c` or `7,""a, b",c`. Returns its cells if the line has exactly as many of them as
- * there are columns when that quote is part of its cell, and no other quote does the same; else `null`.
- */
-export function readStrayQuote(line: string, delimiter: string, columns: number): string[] | null {
-  // A backslash before a quote shows another dialect, and several lines show that more is wrong.
-  if (line.length > MAX_VALUE_BYTES || /\\"|[\r\n]/.test(line)) return null;
-  const opening: number[] = [];
-  for (let at = line.indexOf('"'); at >= 0; at = line.indexOf('"', at + 1)) {
-    if (at > 0 && line[at - 1] !== delimiter) continue;
-    if (opening.push(at) > MAX_STRAY_QUOTES) return null;
-  }
-  const readings = opening.flatMap((stray) => {
-    const before = stray === 0 ? [] : cellsOf(line.slice(0, stray - 1), delimiter);
-    const [first, ...after] = cellsOf(line.slice(stray + 1), delimiter) ?? [];
-    if (before === null || first === undefined || before.length + 1 + after.length !== columns) return [];
-    return [{ stray, cells: [...before, `"${first}`, ...after] }];
-  });
-  const [only] = readings;
-  if (readings.length !== 1 || only === undefined) return null;
-  // The quote may as well begin a cell that goes on in the next line, or an empty cell.
-  const isDoubtful = !line.includes('"', only.stray + 1) || line.startsWith(`"${delimiter}`, only.stray + 1);
-  return isDoubtful ? null : only.cells;
-}
-
-/** Returns the cells of a line, or `null` if it is malformed. */
-function cellsOf(line: string, delimiter: string): string[] | null {
-  if (line === '') return [''];
-  try {
-    const [cells = null] = parse(line, { delimiter }) as string[][];
-    return cells;
-  } catch {
-    return null;
-  }
 }

@@ -9,7 +9,7 @@ import { shorten } from '../domain/wording.ts';
 import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
 import { createCsvScanner } from './csv-scanner.ts';
-import { type DefusedCells, findDefusedCells, isOwnHeader } from './csv-text.ts';
+import { isOwnHeader } from './csv-text.ts';
 import { CR, LF } from './record-scanner.ts';
 import { explainNotUtf8 } from './utf8.ts';
 
@@ -19,14 +19,12 @@ export interface CsvHeader {
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
-  /** The meaning of an apostrophe before a formula in names and cells; by default it is part of the value. */
-  readonly defused?: Exclude<DefusedCells, 'kept'>;
+  /** An apostrophe before a formula is not part of a name or value. */
+  readonly defused?: true;
   /** Set if records are not plain (`isPlain`): the worker rewrites a chunk of them before it reads it. */
   readonly dialect?: CsvDialect;
   /** Records with fewer cells than columns are filled up with empty ones. */
   readonly ragged?: 'pad';
-  /** Keeps a surplus quote at the start of a cell as part of its value. */
-  readonly strayQuotes?: 'keep';
   /** The types of columns whose cells are no texts. */
   readonly types?: Readonly<Record<string, CellType>>;
   /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
@@ -37,18 +35,11 @@ export interface CsvHeader {
 export interface CsvReading {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
-  readonly strayQuotes: 'refuse' | 'keep';
   /** As in `SourceOptions`. */
   readonly types?: readonly string[];
   /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
   readonly headerRows: number;
   readonly columns: number;
-  /** Maps their header to our name. */
-  readonly map: Readonly<Record<string, string>>;
-  /** Refuses columns that have no name, or the same. */
-  readonly strict: boolean;
-  /** Cells of the header without a name are no columns. */
-  readonly hasSpareCells?: true;
   readonly lastColumn?: 'empty';
 }
 
@@ -101,22 +92,20 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   }
   const records = cutRecords(bytes, final, form, reading);
   if (records === null) return null;
-  const joined = joinRows(records.rows);
-  const cells = reading.hasSpareCells === true ? joined.filter(isNamed) : joined;
+  const cells = joinRows(records.rows);
   if (cells.length > MAX_COLUMNS) {
     const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
     throw inputError('invalid_field', message);
   }
   // In a file that we wrote a name has the blanks that it has.
-  const names = isOwnHeader(cells) ? cells : cells.map((cell) => cell.trim());
-  const [first, ...more] = findProblems(names, reading);
+  const isOwn = isOwnHeader(cells);
+  const { columns, notes } = namesOf(isOwn ? cells : cells.map((cell) => cell.trim()));
+  const [first, ...more] = findProblems(columns);
   if (first !== undefined) throw new InputError(first, ...more);
-  const { columns, notes } = distinctNames(names);
-  const defused = findDefusedCells(cells, records.text);
   const header = {
     ...form,
     columns,
-    ...(defused !== 'kept' && { defused }),
+    ...(isOwn && { defused: true as const }),
     ...typesOf(reading, columns),
   };
   return { header, notes, end: records.end, lines: records.lines };
@@ -147,11 +136,8 @@ export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: str
 }
 
 /** Returns the header without its names. */
-function formOf({ dialect, ragged, strayQuotes, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
-  const rules = {
-    ...(ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn }),
-    ...(strayQuotes === 'keep' && { strayQuotes }),
-  };
+function formOf({ dialect, ragged, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
+  const rules = ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn };
   return isPlain(dialect)
     ? { delimiter: dialect.delimiter, ...rules }
     : { delimiter: ',', dialect, ...rules };
@@ -159,8 +145,6 @@ function formOf({ dialect, ragged, strayQuotes, lastColumn }: CsvReading): Omit<
 
 interface CutRecords {
   readonly rows: readonly (readonly string[])[];
-  /** All of them, as written. */
-  readonly text: string;
   readonly end: number;
   readonly lines: number;
 }
@@ -175,22 +159,21 @@ function cutRecords(
   const marks = marksOf(form);
   const scanner = createCsvScanner(marks, MAX_HEADER_BYTES, table);
   const rows: string[][] = [];
-  let [end, lines, contentEnd] = [0, 0, 0];
+  let [end, lines] = [0, 0];
   while (rows.length < headerRows && end < bytes.length) {
     const next = scanner.next(bytes, end, bytes.length, final);
     if (scanner.problem === 'record_too_large') throw headerTooLong();
     if (next < 0) return null;
     if (scanner.problem !== null) throw malformedHeader(scanner.problem);
-    contentEnd = scanner.contentEnd;
     if (!scanner.blank) {
-      requireUtf8(bytes.subarray(end, contentEnd));
+      requireUtf8(bytes.subarray(end, scanner.contentEnd));
       rows.push(table.texts(bytes, marks));
     }
     lines += scanner.lines;
     end = next;
   }
   if (rows.length < headerRows && !final) return null;
-  return { rows, text: bytes.toString('utf8', 0, contentEnd), end, lines };
+  return { rows, end, lines };
 }
 
 function malformedHeader(problem: 'invalid_quote' | 'unclosed_quote'): InputError {
@@ -211,23 +194,12 @@ function requireUtf8(record: Buffer): void {
   throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
 }
 
-/** Names of columns, all different. */
+/** Names of columns, none of them empty. */
 interface Names {
   readonly columns: readonly string[];
   /** A sentence for each name that is not in the header. */
   readonly notes: readonly string[];
 }
-
-/** Columns that say what a record is. If two have the same name, the file is refused. */
-const keyColumns: ReadonlySet<string> = new Set([
-  ...Object.values(idColumn),
-  'event_type',
-  'event_id',
-  'insert_id',
-  'event_name',
-  'inserted_at',
-  'metadata',
-]);
 
 export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
@@ -246,57 +218,38 @@ export function joinRows(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Returns the names with missing and repeated ones replaced (`column_7`, `name_2`). No number of a name is tried twice, so it is linear. */
-export function distinctNames(names: readonly string[]): Names {
-  const written = new Set(names);
-  const taken = new Set<string>();
-  const numbers = new Map<string, number>();
-  const notes: string[] = [];
-  const columns = names.map((name, index) => {
-    if (name !== '' && !taken.has(name)) {
-      taken.add(name);
-      return name;
-    }
-    const base = name === '' ? numbered(index) : name;
-    let number = numbers.get(base) ?? (name === '' ? 0 : 1);
-    let given: string;
-    do given = ++number === 1 ? base : `${base}_${number}`;
-    while (written.has(given) || taken.has(given));
-    numbers.set(base, number);
-    taken.add(given);
-    if (notes.length < MAX_HEADER_NOTES) notes.push(describe(name, index, given));
-    return given;
-  });
-  return { columns, notes };
+/** Returns the names, with its position (`column_7`) in place of a missing one. */
+export function namesOf(cells: readonly string[]): Names {
+  const notes = cells.flatMap((cell, index) =>
+    cell === '' ? [`Column ${index + 1} has no name in the header; it is called "${numbered(index)}".`] : [],
+  );
+  const columns = cells.map((cell, index) => (cell === '' ? numbered(index) : cell));
+  return { columns, notes: notes.slice(0, MAX_HEADER_NOTES) };
 }
 
 function numbered(index: number): string {
   return `column_${index + 1}`;
 }
 
-function describe(name: string, index: number, given: string): string {
-  if (name === '') return `Column ${index + 1} has no name in the header; it is called "${given}".`;
-  return `The header names the column "${shorten(name, 100)}" more than once; column ${index + 1} is called "${shorten(given, 100)}".`;
-}
-
-function findProblems(names: readonly string[], { map, strict }: CsvReading): Problem[] {
+function findProblems(names: readonly string[]): Problem[] {
   const positions = new Map<string, number[]>();
   names.forEach((name, index) => {
     const at = positions.get(name);
     if (at === undefined) positions.set(name, [index + 1]);
     else at.push(index + 1);
   });
-  const meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   const problems: Problem[] = [];
   for (const [name, at] of positions) {
     if (problems.length === MAX_HEADER_PROBLEMS) break;
     if (name.includes('\0')) problems.push(invalid('The header has a name that holds U+0000', at));
-    else if (name === '' && strict) problems.push(invalid('The header has a column without a name', at));
-    else if (name !== '' && at.length > 1 && (strict || keyColumns.has(meanings.get(name) ?? name)))
-      problems.push(invalid(`The header names the column "${name}" more than once`, at));
+    else if (at.length > 1)
+      problems.push(invalid(`The header names the column "${name}" more than once. ${rename}`, at));
   }
   return problems;
 }
+
+const rename =
+  'Rename one, or skip the header with header=none and skip_rows=1, and name each column with map=1=user_id';
 
 function invalid(message: string, positions: readonly number[]): Problem {
   const shownPositions = positions.slice(0, MAX_HEADER_PROBLEMS).join(', ');

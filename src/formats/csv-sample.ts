@@ -3,7 +3,7 @@ import { idColumn } from '../domain/entity.ts';
 import { kindOf } from './csv-cell-kinds.ts';
 import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, type CsvMarks, marksOf } from './csv-dialect.ts';
-import { distinctNames, joinRows } from './csv-header.ts';
+import { joinRows, namesOf } from './csv-header.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import type { RecordScanner } from './record-scanner.ts';
 
@@ -158,7 +158,7 @@ export class CsvSample {
 
   /** Tells whether a record of these cells names an id column, and every column that `map` names. */
   isHeader(cells: readonly string[]): boolean {
-    const names = distinctNames(cells.map((cell) => cell.trim())).columns;
+    const names = namesOf(cells.map((cell) => cell.trim())).columns;
     const isKey = (meaning: string) => meaning === idColumn.users || meaning === idColumn.companies;
     const there = new Set([...cells, ...names]);
     const mapped = Object.entries(this.#map).filter(([name]) => there.has(name) || there.has(name.trim()));

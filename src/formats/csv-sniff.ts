@@ -194,36 +194,32 @@ class Sniffer {
   #withHeader({ dialect, place }: Candidate): Sniffed {
     const { source } = this.#hints;
     if (source.comment === undefined) this.#refuseRuler(place);
-    const isSpared = source.strictHeader !== true && this.#hasSpareCells(dialect, place);
-    const cells = isSpared ? place.cells.filter(isNamed) : place.cells;
-    const refined = refineDialect(this.#sample, dialect, { ...place, cells }, source);
-    const found = this.#sniffed(refined, place, [
-      ...(place.rows === 1
-        ? []
-        : [`${place.rows} records make the header; their names are joined by blanks.`]),
-      ...(isSpared ? [spareCells] : []),
-    ]);
+    this.#refuseSpareCells(dialect, place);
+    const { cells } = place;
+    const refined = refineDialect(this.#sample, dialect, place, source);
+    const notes =
+      place.rows === 1 ? [] : [`${place.rows} records make the header; their names are joined by blanks.`];
+    const found = this.#sniffed(refined, place, notes);
     const { good, exact, lastEmpty } = this.#sample.measure(refined, place.end, cells.length, false);
     if (source.ragged === undefined && good > 0 && exact === 0) throw shortHeader(cells.length);
     const isLastEmpty = exact >= leastRegular && 2 * lastEmpty > exact;
     const reading = {
       ...found.reading,
-      ...(isSpared && { hasSpareCells: true as const }),
       ...(isLastEmpty && { lastColumn: 'empty' as const }),
     };
     return { ...found, reading };
   }
 
   /**
-   * Tells whether the cells of the header without a name are surplus delimiters and no columns: every record has as many cells as
-   * there are names, and none as many as the header.
+   * Refuses a header with surplus delimiters: every record has as many cells as there are names, and none as many as the header.
+   * @throws InputError `invalid_field`.
    */
-  #hasSpareCells(dialect: CsvDialect, { cells, end }: Place): boolean {
+  #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
     const named = cells.filter(isNamed).length;
-    if (named === cells.length || named === 0) return false;
-    if (this.#sample.measure(dialect, end, cells.length, false).good > 0) return false;
+    if (named === cells.length || named === 0) return;
+    if (this.#sample.measure(dialect, end, cells.length, false).good > 0) return;
     const { good, bad } = this.#sample.measure(dialect, end, named, false);
-    return bad.size === 0 && good >= leastRecords;
+    if (bad.size === 0 && good >= leastRecords) throw inputError('invalid_field', spareCells, 'header');
   }
 
   /**
@@ -245,15 +241,12 @@ class Sniffer {
     notes: readonly string[],
     columns = 0,
   ): Sniffed {
-    const { source, map } = this.#hints;
+    const { source } = this.#hints;
     const reading = {
       dialect,
       ragged: source.ragged ?? 'refuse',
-      strayQuotes: source.strayQuotes ?? 'refuse',
       headerRows: place.rows,
       columns,
-      map,
-      strict: source.strictHeader ?? false,
       ...(source.types !== undefined && { types: source.types }),
     };
     return { reading, start: place.start, lines: place.lines, hasSeparatorLine: false, notes };
@@ -346,4 +339,4 @@ function shortHeader(columns: number): Error {
 }
 
 const spareCells =
-  'The header has cells without a name for which no record has a cell; they were left out, as surplus delimiters.';
+  'The header has cells without a name for which no record has a cell. Remove its surplus delimiters, or skip it with header=none and skip_rows=1, and name each column with map=1=user_id';

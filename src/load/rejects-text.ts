@@ -33,7 +33,7 @@ export class RejectsAsCsv {
     this.#records = new RefusedCsv(header ?? { columns, delimiter });
     this.#delimiter = delimiter;
     this.#nulls = new Set(header?.dialect?.nulls.filter((word) => word !== ''));
-    this.#isDefused = header?.defused === 'undone';
+    this.#isDefused = header?.defused === true;
     this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
     const names = [...this.#kept.map((at) => columns[at] ?? ''), ...rejectColumns];
     this.head = Buffer.from(`${names.map((name) => this.#added(this.#safe(name))).join(this.#delimiter)}\n`);
@@ -54,9 +54,7 @@ export class RejectsAsCsv {
   }
 
   line(reject: Reject): Buffer {
-    const { code } = reject;
-    // In a file of rejects an apostrophe before a formula is ours: one that is in doubt must not stand there as if it was.
-    const cells = code === 'unclear_apostrophe' ? null : this.#records.split(Buffer.from(reject.raw));
+    const cells = this.#records.split(Buffer.from(reject.raw));
     const own = this.#kept.map((at) => {
       const cell = cells?.[at];
       return cell === undefined ? '' : this.#own(cell);
@@ -143,7 +141,7 @@ function keysOf(text: string): string[] | null {
 /** By the names of the header; empty cells are left out, which means the same. */
 function createCsvReader(header: CsvHeader): (raw: Buffer) => string | null {
   const records = new RefusedCsv(header);
-  const meant = (text: string): string => (header.defused === 'undone' ? undoDefuse(text) : text);
+  const meant = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
   const names = header.columns.map(meant);
   return (raw) => {
     const cells = records.split(raw);

@@ -1,6 +1,6 @@
 import { type Entity, idColumn, isAutomaticProperty, type LoadEntity, recordKeys } from '../domain/entity.ts';
 import { type InputError, inputError } from '../domain/errors.ts';
-import { isDefused, undoDefuse } from '../domain/formula.ts';
+import { undoDefuse } from '../domain/formula.ts';
 import { MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, propertyNameProblem, type Reject } from '../domain/reject.ts';
 import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
@@ -47,8 +47,7 @@ function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ign
 /**
  * Decides, once per file, what each column of a CSV is: the header's names, renamed by `map`, say it.
  * @throws InputError `unrecognised_columns` when no id column is there, `invalid_field` for names that cannot be properties, for two
- *   columns that mean the same, for a map of columns that do not exist, and where it is unclear whether an export has put an apostrophe
- *   before a name.
+ *   columns that mean the same, and for a map of columns that do not exist.
  */
 export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
@@ -56,10 +55,9 @@ export function planFile(
   given: LoadEntity,
 ): ColumnPlan {
   const { columns, defused } = header;
-  if (defused === 'doubtful') requireClearNames(columns, map);
   requireMapped(columns, map);
   const names = columns.map(
-    (column) => ownName(map, column) ?? (defused === 'undone' ? undoDefuse(column) : column),
+    (column) => ownName(map, column) ?? (defused === true ? undoDefuse(column) : column),
   );
   const saysKinds = names.includes('event_type');
   const entity = saysKinds || given !== 'auto' ? given : (entityOf(names) ?? given);
@@ -133,17 +131,6 @@ export function ownName(map: Readonly<Record<string, string>>, column: string): 
 function entityOf(names: readonly string[]): Entity | null {
   if (names.includes('user_id')) return 'users';
   return names.includes('company_id') ? 'companies' : null;
-}
-
-/** @throws InputError where it is unclear whether an export put an apostrophe before a name. */
-function requireClearNames(columns: readonly string[], map: Readonly<Record<string, string>>): void {
-  const unclear = columns.filter((name) => ownName(map, name) === undefined && isDefused(name));
-  if (unclear.length === 0) return;
-  throw inputError(
-    'invalid_field',
-    'Column names begin with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: apostrophes=remove takes such apostrophes off, keep leaves them',
-    `columns: ${listed(unclear)}`,
-  );
 }
 
 function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {

@@ -75,18 +75,6 @@ export class CsvCells {
     return this.#walker === null ? this.#findPlain(start, end) : this.#findWalked(this.#walker, start, end);
   }
 
-  /** Takes cells that were found in another way, as byte strings. */
-  set(cells: readonly string[]): number {
-    this.#begin();
-    const length = cells.reduce((sum, cell) => sum + cell.length, 0);
-    for (const [cell, text] of cells.entries()) {
-      const from = this.#makeRoom(length);
-      this.#free = from + this.bytes.write(text, from, 'latin1');
-      this.#keep(cell, from, this.#free, true);
-    }
-    return cells.length;
-  }
-
   #begin(): void {
     this.#free = 0;
     this.hasSpecial = false;
@@ -239,18 +227,10 @@ export class CsvCells {
 
   /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
   undoDefused(): void {
-    const { starts } = this;
-    for (let column = this.findDefused(); column !== -1; column = this.findDefused(column + 1)) {
-      starts[column] = (starts[column] ?? 0) + 1;
-    }
-  }
-
-  /** The first column from `from` on whose cell looks as if it had an apostrophe because a spreadsheet would run it, or -1. */
-  findDefused(from = 0): number {
     const { starts, bytes } = this;
-    for (let column = from; column < starts.length - 1; column++) {
-      if (bytes[starts[column] ?? 0] === APOSTROPHE && isDefused(this.text(column))) return column;
+    for (let column = 0; column < starts.length - 1; column++) {
+      const start = starts[column] ?? 0;
+      if (bytes[start] === APOSTROPHE && isDefused(this.text(column))) starts[column] = start + 1;
     }
-    return -1;
   }
 }

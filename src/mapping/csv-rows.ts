@@ -4,7 +4,6 @@ import { type Entity, idColumn } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
-import { readStrayQuote } from '../formats/csv-cell-table.ts';
 import { marksOf } from '../formats/csv-dialect.ts';
 import { type CsvHeader, cellTypeOf } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
@@ -16,16 +15,7 @@ import { CsvCells } from './csv-cells.ts';
 import { idOf } from './ids.ts';
 import { JsonMembers } from './json-members.ts';
 import { KnownName } from './known-names.ts';
-import {
-  invalidEscape,
-  malformed,
-  notUtf8Csv,
-  repeatedHeader,
-  shifted,
-  strayQuote,
-  unclearApostrophe,
-  wrongCount,
-} from './reasons.ts';
+import { invalidEscape, malformed, notUtf8Csv, repeatedHeader, shifted, wrongCount } from './reasons.ts';
 import { RowWriter } from './row-writer.ts';
 import type { RecordIndex, Rows } from './rows.ts';
 
@@ -156,7 +146,8 @@ export class CsvRows {
     if (this.#repeatedHeader.isIn(this.#cells)) return repeatedHeader;
     this.#record.own.bytes = this.#cells.bytes;
     this.#record.findings = null;
-    return this.#chunk.undoDefused();
+    this.#chunk.undoDefused();
+    return null;
   }
 
   /** Reads the cells of columns that have a type. Returns why one cannot be read. */
@@ -288,8 +279,6 @@ export class CsvChunk {
   #isUtf8 = true;
   #hasNul = false;
   #problems = new Map<number, Reason>();
-  /** The cells of records with a stray quote that is kept. */
-  #strays = new Map<number, readonly string[]>();
 
   constructor(header: CsvHeader, records: RecordIndex, names = header.columns) {
     this.cells = new CsvCells(header, header.columns.length);
@@ -305,7 +294,6 @@ export class CsvChunk {
     this.#isUtf8 = isUtf8(source);
     this.#hasNul = source.includes(0);
     this.#problems = new Map();
-    this.#strays = new Map();
     const scanner = createCsvScanner(marksOf(this.#header));
     let line = 0;
     for (let start = 0; start < source.length; ) {
@@ -313,21 +301,11 @@ export class CsvChunk {
       if (!scanner.blank) {
         const { problem, contentEnd } = scanner;
         const record = this.#records.add(start, contentEnd, line);
-        const stray = problem === 'invalid_quote' ? this.#readStray(start, contentEnd) : null;
-        if (stray !== null && this.#header.strayQuotes === 'keep') this.#strays.set(record, stray);
-        else if (problem !== null)
-          this.#problems.set(record, stray === null ? malformed(problem) : strayQuote);
+        if (problem !== null) this.#problems.set(record, malformed(problem));
       }
       line += scanner.lines;
       start = end;
     }
-  }
-
-  /** Returns the cells of the record if one quote too many at the start of a cell is all that is wrong with it; each a byte string. */
-  #readStray(start: number, end: number): string[] | null {
-    const { dialect, delimiter, columns } = this.#header;
-    if (dialect !== undefined || end - start > MAX_VALUE_BYTES) return null;
-    return readStrayQuote(this.#source.toString('latin1', start, end), delimiter, columns.length);
   }
 
   /** Tells whether the record is well-formed text. */
@@ -342,7 +320,6 @@ export class CsvChunk {
 
   /** Finds a cell that is written as it is meant; false if it is not. */
   findPlainCell(record: number, column: number): boolean {
-    if (this.#strays.has(record)) return false;
     const { starts, ends } = this.#records;
     return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
   }
@@ -353,8 +330,6 @@ export class CsvChunk {
   }
 
   #findCells(record: number): number {
-    const stray = this.#strays.size === 0 ? undefined : this.#strays.get(record);
-    if (stray !== undefined) return this.cells.set(stray);
     return this.cells.find(this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
   }
 
@@ -380,13 +355,9 @@ export class CsvChunk {
     return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
   }
 
-  /** Leaves apostrophes out that defuse formulas; returns the reason if it is not clear whether they do. */
-  undoDefused(): Reason | null {
-    const { defused, columns } = this.#header;
-    if (defused === 'undone') this.cells.undoDefused();
-    if (defused !== 'doubtful') return null;
-    const doubtful = this.cells.findDefused();
-    return doubtful === -1 ? null : unclearApostrophe(columns[doubtful] ?? null);
+  /** Leaves apostrophes out that defuse formulas. */
+  undoDefused(): void {
+    if (this.#header.defused === true) this.cells.undoDefused();
   }
 
   /** Returns the reason if a cell of the record holds U+0000, or a property more than `MAX_VALUE_BYTES`. */

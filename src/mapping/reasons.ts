@@ -28,14 +28,6 @@ export const invalidEscape: Reason = {
   column: null,
 };
 
-/** The reason for a record that could be read in two ways: with a quote as part of a value, or without it. */
-export const strayQuote: Reason = {
-  code: 'invalid_quote',
-  message:
-    'a quote too many stands at the start of a cell, or one is missing at its end; stray_quotes=keep takes the quote as part of the value',
-  column: null,
-};
-
 export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
 }
@@ -54,15 +46,6 @@ export function shifted(expected: number, found: number): Reason {
     code: 'wrong_field_count',
     message: `the header has ${expected} columns, this record ${found}; what it has more is empty, but the last column, empty in most records, is not: there may be a delimiter too many before it (ragged=pad takes the record as it stands)`,
     column: null,
-  };
-}
-
-export function unclearApostrophe(column: string | null): Reason {
-  return {
-    code: 'unclear_apostrophe',
-    message:
-      'the cell begins with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: apostrophes=remove takes such apostrophes off, keep leaves them',
-    column,
   };
 }
 

@@ -234,7 +234,7 @@ test('a segment says in words and, when asked, by number who is in it, and marks
 
 test('an export says its rows, its size and how its files begin before it is started, and then has files with hashes', async () => {
   await expectGoodInEveryLook(stage, 'export', '/export?format=csv&compression=none', async (page) => {
-    await page.getByText('user_id,company_id').waitFor();
+    await page.getByText(/^user_id,company_id/).waitFor();
   });
   const page = await stage.open('/export');
   await page.getByLabel('Users', { exact: true }).check();

@@ -107,7 +107,7 @@ export class CsvOpening {
   /** The `apostrophes` option overrides what the header suggests. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
-    if (apostrophes === 'remove') return { ...header, defused: 'undone' };
+    if (apostrophes === 'remove') return { ...header, defused: true };
     return apostrophes === 'keep' || defused === undefined ? header : { ...header, defused };
   }
 

@@ -37,7 +37,10 @@ describe('the flags of how a file is written', () => {
       quote: '',
       records: 'data.users',
     });
-    expect(read('--strict-header', '--skip-footer', '1')).toEqual({ strictHeader: true, skipFooter: 1 });
+    expect(read('--mirror', 'remove', '--mirror-despite-rejects')).toEqual({
+      mirror: 'remove',
+      mirrorDespiteRejects: true,
+    });
   });
 
   test.each([

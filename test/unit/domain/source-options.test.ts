@@ -33,10 +33,8 @@ describe('an option of how a file is written', () => {
     ['null', ['NULL', '\\N', 'NULL'], { nulls: ['NULL', '\\N'] }],
     ['null', [], {}],
     ['ragged', 'pad', { ragged: 'pad' }],
-    ['stray_quotes', 'keep', { strayQuotes: 'keep' }],
-    ['strict_header', true, { strictHeader: true }],
     ['apostrophes', 'keep', { apostrophes: 'keep' }],
-    ['strict_header', false, {}],
+    ['mirror_despite_rejects', false, {}],
     ['sheet', 'Kunden 2026', { sheet: 'Kunden 2026' }],
     ['records', 'data.users', { records: 'data.users' }],
   ])('%s %j means %j', (name, given, meant) => {
@@ -65,8 +63,8 @@ describe('an option of how a file is written', () => {
     ['null', 'a\0b'],
     ['null', Array.from({ length: 21 }, (_, index) => `n${index}`)],
     ['ragged', 'drop'],
-    ['stray_quotes', 'mend'],
-    ['strict_header', 'yes'],
+    ['apostrophes', 'mend'],
+    ['mirror_despite_rejects', 'yes'],
     ['apostrophes', 'true'],
     ['records', 'data..users'],
   ])('%s refuses %j and says what it must be', (name, given) => {
@@ -83,7 +81,6 @@ test.each<[GivenSource, string]>([
   [{ comment: ';;', delimiter: ';' }, 'comment starts with the delimiter'],
   [{ comment: '"#' }, 'comment starts with the quote character'],
   [{ header: 'none', header_rows: 2 }, 'header_rows has no effect where header is none'],
-  [{ header: 'none', strict_header: true }, 'strict_header has no effect where header is none'],
 ])('%j contradicts itself', (given, sentence) => {
   const problems = findContradictions(toSourceOptions(given));
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);
@@ -109,9 +106,9 @@ describe('an option that a file has no use for', () => {
 test.each([
   ['load it with preset=posthog', 'load it with --preset posthog', 'load it with `preset: posthog`'],
   [
-    'say entity=users or strict_header=true',
-    'say --entity users or --strict-header',
-    'say `entity: users` or `strict_header: true`',
+    'say entity=users or mirror_despite_rejects=true',
+    'say --entity users or --mirror-despite-rejects',
+    'say `entity: users` or `mirror_despite_rejects: true`',
   ],
   ['or ragged=pad, or header=', 'or --ragged pad, or --header', 'or `ragged: pad`, or `header:`'],
 ])('a message %j names options as a command line and a file in YAML have them', (message, flags, keys) => {

@@ -159,15 +159,10 @@ describe('the inspection of a file', () => {
   );
 
   test('names a column by its position where the header gives it no name of its own', async () => {
-    for (const [header, position] of [
-      [',name,age', 1],
-      ['x,x,x', 1],
-    ] as const) {
-      const map = { [`column_${position}`]: 'user_id' };
-      const found = await inspect(`${header}\n0,Ann,31\n1,Bob,47\n`, { map });
-      expect(found.problem).toBeNull();
-      expect(found.rows).toMatchObject([{ user_id: '0' }, { user_id: '1' }]);
-    }
+    const map = { column_1: 'user_id' };
+    const found = await inspect(',name,age\n0,Ann,31\n1,Bob,47\n', { map });
+    expect(found.problem).toBeNull();
+    expect(found.rows).toMatchObject([{ user_id: '0' }, { user_id: '1' }]);
   });
 
   test('says of UTF-16 that ends within a character what is left of it, and names no other encoding', async () => {

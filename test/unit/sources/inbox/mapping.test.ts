@@ -17,7 +17,6 @@ skip_footer: 1
 comment: "#"
 null: ["NULL", n/a]
 ragged: pad
-strict_header: true
 sheet: Kunden
 records: data.users
 `);
@@ -34,7 +33,6 @@ records: data.users
       comment: '#',
       nulls: ['NULL', 'n/a'],
       ragged: 'pad',
-      strictHeader: true,
       sheet: 'Kunden',
       records: 'data.users',
     });

@@ -14,13 +14,12 @@ const texts = [
   'preset',
   'company_from',
   'ragged',
-  'stray_quotes',
   'mirror',
   'max_removed',
 ] as const;
 const otherTexts = [
   ...['format', 'escape', 'comment', 'apostrophes', 'records'],
-  ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header', 'mirror_despite_rejects'],
+  ...['header_rows', 'skip_rows', 'skip_footer', 'mirror_despite_rejects'],
 ];
 
 const lists = ['null', 'types'] as const;

@@ -84,7 +84,6 @@ export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode
         <>
           {detected('delimiter', 'Delimiter', csv && visibleText(csv.delimiter), delimiters)}
           {detected('quote', 'Quote', csv && (csv.quote || 'none'), quotes)}
-          {choice('stray_quotes', 'Stray quotes', 'Are refused', [['keep', 'Belong to the value']])}
         </>
       )}
       {isTable && (
