@@ -411,7 +411,7 @@ describe.skipIf(onS3)('values', () => {
         '"inserted_at":"2026-03-01T01:02:03.400000Z","metadata":{"a": "\\""}}\n',
     );
     expect((await exported(environmentId, { format: 'csv' }))['events.csv']).toBe(
-      '"event_id",event_type,event_name,user_id,company_id,source,inserted_at,metadata\n' +
+      'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata\n' +
         'e2,track,n,u,,test,2026-03-01T01:02:03.000004Z,\n' +
         `e1,track,'=n,u,c,test,2026-03-01T01:02:03.400000Z,"{""a"": ""\\""""}"\n`,
     );
