@@ -9,11 +9,7 @@ select
   json_build_object(
     'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
     'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected
-  ) as counts,
-  status in ('queued', 'processing', 'held') as is_cancellable,
-  status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused'
-    and (file_ref is not null or (type = 'undo' and chunk_count = 0))
-    as is_retryable
+  ) as counts
 from sluice.loads
 union all
 select
@@ -21,8 +17,7 @@ select
   null, rows_written, case when ended_at is null then coalesce(rows_expected, rows_written) else rows_written end,
   failure_code, failure_message, request_id, origin, origin_name,
   'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written, null, attempts,
-  0::bigint, false, null,
-  status in ('queued', 'processing'), false
+  0::bigint, false, null
 from sluice.exports
 union all
 select
@@ -31,12 +26,10 @@ select
   request_id, origin, origin_name,
   'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0::bigint, null, attempts,
   0::bigint, false,
-  json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found),
-  false, false
+  json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found)
 from sluice.deletions;
 comment on column sluice.background_jobs.total is 'Records of a load, expected rows of an export until it ends, ids of a deletion.';
 comment on column sluice.background_jobs.lane_position is 'Loads and deletions run in this order; null for exports, which have no lane.';
-comment on column sluice.background_jobs.is_retryable is 'As far as its own row says: a deletion that came after it may forbid it.';
 
 create table sluice.idempotency_keys (
   environment_id integer not null,

@@ -128,13 +128,6 @@ const sample = (more: string) =>
     examples: [['u1', 'u17', 'u4']],
   });
 
-export const segmentPreview = defineRecord('SegmentPreview', 'Users of a segment.', {
-  id: ordinal('ID of the segment.'),
-  count: count('Number of users in the segment now.', 3120),
-  user_ids: sample('; `/v1/users?segment_id=` lists all'),
-});
-export type SegmentPreview = Static<typeof segmentPreview.schema>;
-
 export const definitionPreview = defineRecord('DefinitionPreview', 'Users whom a definition matches.', {
   count: count('Number of users whom the definition matches now.', 3120),
   user_ids: sample(''),

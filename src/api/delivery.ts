@@ -108,9 +108,3 @@ export const issuedSubscription = defineRecord('IssuedSubscription', 'A new subs
   ...subscriptionFields,
   secret: orNull(text(`${shownOnce} Null for e-mail.`, 'whsec_…')),
 });
-
-export const rotatedSecret = defineRecord('RotatedSecret', 'The new secret of a webhook.', {
-  id: subscriptionFields.id,
-  secret: text(shownOnce, 'whsec_…'),
-  previous_secret_until: time(previousSecretUntil),
-});

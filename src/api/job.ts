@@ -137,18 +137,3 @@ export const jobHistory = defineRecord('JobHistory', 'The origin, parameters and
   }),
 });
 export type JobHistory = Static<typeof jobHistory.schema>;
-
-export const bulkResult = defineRecord(
-  'BulkResult',
-  'The result of cancelling or retrying jobs by a filter.',
-  {
-    count: count('Number of matching jobs that the action applies to.'),
-    done: count('Number of jobs that the action was applied to.'),
-    refused: items('The other jobs, which changed in the meantime.', {
-      job_id: uuid('ID of the job.', exampleJobId),
-      ...reasonFields,
-      error_code: text('Error code: stable, for programs.', 'job_not_cancellable'),
-    }),
-  },
-);
-export type BulkResult = Static<typeof bulkResult.schema>;

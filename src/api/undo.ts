@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { guardPattern, guardRule } from '../domain/guards.ts';
-import { MAX_SHOWN_LATER_LOADS, MAX_UNDONE_JOBS } from '../domain/limits.ts';
-import { optional, worded } from '../validation.ts';
+import { MAX_SHOWN_LATER_LOADS } from '../domain/limits.ts';
+import { optional } from '../validation.ts';
 import { count, listOf, object, uuid } from './schema.ts';
 
 export const undoCounts = object(
@@ -50,15 +50,3 @@ const options = {
 };
 
 export const undoBody = object('Options of an undo.', options);
-
-export const undoJobsBody = object('Jobs to undo together, and options.', {
-  job_ids: worded(
-    listOf('The jobs to undo, in any order.', Type.String({ format: 'uuid' }), {
-      minItems: 1,
-      maxItems: MAX_UNDONE_JOBS,
-      examples: [['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01']],
-    }),
-    `job_ids has 1 to ${MAX_UNDONE_JOBS} IDs of jobs`,
-  ),
-  ...options,
-});

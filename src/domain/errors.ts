@@ -31,7 +31,6 @@ export const errorCodes = {
   plan_already_applied: 409,
   job_not_undoable: 409,
   definition_locked: 409,
-  count_changed: 409,
   idempotency_conflict: 409,
   duplicate_file: 409,
   cursor_expired: 410,

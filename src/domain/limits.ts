@@ -203,7 +203,6 @@ export const USUAL_AMONG = 10_000;
 export const MAX_COUNTED_REJECTS = 100_000;
 export const MAX_SHOWN_UNDONE = 100;
 export const MAX_SHOWN_MENDS = 20;
-export const MAX_UNDONE_JOBS = 100;
 export const MAX_SHOWN_LATER_LOADS = 20;
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
@@ -376,7 +375,6 @@ export const SHOWN_JOB_DAYS = 30;
 export const SHOWN_FAILING_TASKS = 20;
 export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
-export const MAX_BULK_JOBS = 500;
 export const MAX_SHOWN_PARAMETERS = 100;
 
 export const MAX_SCHEDULES = 500;

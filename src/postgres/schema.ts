@@ -58,8 +58,6 @@ export interface DB {
     file_size: number | null;
     filename: string | null;
     id: number | null;
-    is_cancellable: boolean | null;
-    is_retryable: boolean | null;
     job_id: string | null;
     kind: string | null;
     lane_position: number | null;

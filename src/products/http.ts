@@ -13,18 +13,22 @@ type ProductRoute = readonly [
   adds?: Members,
 ];
 
-/** The browser's SDK of Segment calls the paths of one letter. `/v1/identify`, `/v1/track` and `/v1/batch` are in `records.ts`. */
-const segmentPaths = {
-  ...{ page: 'page', screen: 'screen', group: 'group', alias: 'alias' },
-  ...{ i: 'identify', t: 'track', p: 'page', s: 'screen', g: 'group', a: 'alias' },
-} as const;
+/**
+ * The calls of Segment by the last part of their path, with the type that a body has without one. The browser's SDK calls the paths of
+ * one letter. `/v1/identify`, `/v1/track` and `/v1/batch` are in `records.ts`.
+ */
+const segmentCalls: Readonly<Record<string, Members>> = {
+  ...{
+    page: { type: 'page' },
+    screen: { type: 'screen' },
+    group: { type: 'group' },
+    alias: { type: 'alias' },
+  },
+  ...{ i: { type: 'identify' }, t: { type: 'track' }, p: { type: 'page' }, s: { type: 'screen' } },
+  ...{ g: { type: 'group' }, a: { type: 'alias' }, b: {}, import: {} },
+};
 
 const table: readonly ProductRoute[] = [
-  ...Object.entries(segmentPaths).map(
-    ([path, type]): ProductRoute => [`POST /v1/${path}`, 'segment', { type }],
-  ),
-  ['POST /v1/b', 'segment'],
-  ['POST /v1/import', 'segment'],
   ['POST /capture', 'posthog'],
   ['POST /e', 'posthog'],
   ['POST /i/v0/e', 'posthog'],
@@ -120,4 +124,38 @@ const segmentSettings = directRoute(
     },
 );
 
-export const productRoutes: readonly Route[] = [...table.map(productRoute), segmentSettings];
+const segmentCall = directRoute(
+  {
+    // Other paths of the service answer 404 or 405 themselves.
+    at: `POST /v1/:call(^(?:${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
+    operationId: 'sendSegmentCall',
+    summary: 'Take records of the SDKs of Segment',
+    description:
+      'Answers the paths of Segment beside `/v1/identify`, `/v1/track` and `/v1/batch`, once the records are committed. The key may be where the SDK puts it; without an Authorization header the body has at most 1 MiB.',
+    access: 'ingest',
+    config: { keyInBody: true },
+    bodyKind: 'product',
+    params: pathParameter(
+      'call',
+      Type.Enum(Object.keys(segmentCalls), {
+        type: 'string',
+        description: 'The call: its name or its letter.',
+      }),
+      'there is no such route',
+    ),
+    content: {
+      'application/json': withExamples(anything, {
+        example: { summary: 'A record', value: examples.segment },
+      }),
+    },
+    answer: { description: 'The records are committed.', content: anyJson },
+    ...(sdks.segment.isStrict && { answers: { 400: refusal } }),
+    refuses: [...ofRecords, 'too_many_records'],
+  },
+  (system) => (request, reply) => {
+    const { call } = request.params as { readonly call: string };
+    return takeCalls(system, () => 'segment', segmentCalls[call] ?? {}, request, reply);
+  },
+);
+
+export const productRoutes: readonly Route[] = [...table.map(productRoute), segmentCall, segmentSettings];

@@ -148,7 +148,7 @@ async function emptyQueue(site: Site, api: Api): Promise<void> {
 async function cancel(site: Site, api: Api): Promise<void> {
   const work = await begin(site, api);
   const at = performance.now();
-  expect(await api.post(`/api/v1/analytics/exports/jobs/${work.jobId}/cancel`)).toBe(202);
+  expect(await api.post(`/v1/background_jobs/${work.jobId}/cancel`)).toBe(202);
   await waitFor('the statement of a cancelled export to be gone', async () => {
     return (await workingSession(site.sql, 'export')) === null;
   });

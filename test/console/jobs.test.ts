@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { MAX_BULK_JOBS } from '../../src/domain/limits.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
 
 const stage = consoleStage();
@@ -43,49 +42,6 @@ test('the list of jobs shows what became of the records, who started each job an
   await page.keyboard.press('Escape');
   await page.getByLabel('Export', { exact: true }).waitFor({ state: 'hidden' });
   await page.locator('summary', { hasText: 'File, Export' }).waitFor();
-});
-
-// proves: bulk-jobs
-test('the job that runs is listed first; cancelling by filter says how many the server counts, and cancels those', async () => {
-  const { t } = stage;
-  await t.system.db.transaction().execute(async (transaction) => {
-    // Held, so that nobody gets on with them.
-    await transaction.selectFrom('users').select('user_id').forUpdate().execute();
-    for (const n of [1, 2, 3]) {
-      await stage.load(`user_id,n\nu1,${n}\nu2,${n}\n`, `waiting-${n}.csv`);
-    }
-    const page = await stage.open('/jobs?filename=waiting');
-    await page.getByText('3 jobs').waitFor();
-    await page.locator('tbody tr:first-child', { hasText: 'waiting-1' }).waitFor();
-    await page.getByRole('button', { name: 'Cancel jobs' }).click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByText('3 jobs matching the filters will be cancelled').waitFor();
-    await expectAccessible(page);
-    await dialog.getByRole('button', { name: 'Cancel 3 jobs' }).click();
-    await page.getByText('3 of 3 done').waitFor();
-    await page.locator('.badge', { hasText: 'cancelled' }).nth(2).waitFor();
-  });
-  const { rows } = await t.system.pool.query(
-    "select count(*)::int as n from loads where filename like 'waiting-%' and status = 'cancelled'",
-  );
-  expect(rows).toEqual([{ n: 3 }]);
-});
-
-test('more jobs than can be acted on at once are told so, and nothing goes on counting', async () => {
-  await stage.t.system.pool.query(
-    `insert into loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref, file_format,
-      total_rows, chunk_count, ended_at, failure_code)
-    select gen_random_uuid(), $1, 'import', 'users', 'failed', 'many.ndjson', 1, sha256(''), 'gone', 'ndjson', 1, 1, now(), 'x'
-    from generate_series(1, $2)`,
-    [stage.t.environment.environmentId, MAX_BULK_JOBS + 1],
-  );
-  const page = await stage.open('/jobs?filename=many');
-  await page.getByRole('button', { name: 'Retry jobs' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByText(`More than ${MAX_BULK_JOBS} jobs match, and that is the most at once`).waitFor();
-  expect(await dialog.getByRole('button', { name: 'Not counted' }).isDisabled()).toBe(true);
-  expect(await dialog.getByText(/counts …|Counting …/).count()).toBe(0);
-  await expectAccessible(page);
 });
 
 test('on a phone the name of a job breaks between its words', async () => {

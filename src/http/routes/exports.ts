@@ -25,16 +25,13 @@ import {
 } from '../../export/inspect-exports.ts';
 import { previewExport, requestExport } from '../../export/request-export.ts';
 import { exportRequest } from '../../export/request-schema.ts';
-import { cancelExport } from '../../export/run-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
 import { ruled, worded } from '../../validation.ts';
 import { named } from '../answers.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../page.ts';
 import {
-  actionHeaders,
   bodyHeaders,
   conditionHeaders,
-  idempotencyKeyOf,
   jobParameters,
   namesTag,
   readIdempotency,
@@ -168,24 +165,6 @@ const show = route({
     const expireAt = linksExpireAt(system.files, linkTtlHours);
     const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
     return renderExport(found, callerEnvironment(request), links, base());
-  },
-});
-
-const cancel = route({
-  at: `POST ${path}/jobs/:job_id/cancel`,
-  operationId: 'cancelExport',
-  summary: 'Cancel an export',
-  description: 'Stops an export that has not ended, and removes what it has written.',
-  access: 'export',
-  params: jobParameters,
-  headers: actionHeaders,
-  answer: { status: 202, description: 'The export is cancelled.', schema: exportItem.ref },
-  refuses: ['job_not_cancellable'],
-  handle: async ({ system, request, params, environment, base }) => {
-    const jobId = params.job_id;
-    await cancelExport(system, environment, jobId, idempotencyKeyOf(request));
-    const found = await requireExport(system, environment, jobId);
-    return renderExportItem(found, callerEnvironment(request), base());
   },
 });
 
@@ -331,4 +310,4 @@ function readByteRange(header: string | undefined, bytes: number): ByteRange | n
   return start < bytes ? { start, end } : 'unsatisfiable';
 }
 
-export const exportRoutes: readonly Route[] = [create, preview, list, show, cancel, download];
+export const exportRoutes: readonly Route[] = [create, preview, list, show, download];

@@ -1,12 +1,10 @@
 import { type Static, Type } from 'typebox';
 import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
-import { bulkResult, jobCounts, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
+import { jobCounts, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
 import { chunkPage, jobDetail } from '../../api/load.ts';
 import { render, renderJob, renderListedJob } from '../../api/render.ts';
-import { object } from '../../api/schema.ts';
 import {
-  actOnJobs,
   cancelFoundJob,
   jobTypes,
   renderJobDetail,
@@ -14,17 +12,16 @@ import {
   requireRetryable,
 } from '../../background-jobs/jobs.ts';
 import { readInstant } from '../../domain/instant.ts';
-import { MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
+import { MAX_INTEGER } from '../../domain/limits.ts';
 import { releaseLoad, retryLoad } from '../../load/retry-load.ts';
 import {
   countJobs,
-  type JobAction,
   type JobFilter,
   pageJobs,
   readChunks,
   readJobHistory,
 } from '../../postgres/stores/background-jobs.ts';
-import { optional, worded } from '../../validation.ts';
+import { optional } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
 import {
@@ -33,13 +30,12 @@ import {
   idempotencyKeyOf,
   jobAction,
   jobParameters,
-  optionalNumber,
   readSeveral,
   severalOf,
   statusParameter,
   textParameter,
 } from '../parameters.ts';
-import { callerOrigin, hasScope, requireScope } from '../plugins/auth.ts';
+import { callerOrigin, requireScope } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
@@ -261,67 +257,6 @@ const release = route({
   },
 });
 
-const bulkBody = object('The jobs, and their expected number.', {
-  filter: worded(
-    object('Parameters of `GET /v1/background_jobs`; `{}` matches all jobs.', jobFilterFields),
-    'filter is an object',
-  ),
-  expected_count: optionalNumber(
-    { minimum: 0 },
-    'expected_count is a whole number',
-    'The `count` of the previous answer. Without it nothing is done.',
-  ),
-});
-
-const confirmed =
-  'Ask first without `expected_count`: nothing is done, and the answer has the number of jobs. Then send that number; if it has changed, nothing is done.';
-
-const texts = {
-  cancel: {
-    operationId: 'cancelJobs',
-    summary: 'Cancel background jobs by a filter',
-    description: `Cancels the matching jobs that have not ended, at most ${MAX_BULK_JOBS}. Deletions are never included, exports only if the key has the scope \`export\`. ${confirmed}`,
-    filter: { status: 'queued' },
-  },
-  retry: {
-    operationId: 'retryJobs',
-    summary: 'Retry background jobs by a filter',
-    description: `Queues the matching loads that failed or were cancelled and whose files are still stored, at most ${MAX_BULK_JOBS}. ${confirmed}`,
-    filter: { status: 'failed' },
-  },
-} as const;
-
-function bulkRoute(action: JobAction): Route {
-  const { filter, ...text } = texts[action];
-  return route({
-    at: `POST /v1/background_jobs/${action}`,
-    ...text,
-    access: 'import',
-    json: {
-      schema: bulkBody,
-      examples: {
-        ask: { summary: 'How many are there?', value: { filter } },
-        act: { summary: 'These twelve', value: { filter, expected_count: 12 } },
-      },
-    },
-    answer: { description: 'The result.', schema: bulkResult.ref },
-    refuses: ['invalid_date', 'count_changed', 'too_many_records'],
-    handle: async ({ system, request, environment, body }) => {
-      const { count, done, refused } = await actOnJobs(system, environment, {
-        action,
-        filter: readJobFilter(body.filter),
-        expectedCount: body.expected_count ?? null,
-        withExports: hasScope(request, 'export'),
-        by: callerOrigin(request),
-      });
-      const reasons = refused.map(({ jobId, code, message }) => ({
-        ...{ job_id: jobId, error_code: code, message },
-      }));
-      return { count, done, refused: reasons };
-    },
-  });
-}
-
 export const jobRoutes: readonly Route[] = [
   list,
   countByState,
@@ -331,6 +266,4 @@ export const jobRoutes: readonly Route[] = [
   cancel,
   retry,
   release,
-  bulkRoute('cancel'),
-  bulkRoute('retry'),
 ];

@@ -4,13 +4,12 @@ import {
   deliveryPage,
   issuedSubscription,
   replayed,
-  rotatedSecret,
   subscription,
   testDelivery,
 } from '../../api/delivery.ts';
 import { render } from '../../api/render.ts';
 import { listOf, object, text, uuid } from '../../api/schema.ts';
-import { openSendContext, type System } from '../../context.ts';
+import { openSendContext } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
   channels,
@@ -27,13 +26,8 @@ import {
   replayDeliveries,
   sendTest,
 } from '../../notifications/deliveries.ts';
-import { addSubscription, removeSubscription, rotateSecret } from '../../notifications/subscriptions.ts';
-import {
-  countDeliveries,
-  listDeliveries,
-  type Replay,
-  readAttempts,
-} from '../../postgres/stores/deliveries.ts';
+import { addSubscription, removeSubscription } from '../../notifications/subscriptions.ts';
+import { countDeliveries, listDeliveries, readAttempts } from '../../postgres/stores/deliveries.ts';
 import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
 import { isUuid, optional } from '../../validation.ts';
 import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
@@ -44,7 +38,6 @@ import {
   idParameter,
   instantParameter,
   optionalChoice,
-  optionalNumber,
   readSeveral,
   severalOf,
 } from '../parameters.ts';
@@ -129,13 +122,7 @@ const show = route({
   },
 });
 
-const isDue = { status: 202, description: 'The deliveries are due again.', schema: replayed.ref };
-
-async function replay(system: System, environment: number, wanted: Replay): Promise<{ count: number }> {
-  return { count: (await replayDeliveries(system, environment, wanted)).length };
-}
-
-const replayOne = route({
+const replay = route({
   at: 'POST /v1/deliveries/:delivery_id/replay',
   operationId: 'replayDelivery',
   summary: 'Replay a delivery',
@@ -143,31 +130,10 @@ const replayOne = route({
     'Sends a delivery again, under the same ID and with as many attempts as a new one. Returns 404 if it is being sent now, or if its subscription is disabled.',
   access: 'import',
   params: deliveryParams,
-  answer: isDue,
-  handle: async ({ system, params: { delivery_id: publicId }, environment }) =>
-    replay(system, environment, { publicId }),
-});
-
-const replayMany = route({
-  at: 'POST /v1/deliveries/replay',
-  operationId: 'replayDeliveries',
-  summary: 'Replay deliveries that were given up',
-  description:
-    'Sends all deliveries again that were created since then and given up, at most 10 000. Count them first with `GET /v1/deliveries?state=dead&since=`.',
-  access: 'import',
-  json: {
-    schema: object('Deliveries to replay.', {
-      failed_since: instantParameter(
-        'Replays deliveries created since then.',
-        'failed_since is a day or an instant such as 2026-11-20T12:00:00Z',
-        '2026-11-20',
-      ),
-    }),
-    examples: { day: { summary: 'Since a day', value: { failed_since: '2026-11-20' } } },
-  },
-  answer: isDue,
-  handle: async ({ system, environment, body }) =>
-    replay(system, environment, { failedSince: dateOf(body.failed_since) ?? new Date() }),
+  answer: { status: 202, description: 'The delivery is due again.', schema: replayed.ref },
+  handle: async ({ system, params: { delivery_id: publicId }, environment }) => ({
+    count: (await replayDeliveries(system, environment, { publicId })).length,
+  }),
 });
 
 const params = idParameter('subscription_id', 'subscription');
@@ -247,30 +213,6 @@ function targetOf({ url, email }: { readonly url?: string; readonly email?: stri
   throw inputError('invalid_field', 'say who is to be notified: either url or email', 'url');
 }
 
-const rotate = route({
-  at: 'POST /v1/subscriptions/:subscription_id/rotate_secret',
-  operationId: 'rotateSubscriptionSecret',
-  summary: 'Rotate the secret of a webhook',
-  description: `Creates a new secret. Until the overlap ends, webhooks carry two signatures, one for each secret.`,
-  access: 'admin',
-  params,
-  json: {
-    schema: object('When the old secret ends.', {
-      overlap_hours: optionalNumber(
-        { minimum: 0, maximum: 720, default: 24 },
-        'overlap_hours is a whole number from 0 to 720',
-        'Hours for which webhooks are also signed with the old secret.',
-      ),
-    }),
-    examples: { days: { summary: 'Two days to change over', value: { overlap_hours: 48 } } },
-  },
-  answer: { description: 'The new secret.', schema: rotatedSecret.ref },
-  handle: async ({ system: { db }, params: { subscription_id: id }, environment, body }) => {
-    const { secret, previousUntil } = await rotateSecret(db, environment, id, body.overlap_hours ?? 24);
-    return { id, secret, previous_secret_until: previousUntil.toISOString() };
-  },
-});
-
 const remove = route({
   at: 'DELETE /v1/subscriptions/:subscription_id',
   operationId: 'removeSubscription',
@@ -284,14 +226,4 @@ const remove = route({
   },
 });
 
-export const notificationRoutes: readonly Route[] = [
-  listRoute,
-  show,
-  replayOne,
-  replayMany,
-  list,
-  test,
-  add,
-  rotate,
-  remove,
-];
+export const notificationRoutes: readonly Route[] = [listRoute, show, replay, list, test, add, remove];

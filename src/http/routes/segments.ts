@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { definitionPreview, segmentDetail, segmentPreview, userSegments } from '../../api/definition.ts';
+import { definitionPreview, segmentDetail, userSegments } from '../../api/definition.ts';
 import { object } from '../../api/schema.ts';
 import {
   changedSegment,
@@ -97,20 +97,6 @@ const remove = route({
   },
 });
 
-const preview = route({
-  at: 'GET /v1/segments/:segment_id/preview',
-  operationId: 'previewSegment',
-  summary: 'Preview a segment',
-  description: `Returns the number of users in the segment now, and some of them, all of one moment. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds; an export has no such limit.`,
-  access: 'read',
-  params,
-  answer: { description: 'The preview.', schema: segmentPreview.ref },
-  handle: async (call) => {
-    const { id, definition } = await itemOf(call);
-    return { id, ...(await count(call, requireDefinition(definition))) };
-  },
-});
-
 /** Counts in the turn of this caller, who may leave. */
 async function count(
   { system, environment, reply }: Pick<Call, 'system' | 'environment' | 'reply'>,
@@ -160,5 +146,5 @@ const listOfUser = route({
 
 export const segmentRoutes: readonly Route[] = [
   ...[create, show, change, remove],
-  ...[preview, previewDefinition, listOfUser],
+  ...[previewDefinition, listOfUser],
 ];

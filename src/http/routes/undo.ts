@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { exampleJobId, jobRecord } from '../../api/job.ts';
-import { undoBody, undoJobsBody } from '../../api/undo.ts';
+import { jobRecord } from '../../api/job.ts';
+import { undoBody } from '../../api/undo.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { readLimits } from '../../domain/guards.ts';
 import { acceptUndo } from '../../load/undo/accept-undo.ts';
@@ -10,7 +10,7 @@ import { type Call, type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 
 const what =
-  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values return to what they were, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. An undo can be planned, cancelled and retried, but not undone: load the file again instead.';
+  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the load wrote, and loads it. Values return to what they were, profiles that the load made are removed, profiles that it removed come back, and its events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. An undo can be planned, cancelled and retried, but not undone: load the file again instead.';
 
 const common = {
   access: 'import',
@@ -23,13 +23,13 @@ type Asked = Pick<Call, 'system' | 'request' | 'environment' | 'base'>;
 
 async function queueUndo(
   { system, request, environment, base }: Asked,
-  jobIds: readonly string[],
+  jobId: string,
   body: Static<typeof undoBody>,
 ) {
   const idempotencyKey = idempotencyKeyOf(request);
   await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
   const undo = {
-    jobIds: [...new Set(jobIds)],
+    jobIds: [jobId],
     plan: body.plan ?? false,
     ...readLimits(body),
   };
@@ -57,20 +57,7 @@ const undoOne = route({
       guarded: { summary: 'If it is not too much', value: { max_changed: '5%' } },
     },
   },
-  handle: async ({ params, body, ...call }) => queueUndo(call, [params.job_id], body),
+  handle: async ({ params, body, ...call }) => queueUndo(call, params.job_id, body),
 });
 
-const undoSeveral = route({
-  at: 'POST /v1/background_jobs/undo',
-  operationId: 'undoJobs',
-  summary: 'Undo several loads',
-  description: `Undoes several loads together, as if none had run. ${what}`,
-  ...common,
-  json: {
-    schema: undoJobsBody,
-    examples: { two: { summary: 'Two loads', value: { job_ids: [exampleJobId] } } },
-  },
-  handle: async ({ body, ...call }) => queueUndo(call, body.job_ids, body),
-});
-
-export const undoRoutes: readonly Route[] = [undoOne, undoSeveral];
+export const undoRoutes: readonly Route[] = [undoOne];

@@ -107,22 +107,6 @@ export async function countJobs(db: Database, environmentId: number, filter: Job
 
 const noJobs = Object.fromEntries(loadStatuses.map((status) => [status, 0])) as Record<LoadStatus, number>;
 
-export type JobAction = 'cancel' | 'retry';
-
-export async function findActionable(
-  db: Database,
-  environmentId: number,
-  action: JobAction,
-  filter: JobFilter,
-  { limit, withExports }: { readonly limit: number; readonly withExports: boolean },
-): Promise<string[]> {
-  const able = action === 'cancel' ? 'is_cancellable' : 'is_retryable';
-  let jobs = matchingJobs(db, environmentId, filter).where(able, '=', true);
-  if (!withExports) jobs = jobs.where('type', '<>', 'export');
-  const rows = await jobs.select('job_id').orderBy('job_id').limit(limit).execute();
-  return rows.flatMap((row) => row.job_id ?? []);
-}
-
 /** Tells whether the environment has fewer than `most` unfinished jobs. Reads no more entries of the indexes than that. */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
   const unfinished = await countOf(db)`

@@ -37,13 +37,10 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'DELETE /v1/segments/{segment_id}',
     'POST /v1/users/bulk_identify',
     'POST /v1/companies/bulk_identify',
-    'POST /v1/background_jobs/cancel',
-    'POST /v1/background_jobs/retry',
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/release',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/background_jobs/{job_id}/apply',
-    'POST /v1/background_jobs/undo',
     'POST /v1/background_jobs/{job_id}/undo',
     'POST /v1/background_jobs/{job_id}/upload',
     'POST /v1/schedules',
@@ -51,7 +48,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'DELETE /v1/schedules/{schedule}',
     'POST /v1/schedules/{schedule}/runs',
     'POST /v1/inbox/{file_id}/take_again',
-    'POST /v1/deliveries/replay',
     'POST /v1/deliveries/{delivery_id}/replay',
     'POST /v1/subscriptions/{subscription_id}/test',
     'POST /v1/schedules/{schedule}/pause',
@@ -62,7 +58,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'POST /api/v1/analytics/exports/preview',
     'GET /api/v1/analytics/exports/jobs',
     'GET /api/v1/analytics/exports/jobs/{job_id}',
-    'POST /api/v1/analytics/exports/jobs/{job_id}/cancel',
   ],
   read: [
     'GET /v1/overview',
@@ -94,7 +89,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/deliveries/{delivery_id}',
     'GET /v1/subscriptions',
     'GET /v1/schedules/{schedule}/runs',
-    'GET /v1/segments/{segment_id}/preview',
     ...[
       'banners',
       'checklists',
@@ -129,7 +123,6 @@ const withoutScope = [
   ...['GET /v1/settings', 'GET /v1/environments', 'POST /v1/environments'],
   'PATCH /v1/environments/{name}',
   'POST /v1/subscriptions',
-  'POST /v1/subscriptions/{subscription_id}/rotate_secret',
   'DELETE /v1/subscriptions/{subscription_id}',
 ];
 

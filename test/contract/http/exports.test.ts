@@ -341,7 +341,6 @@ describe("another environment's export", () => {
 
   test.each([
     ['GET', () => `${exportsPath}/jobs/${jobId}`],
-    ['POST', () => `${exportsPath}/jobs/${jobId}/cancel`],
     ['POST', () => `/v1/background_jobs/${jobId}/cancel`],
     ['GET', () => `${exportsPath}/jobs/${unknownJob}`],
   ])('%s is 404', async (method, path) => {
@@ -515,21 +514,19 @@ describe('a link', () => {
   });
 });
 
-test('an export is cancelled once, by either route, with keys that may export', async () => {
+test('an export is cancelled once, with keys that may export', async () => {
   const idle = await openTestSystem();
   const there = await serve(idle);
   try {
     const label = { label: 'imports', scopes: ['import'] } as const;
     const { key } = await createApiKey(idle.system.db, idle.environment.environmentId, label);
-    for (const route of [`${exportsPath}/jobs`, '/v1/background_jobs']) {
-      const { body: made } = await there.json<Created>(exportsPath, { method: 'POST' });
-      const path = `${route}/${made.job_id}/cancel`;
-      expect((await there.json(path, { method: 'POST', key })).status).toBe(403);
-      const once = { method: 'POST', headers: { 'idempotency-key': made.job_id } };
-      expect(await there.json(path, once)).toMatchObject({ status: 202, body: { status: 'cancelled' } });
-      expect((await there.json(path, once)).status).toBe(202);
-      expect((await there.json(path, { method: 'POST' })).status).toBe(409);
-    }
+    const { body: made } = await there.json<Created>(exportsPath, { method: 'POST' });
+    const path = `/v1/background_jobs/${made.job_id}/cancel`;
+    expect((await there.json(path, { method: 'POST', key })).status).toBe(403);
+    const once = { method: 'POST', headers: { 'idempotency-key': made.job_id } };
+    expect(await there.json(path, once)).toMatchObject({ status: 202, body: { status: 'cancelled' } });
+    expect((await there.json(path, once)).status).toBe(202);
+    expect((await there.json(path, { method: 'POST' })).status).toBe(409);
   } finally {
     await there.stop();
     await idle.close();

@@ -328,16 +328,6 @@ describe('lists of profiles', () => {
       400,
       ['unknown_segment'],
     ]);
-    const preview = await server.json(`/v1/segments/${segment}/preview`, { key: tenant.key });
-    expect(preview.body).toEqual({
-      id: segment,
-      count: 45,
-      user_ids: matching((n) => n % 2 === 0).slice(0, 50),
-    });
-    expect(await refusal(`/v1/segments/${segment}/preview`, { key: other.key })).toEqual([
-      404,
-      ['not_found'],
-    ]);
   });
 
   test.each([

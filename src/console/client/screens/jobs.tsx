@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { BulkResult, JobCounts, JobListItem } from '../../../api/job.ts';
+import type { JobCounts, JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
 import {
   pollMs,
@@ -84,16 +84,11 @@ export function Jobs(): VNode {
   const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
   const states = jobs.data?.items.map(({ job_id, status }) => job_id + status).join(' ');
   const counts = useApi<JobCounts>(withQuery('/v1/background_jobs/counts', others), restMs, states);
-  const reload = (): void => {
-    jobs.reload();
-    running.reload();
-    counts.reload();
-  };
   const first = isFirst ? (running.data?.items ?? []) : [];
   const known = new Set(first.map(({ job_id }) => job_id));
   const items = jobs.data && [...first, ...jobs.data.items.filter(({ job_id }) => !known.has(job_id))];
   return (
-    <Page title="Jobs" actions={<BulkActions filter={filter} onDone={reload} />}>
+    <Page title="Jobs">
       <States query={query} counts={counts.data} />
       <Filters query={query} />
       <List
@@ -173,58 +168,6 @@ function Filters({ query }: { readonly query: Query }): VNode {
       )}
       <ClearFilters names={jobFilters} />
     </search>
-  );
-}
-
-const bulkActs = {
-  cancel: {
-    verb: 'Cancel',
-    sentence: (jobs: string) =>
-      `${jobs} matching the filters will be cancelled. What they have applied stays.`,
-    none: 'No matching job can be cancelled.',
-  },
-  retry: {
-    verb: 'Retry',
-    sentence: (jobs: string) => `${jobs} matching the filters will be queued again.`,
-    none: 'No matching job can be retried.',
-  },
-} as const;
-
-interface BulkProps {
-  readonly filter: Readonly<Record<string, string>>;
-  readonly onDone: () => void;
-}
-
-/** Cancels or retries the jobs that match. The server counts first, and does nothing if the number has changed by then. */
-function BulkActions({ filter, onDone }: BulkProps): VNode {
-  const [outcome, setOutcome] = useState<BulkResult | null>(null);
-  const ask = (act: string, body: object, signal?: AbortSignal): Promise<BulkResult> =>
-    post<BulkResult>(`/v1/background_jobs/${act}`, { filter, ...body }, signal);
-  return (
-    <>
-      {outcome === null ? null : (
-        <span class="muted num" role="status">
-          {formatCount(outcome.done)} of {formatCount(outcome.count)} done
-          {outcome.refused.length === 0 ? '' : `, ${formatCount(outcome.refused.length)} refused`}
-        </span>
-      )}
-      {(['cancel', 'retry'] as const).map((act) => (
-        <ConfirmButton
-          key={act}
-          label={`${bulkActs[act].verb} jobs …`}
-          needs="import"
-          title={`${bulkActs[act].verb} jobs`}
-          isDestructive={act === 'cancel'}
-          count={async (signal) => (await ask(act, {}, signal)).count}
-          sentence={(n) => (n === 0 ? bulkActs[act].none : bulkActs[act].sentence(plural(n, 'job')))}
-          verb={(count) => `${bulkActs[act].verb} ${plural(count, 'job')}`}
-          act={async (count) => {
-            setOutcome(await ask(act, { expected_count: count }));
-            onDone();
-          }}
-        />
-      ))}
-    </>
   );
 }
 

@@ -3,7 +3,7 @@ import type { JobHistory as History, JobListItem as Job } from '../../../src/api
 import type { Overview } from '../../../src/api/overview.ts';
 import { RATE_PERIODS } from '../../../src/domain/limits.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { type ErrorBody, form, openServer, refusalOf, walkPages } from '../../support/http.ts';
+import { form, openServer, refusalOf, walkPages } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -41,12 +41,6 @@ const list = async ({ key }: Tenant, query: string) => {
   return body.map(({ job_id }) => job_id);
 };
 
-const act = (action: 'cancel' | 'retry', key: string, body: object) =>
-  server.json<{ count: number; done: number; refused: object[] }>(`/v1/background_jobs/${action}`, {
-    key,
-    json: body,
-  });
-
 describe('the list of jobs', () => {
   test('is found by file, bytes, key, request, Idempotency-Key and time', async () => {
     const tenant = await t.addEnvironment('filters');
@@ -69,8 +63,6 @@ describe('the list of jobs', () => {
     expect(await list(tenant, 'type=import,export')).toEqual(all);
     expect(await list(tenant, 'type=export,delete_users&status=queued,failed')).toEqual([exported]);
     expect(await list(tenant, 'status=failed,cancelled')).toEqual([]);
-    const some = { filter: { type: 'import,export', status: 'queued,processing' } };
-    expect((await act('cancel', tenant.key, some)).body).toMatchObject({ count: 4, done: 0 });
     const { body } = await server.json<{ sha256: string }>(`/v1/background_jobs/${byKey}`, {
       key: tenant.key,
     });
@@ -78,52 +70,6 @@ describe('the list of jobs', () => {
     const { body: newest } = await server.json<Job[]>('/v1/background_jobs?limit=1', { key: tenant.key });
     expect(await list(tenant, `until=${newest[0]?.start_time}`)).toEqual(all.slice(1));
     expect(await list(await t.addEnvironment('others'), 'idempotency_key=nightly')).toEqual([]);
-  });
-});
-
-describe('jobs that match a filter', () => {
-  // proves: bulk-jobs
-  test('are cancelled and retried together, when their number is known: else the number is answered and nothing done', async () => {
-    const tenant = await t.addEnvironment('bulk');
-    const other = await t.addEnvironment('bulk-other');
-    const foreign = await load(other);
-    const ids = [await load(tenant), await load(tenant), await load(tenant, { filename: 'companies.csv' })];
-    const exported = await askExport(tenant);
-    const filter = { filename: 'users' };
-    expect((await act('cancel', tenant.key, { filter })).body).toEqual({ count: 2, done: 0, refused: [] });
-    const changed = await server.json<ErrorBody>('/v1/background_jobs/cancel', {
-      key: tenant.key,
-      json: { filter, expected_count: 3 },
-    });
-    expect([changed.status, changed.body.errors[0]?.error_code]).toEqual([409, 'count_changed']);
-    expect(changed.body.errors[0]?.details).toBe('count: 2, expected_count: 3');
-    expect(await list(tenant, 'status=cancelled')).toEqual([]);
-    const done = await act('cancel', tenant.key, { filter, expected_count: 2 });
-    expect(done.body).toEqual({ count: 2, done: 2, refused: [] });
-    expect(await list(tenant, 'status=cancelled')).toEqual(ids.slice(0, 2).reverse());
-    const imports = await createApiKey(t.system.db, tenant.environment.environmentId, {
-      label: 'x',
-      scopes: ['import'],
-    });
-    expect((await act('cancel', imports.key, { filter: {} })).body.count).toBe(1);
-    expect((await act('cancel', tenant.key, { filter: {}, expected_count: 2 })).body.done).toBe(2);
-    expect(await list(tenant, 'status=cancelled')).toContain(exported);
-    expect(
-      (await act('retry', tenant.key, { filter: { status: 'cancelled' }, expected_count: 3 })).body.done,
-    ).toBe(3);
-    expect(await list(tenant, 'status=cancelled')).toEqual([exported]);
-    expect(await list(other, 'status=cancelled')).not.toContain(foreign);
-  });
-
-  test.each([
-    [{}, 'missing_field'],
-    [{ filter: { statsu: 'queued' } }, 'invalid_field'],
-    [{ filter: {}, expected_count: -1 }, 'invalid_field'],
-    [{ filter: { since: 'now' } }, 'invalid_date'],
-  ])('are none if the request is wrong: %j', async (body, code) => {
-    const headers = { 'content-type': 'application/json' };
-    const options = { method: 'POST', headers, body: JSON.stringify(body) };
-    expect(await refusalOf(server, '/v1/background_jobs/cancel', options)).toEqual([400, [code]]);
   });
 });
 
