@@ -127,7 +127,7 @@ const segmentSettings = directRoute(
 const segmentCall = directRoute(
   {
     // Other paths of the service answer 404 or 405 themselves.
-    at: `POST /v1/:call(^(?:${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
+    at: `POST /v1/:call(^(${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
     operationId: 'sendSegmentCall',
     summary: 'Take records of the SDKs of Segment',
     description:

@@ -5,6 +5,7 @@ import { inputError, TransientError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
 import { createProbe } from '../../health/ready.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
+import { formOf, pathOf } from '../paths.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -29,9 +30,9 @@ type Origins = ReadonlyMap<string, ReadonlySet<number>>;
  * environment does. Other requests cost a look at their headers.
  */
 export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
-  const paths = new Set<string>();
+  const paths: RegExp[] = [];
   app.addHook('onRoute', ({ url, config }) => {
-    if (config?.scope === 'ingest') paths.add(url);
+    if (config?.scope === 'ingest') paths.push(formOf(url));
   });
   const read = createProbe(() => readOrigins(db), {
     deadlineMs: RECORD_DEADLINE_MS,
@@ -41,7 +42,7 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
   app.decorate('checkOrigin', checkOrigin);
   app.addHook('onRequest', (request, reply, done) => {
     const { origin } = request.headers;
-    const isPreflight = request.method === 'OPTIONS' && paths.has(pathOf(request.url));
+    const isPreflight = request.method === 'OPTIONS' && paths.some((form) => form.test(pathOf(request.url)));
     if (origin === undefined || !(isPreflight || request.routeOptions.config.scope === 'ingest')) {
       done();
       return;
@@ -55,11 +56,6 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
       else done();
     }, done);
   });
-}
-
-function pathOf(url: string): string {
-  const path = url.split('?', 1)[0] ?? '';
-  return path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '');
 }
 
 function allow(reply: FastifyReply, origin: string): void {

@@ -20,6 +20,7 @@ import { LostLakeFile, MissingFileError } from '../../files/file-store.ts';
 import { createProbe } from '../../health/ready.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { wentAway } from '../gone-client.ts';
+import { formOf, pathOf } from '../paths.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -279,17 +280,17 @@ const noSuchAddress = 'There is no such address; /docs shows those there are';
  * id of a company, and there is none. Register it before the routes.
  */
 export function addNotFound(app: FastifyInstance): void {
-  const methods = new Map<string, Set<string>>();
+  const methods = new Map<string, { readonly form: RegExp; readonly known: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
-    const known = methods.get(url) ?? new Set();
-    for (const each of [method].flat()) known.add(each);
-    methods.set(url, known);
+    const route = methods.get(url) ?? { form: formOf(url), known: new Set() };
+    for (const each of [method].flat()) route.known.add(each);
+    methods.set(url, route);
   });
   app.decorate('otherMethods', (request, reply) => {
     const path = pathOf(request.url);
-    const found = [...methods].filter(([pattern]) => matches(pattern, path));
+    const found = [...methods].filter(([, { form }]) => form.test(path));
     const exact = found.filter(([pattern]) => !pattern.includes(':'));
-    const allow = [...new Set((exact.length > 0 ? exact : found).flatMap(([, each]) => [...each]))];
+    const allow = [...new Set((exact.length > 0 ? exact : found).flatMap(([, { known }]) => [...known]))];
     if (allow.length === 0 || allow.includes(request.method)) return null;
     reply.header('allow', allow.sort().join(', '));
     const message = `${request.method} is not allowed here`;
@@ -301,14 +302,4 @@ export function addNotFound(app: FastifyInstance): void {
       .slice(0, 200)}`;
     throw app.otherMethods(request, reply) ?? inputError('route_not_found', noSuchAddress, details);
   });
-}
-
-const pathOf = (url: string): string => url.split('?', 1)[0]?.replace(/\/+/g, '/').replace(/\/$/, '') ?? '';
-
-function matches(pattern: string, path: string): boolean {
-  const wanted = pattern.replace(/\/$/, '').split('/');
-  const given = path.split('/');
-  return (
-    wanted.length === given.length && wanted.every((each, at) => each.startsWith(':') || each === given[at])
-  );
 }

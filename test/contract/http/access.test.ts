@@ -16,9 +16,7 @@ const lookups = '/api/v1/analytics/exports/lookups';
 const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   ingest: [
     ...['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],
-    ...['page', 'screen', 'group', 'alias', 'import', 'i', 't', 'p', 's', 'g', 'a', 'b'].map(
-      (path) => `POST /v1/${path}`,
-    ),
+    'POST /v1/{call}',
     ...['/capture', '/e', '/i/v0/e', '/batch', '/2/httpapi', '/identify', '/groupidentify'].map(
       (path) => `POST ${path}`,
     ),
@@ -129,7 +127,8 @@ const withoutScope = [
 const routes = scopes.flatMap((scope) =>
   access[scope].map((route): readonly [method: string, path: string, scope: Scope] => {
     const [method = '', template = ''] = route.split(' ');
-    return [method, template.replace(/\{\w+\}/, job.split('/').at(-1) ?? ''), scope];
+    const path = template.replace('{call}', 'page').replace(/\{\w+\}/, job.split('/').at(-1) ?? '');
+    return [method, path, scope];
   }),
 );
 

@@ -36,7 +36,10 @@ function matches(template: string, path: string): boolean {
 describe('a path of the document', () => {
   // proves: openapi
   test.each(operations)('answers 405 to %s %s, with the methods that it has', async (method, path, allow) => {
-    const { status, headers, body } = await server.json<ErrorBody>(path.replace(/\{\w+\}/g, 'x'), { method });
+    const { status, headers, body } = await server.json<ErrorBody>(
+      path.replace('{call}', 'page').replace(/\{\w+\}/g, 'x'),
+      { method },
+    );
     expect([status, headers.get('allow')]).toEqual([405, allow]);
     expect(body.errors[0]?.error_code).toBe('method_not_allowed');
   });
@@ -44,7 +47,9 @@ describe('a path of the document', () => {
 
 const gets = Object.entries(document.paths)
   .filter(([path, { get }]) => get !== undefined && !/live|files/.test(path))
-  .map(([path]) => path.replace(/\{\w+\}/g, '01a1f879-8845-7223-9ca4-ceafb3823817'));
+  .map(([path]) =>
+    path.replace('{call}', 'page').replace(/\{\w+\}/g, '01a1f879-8845-7223-9ca4-ceafb3823817'),
+  );
 
 // proves: openapi
 test.each(gets)('GET %s ignores parameters that it does not know', async (path) => {

@@ -42,7 +42,7 @@ function readRoutes(tree: string): string[] {
     const [, indent = '', part = '', methods = ''] =
       /^(.*?)[├└]── (\S+)(?: \(([A-Z, ]+)\))?/.exec(line) ?? [];
     stem.splice(indent.length / 4, Number.POSITIVE_INFINITY, part);
-    const path = stem.join('').replace(/:(\w+)/g, '{$1}');
+    const path = stem.join('').replace(/:(\w+)(?:\(\^.*\$\))?/g, '{$1}');
     return methods === '' ? [] : methods.split(', ').map((method) => `${method} ${path}`);
   });
 }
