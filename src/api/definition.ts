@@ -134,13 +134,3 @@ export const definitionPreview = defineRecord('DefinitionPreview', 'Users whom a
   words: definitionWords,
 });
 export type DefinitionPreview = Static<typeof definitionPreview.schema>;
-
-export const userSegments = defineRecord('UserSegments', 'Current segments of a user.', {
-  segment_ids: listOf(
-    'IDs of the segments, in the order of the segment lookup.',
-    Type.Integer({ minimum: 1 }),
-  ),
-  asked: count('Number of segments checked: all of them, unless that takes longer than about a second.'),
-  total: count('Number of segments in the environment.'),
-});
-export type UserSegments = Static<typeof userSegments.schema>;

@@ -1,19 +1,6 @@
-import { type Static, Type } from 'typebox';
-import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../domain/limits.ts';
+import type { Static } from 'typebox';
 import { jobFields } from './job.ts';
-import {
-  anyObject,
-  choice,
-  count,
-  defineRecord,
-  envelope,
-  flag,
-  items,
-  object,
-  orNull,
-  text,
-  time,
-} from './schema.ts';
+import { anyObject, choice, defineRecord, envelope, object, orNull, text, time } from './schema.ts';
 
 export const changeMakers = ['load', 'request', 'operator', 'deletion'] as const;
 export type ChangeMaker = (typeof changeMakers)[number];
@@ -95,28 +82,3 @@ const storedEvent = defineRecord('StoredEvent', 'A stored event.', {
 export type StoredEvent = Static<typeof storedEvent.schema>;
 
 export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.');
-
-const events = count('Number of events.', 3);
-
-export const activity = defineRecord('Activity', 'Summary of what a user or company did.', {
-  events: count(`Number of stored events, counting the latest ${MAX_COUNTED_EVENTS} at most.`),
-  is_complete: flag('True if all events were counted.'),
-  first_event_at: orNull(
-    time('When the first counted event happened. Null if there is none.', exampleEventTime),
-  ),
-  last_event_at: orNull(time('When the last event happened. Null if there is none.', exampleEventTime)),
-  days: items('The requested days that have events, oldest first.', {
-    day: Type.String({ format: 'date', description: 'The day.' }),
-    events,
-  }),
-  event_names: items(`Names of events, most frequent first, at most ${MAX_ACTIVITY_NAMES}.`, {
-    event_name: text('Name of the event.', 'report_shared'),
-    events,
-    last_at: time('When it last happened.', exampleEventTime),
-  }),
-  users: orNull(
-    count(`For a company, its current users, at most ${MAX_COUNTED_USERS}; for a user, null.`),
-    null,
-  ),
-});
-export type Activity = Static<typeof activity.schema>;

@@ -398,15 +398,9 @@ export const MAX_CURSOR_CHARS = 64 * 1024;
 
 /** A page of profiles whose search without an index takes longer ends with what it has. */
 export const SEARCH_BUDGET_MS = 250;
-/** Segments of a user that are not tested by then are answered as not asked. */
-export const SEGMENTS_OF_USER_MS = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
 /** Images of a profile, as stored, that a page of its history has; the first whatever its size. */
 export const MAX_HISTORY_BYTES = 8 * MiB;
-/** Events of one user or company that its activity counts, days it shows, and names of events. */
-export const MAX_COUNTED_EVENTS = 100_000;
-export const MAX_ACTIVITY_NAMES = 50;
-export const MAX_COUNTED_USERS = 100_000;
 export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
 export const PREVIEWED_ROWS = 5;

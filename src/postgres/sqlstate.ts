@@ -76,11 +76,6 @@ export function isDataError(error: unknown): boolean {
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
 }
 
-/** Tells whether the server does not know a name, such as that of a time zone. */
-export function isUnknownName(error: unknown): boolean {
-  return codeOf(error) === '22023';
-}
-
 export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }

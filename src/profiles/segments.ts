@@ -2,19 +2,12 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../domain/errors.ts';
-import { SEGMENT_PREVIEW_TIMEOUT_MS, SEGMENTS_OF_USER_MS } from '../domain/limits.ts';
+import { SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { inSnapshot } from '../postgres/session.ts';
-import { profileAlias } from '../postgres/stores/profiles.ts';
-import {
-  findSegmentItem,
-  findSegmentsAmong,
-  readMembers,
-  readSegmentDefinitions,
-  type SegmentMembers,
-} from '../postgres/stores/segments.ts';
+import { findSegmentItem, readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
@@ -65,40 +58,4 @@ export async function requireSegment(db: Database, environmentId: number, id: nu
       ? 'There is no such segment; the lookup of segments lists those there are'
       : 'The definition of this segment cannot be read; apply the definitions again';
   throw inputError('unknown_segment', message, 'segment_id');
-}
-
-const segmentsPerStatement = 20;
-
-interface UserSegments {
-  readonly ids: readonly number[];
-  readonly asked: number;
-  readonly total: number;
-}
-
-/**
- * Asks some segments at a time, each only of this user, for SEGMENTS_OF_USER_MS; of the rest it says that they were not asked.
- * @throws the database's 57014 if a statement takes longer than the reader's connections allow.
- */
-export async function findSegmentsOf(
-  { reader }: Pick<Sources, 'reader'>,
-  environmentId: number,
-  userId: string,
-): Promise<UserSegments> {
-  const { db } = reader;
-  const readable = (await readSegmentDefinitions(db, environmentId)).flatMap(({ id, definition }) => {
-    const { segment } = readSegment(definition);
-    return segment === null ? [] : { id, segment };
-  });
-  const scope = { environmentId, now: new Date(), user: profileAlias, only: userId };
-  const ids: number[] = [];
-  const until = performance.now() + SEGMENTS_OF_USER_MS;
-  let asked = 0;
-  while (asked < readable.length && performance.now() < until) {
-    const tests = readable
-      .slice(asked, asked + segmentsPerStatement)
-      .map(({ id, segment }) => ({ id, isIn: compileSegment(segment, scope) }));
-    ids.push(...(await reader.inTurn(() => findSegmentsAmong(db, environmentId, userId, tests))));
-    asked += tests.length;
-  }
-  return { ids, asked, total: readable.length };
 }

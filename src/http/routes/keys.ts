@@ -4,7 +4,7 @@ import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/a
 import { listOf, object, text, texts } from '../../api/schema.ts';
 import { exportLayouts } from '../../domain/export.ts';
 import { keyScopes } from '../../domain/scope.ts';
-import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from '../../postgres/stores/api-keys.ts';
 import {
   changeEnvironment,
   createEnvironment,
@@ -41,8 +41,6 @@ const list = route({
   handle: async ({ system: { db }, environment }) => (await listApiKeys(db, environment)).map(renderKey),
 });
 
-const issued = { status: 201, description: 'The key. It is shown only once.', schema: issuedKey.ref };
-
 const create = route({
   at: 'POST /v1/keys',
   operationId: 'createKey',
@@ -62,33 +60,11 @@ const create = route({
       nightly: { summary: 'For uploads', value: { label: 'nightly', scopes: ['import', 'read'] } },
     },
   },
-  answer: issued,
+  answer: { status: 201, description: 'The key. It is shown only once.', schema: issuedKey.ref },
   handle: async ({ system: { db }, environment, body: { label, scopes: allowed, expires_at } }) => {
     const expiresAt = dateOf(expires_at);
     const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
     const made = await createApiKey(db, environment, wish);
-    return { ...renderKey(made), key: made.key };
-  },
-});
-
-const rotate = route({
-  at: 'POST /v1/keys/:key_id/rotate',
-  operationId: 'rotateKey',
-  summary: 'Rotate an API key',
-  description: `Creates a second key with the same label and scopes. Both work until the old one expires or is revoked.`,
-  access: 'admin',
-  params,
-  json: {
-    schema: object('When the two keys expire.', {
-      old_expires_at: end('When the old key expires. Default: as before.'),
-      expires_at: end('When the new key expires. Default: never.'),
-    }),
-    examples: { week: { summary: 'The old key ends', value: { old_expires_at: '2027-01-01' } } },
-  },
-  answer: issued,
-  handle: async ({ system: { db }, params: { key_id }, environment, body }) => {
-    const dates = { oldExpiresAt: dateOf(body.old_expires_at), expiresAt: dateOf(body.expires_at) };
-    const made = await rotateApiKey(db, environment, key_id, dates);
     return { ...renderKey(made), key: made.key };
   },
 });
@@ -193,6 +169,6 @@ const settings = route({
   handle: async ({ system: { config } }) => config.inForce,
 });
 
-export const keyRoutes: readonly Route[] = [list, create, rotate, revoke, validate];
+export const keyRoutes: readonly Route[] = [list, create, revoke, validate];
 
 export const environmentRoutes: readonly Route[] = [createEnvironmentRoute, change, environments, settings];

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { exampleJobId } from '../../api/job.ts';
 import {
-  activity,
   companyPage,
   companyProfile,
   eventPageAnswer,
@@ -13,10 +12,10 @@ import { text, uuid } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn, namingProperties } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
-import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
+import { readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { type ProfileKey, readChangesKeptSince, readHistory } from '../../postgres/stores/changes.ts';
-import { countUsersOf, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
+import { isUserKnown } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
 import { requireSegment } from '../../profiles/segments.ts';
@@ -39,7 +38,6 @@ import { lenientQuery } from '../plugins/validation.ts';
 import { type Call, type Route, route } from '../route.ts';
 
 const maxPropertyFilters = 10;
-const maxActivityDays = 366;
 
 const filters = {
   property: optional(
@@ -113,7 +111,6 @@ const texts = {
     operations: {
       list: 'listUsers',
       show: 'showUser',
-      activity: 'showUserActivity',
       history: 'listUserHistory',
     },
     postPaths: ['bulk_identify'],
@@ -127,7 +124,6 @@ const texts = {
     operations: {
       list: 'listCompanies',
       show: 'showCompany',
-      activity: 'showCompanyActivity',
       history: 'listCompanyHistory',
     },
     postPaths: ['identify', 'bulk_identify'],
@@ -227,57 +223,6 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-const activityQuery = lenientQuery({
-  days: optionalNumber(
-    { minimum: 1, maximum: maxActivityDays, default: 30 },
-    `days is a whole number from 1 to ${maxActivityDays}`,
-    'Number of days, up to today, whose events are counted by day.',
-  ),
-  time_zone: Type.Optional(
-    checked(
-      Type.String({
-        description: 'Time zone of the days: an IANA name.',
-        default: 'UTC',
-        examples: ['Europe/Berlin'],
-      }),
-      isTimeZone,
-      'time_zone is a name such as Europe/Berlin',
-    ),
-  ),
-});
-
-const showActivity = (entity: Entity): Route =>
-  route({
-    at: `GET /v1/${entity}/:${idColumn[entity]}/activity`,
-    operationId: texts[entity].operations.activity,
-    summary: `Summarize the activity of a ${texts[entity].one}`,
-    description: `Counts the stored events of the ${texts[entity].one} by day and by name.`,
-    access: 'read',
-    params: texts[entity].params,
-    query: activityQuery,
-    answer: { description: 'The summary.', schema: activity.ref },
-    handle: async ({ system, params, query, environment }) => {
-      const { reader } = system;
-      const { id } = profileOf(entity, { environment, params });
-      const { days = 30, time_zone: timeZone = 'UTC' } = query;
-      const [found, users] = await Promise.all([
-        reader.inTurn(() => readActivity(reader.db, entity, environment, { id, days, timeZone })),
-        entity === 'companies' ? countUsersOf(reader.db, environment, id) : null,
-      ]);
-      if ((entity === 'companies' || found.events === 0) && !(await isKnown(system, entity, environment, id)))
-        throw noSuchProfile(entity, id);
-      return {
-        events: found.events,
-        is_complete: found.isComplete,
-        first_event_at: found.firstAt,
-        last_event_at: found.lastAt,
-        days: found.days,
-        event_names: found.names,
-        users,
-      };
-    },
-  });
-
 /** Events may come before the profile of a user does, but not before that of a company. All of them may be in the lake. */
 export async function isKnown(
   system: System,
@@ -342,6 +287,6 @@ const listUserEvents = route({
 });
 
 export const profileRoutes: readonly Route[] = [
-  ...entities.flatMap((entity) => [list(entity), show(entity), listHistory(entity), showActivity(entity)]),
+  ...entities.flatMap((entity) => [list(entity), show(entity), listHistory(entity)]),
   listUserEvents,
 ];

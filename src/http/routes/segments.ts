@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { definitionPreview, segmentDetail, userSegments } from '../../api/definition.ts';
+import { definitionPreview, segmentDetail } from '../../api/definition.ts';
 import { object } from '../../api/schema.ts';
 import {
   changedSegment,
@@ -14,14 +14,12 @@ import {
   requireSegmentItem,
 } from '../../definitions/segments.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
-import { readProfile } from '../../postgres/stores/profiles.ts';
-import { findSegmentsOf, previewSegment } from '../../profiles/segments.ts';
+import { previewSegment } from '../../profiles/segments.ts';
 import { describeSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import { pathParameter } from '../parameters.ts';
 import { type Call, type Route, route } from '../route.ts';
-import { noSuchProfile, userParameters } from './profiles.ts';
 
 const params = pathParameter(
   'segment_id',
@@ -126,25 +124,4 @@ const previewDefinition = route({
   },
 });
 
-const listOfUser = route({
-  at: 'GET /v1/users/:user_id/segments',
-  operationId: 'listUserSegments',
-  summary: 'List the segments of a user',
-  description:
-    'Returns the current segments of the user. Segments are checked in the order of their IDs, for about one second; `asked` says how many of `total` were checked.',
-  access: 'read',
-  params: userParameters,
-  answer: { description: 'The segments.', schema: userSegments.ref },
-  handle: async ({ system, params: { user_id: userId }, environment }) => {
-    if ((await readProfile(system.reader, 'users', environment, userId)) === null) {
-      throw noSuchProfile('users', userId);
-    }
-    const { ids, asked, total } = await findSegmentsOf(system, environment, userId);
-    return { segment_ids: ids, asked, total };
-  },
-});
-
-export const segmentRoutes: readonly Route[] = [
-  ...[create, show, change, remove],
-  ...[previewDefinition, listOfUser],
-];
+export const segmentRoutes: readonly Route[] = [create, show, change, remove, previewDefinition];

@@ -1,16 +1,13 @@
-import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { signIn, signInByLink, verifySession } from '../../access/console-session.ts';
-import { type Caller, isRefusal, staticKeyId } from '../../access/verify-key.ts';
-import { callerRecord, environmentName, sessionItem } from '../../api/access.ts';
-import { render } from '../../api/render.ts';
+import { type Caller, isRefusal } from '../../access/verify-key.ts';
+import { callerRecord, environmentName } from '../../api/access.ts';
 import { object } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
-import { endSession, listSessions, moveSession, type SessionOwner } from '../../postgres/stores/api-keys.ts';
+import { endSession, moveSession } from '../../postgres/stores/api-keys.ts';
 import { findEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
-import { pathParameter } from '../parameters.ts';
 import { callerOf, clearSessionCookie, crossOriginProblem, setSessionCookie } from '../plugins/auth.ts';
 import { FailedLogins } from '../plugins/limits.ts';
 import { type Route, route } from '../route.ts';
@@ -30,13 +27,6 @@ async function renderCaller(
     expires_at: session?.expiresAt.toISOString() ?? null,
     version: readPackage().version,
   };
-}
-
-/** Returns the owner whose sessions alone the caller may see; `undefined` if it may see all. */
-function ownerOf(request: FastifyRequest): SessionOwner | undefined {
-  const { session, keyId } = callerOf(request);
-  if (session?.isAdmin === true) return undefined;
-  return keyId === staticKeyId ? { holder: 'static_key', keyId: null } : { holder: 'key', keyId };
 }
 
 /** The operator of an overloaded service must be let in to its console. */
@@ -87,38 +77,6 @@ const signOut = route({
     const { session } = callerOf(request);
     if (session !== undefined) await endSession(db, environment, session.sessionId);
     clearSessionCookie(request, reply, config.publicUrl);
-  },
-});
-
-const list = route({
-  at: 'GET /v1/console/sessions',
-  operationId: 'listSessions',
-  summary: 'List sessions of the console',
-  description:
-    'Lists the open sessions of the environment that began with the same key. Administrators see all sessions.',
-  access: 'any',
-  answer: { description: 'The sessions, newest first.', schema: Type.Array(sessionItem.ref) },
-  handle: async ({ system: { db }, request, environment }) => {
-    const own = callerOf(request).session?.sessionId;
-    const found = await listSessions(db, environment, ownerOf(request));
-    return found.map((session) => ({ ...render(session), is_own: session.sessionId === own }));
-  },
-});
-
-const end = route({
-  at: 'DELETE /v1/console/sessions/:session_id',
-  operationId: 'endSession',
-  summary: 'End a session of the console',
-  description: 'Ends one of the sessions that the list shows. Its cookie is refused at once.',
-  access: 'any',
-  params: pathParameter(
-    'session_id',
-    Type.String({ pattern: '^[\\w-]{12}$', description: 'ID of the session.', examples: ['q3Zt0bV1kXyA'] }),
-    'there is no such session',
-  ),
-  answer: { status: 204, description: 'The session is ended.' },
-  handle: async ({ system: { db }, request, params: { session_id }, environment }) => {
-    await endSession(db, environment, session_id, ownerOf(request));
   },
 });
 
@@ -180,4 +138,4 @@ const signInRoute = route({
   },
 });
 
-export const sessionRoutes: readonly Route[] = [show, move, signOut, list, end, signInRoute];
+export const sessionRoutes: readonly Route[] = [show, move, signOut, signInRoute];

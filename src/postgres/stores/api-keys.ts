@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../../domain/limits.ts';
 import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../../domain/scope.ts';
@@ -212,7 +212,8 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
       where session_id in (
         select session_id
         from console_sessions
-        where environment_id = ${session.environmentId} and ${isOf(session)}
+        where environment_id = ${session.environmentId} and holder = ${session.holder}
+          and key_id is not distinct from ${session.keyId}
         order by created_at desc, session_id
         offset ${MAX_SESSIONS_PER_KEY}
       )`.execute(transaction);
@@ -236,13 +237,10 @@ export function findSession(db: Database, cookie: string) {
     .executeTakeFirst();
 }
 
-export type SessionOwner = Pick<NewSession, 'holder' | 'keyId'>;
-
-/** Lists the open sessions, newest first; only those of `owner`, if given. */
-export function listSessions(db: Database, environmentId: number, owner?: SessionOwner) {
+/** Lists the open sessions, newest first. */
+export function listSessions(db: Database, environmentId: number) {
   return selectWhere(db, 'console_sessions', { environmentId })
     .select(sessionColumns)
-    .where(isOf(owner))
     .where('ended_at', 'is', null)
     .where('expires_at', '>', sql<Date>`now()`)
     .orderBy('created_at', 'desc')
@@ -250,21 +248,10 @@ export function listSessions(db: Database, environmentId: number, owner?: Sessio
     .execute();
 }
 
-function isOf(owner: SessionOwner | undefined): RawBuilder<boolean> {
-  if (owner === undefined) return sql<boolean>`true`;
-  return sql<boolean>`(holder = ${owner.holder} and key_id is not distinct from ${owner.keyId})`;
-}
-
-/** Ends a session; only one of `owner`, if given. Throws `InputError` `not_found`. */
-export async function endSession(
-  db: Database,
-  environmentId: number,
-  sessionId: string,
-  owner?: SessionOwner,
-): Promise<void> {
+/** Ends a session. Throws `InputError` `not_found`. */
+export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<void> {
   const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
     .set({ ended_at: sql`coalesce(ended_at, now())` })
-    .where(isOf(owner))
     .executeTakeFirstOrThrow();
   if (numUpdatedRows > 0n) return;
   throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);

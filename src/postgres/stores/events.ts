@@ -1,11 +1,8 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
-import { inputError } from '../../domain/errors.ts';
-import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
+import { kindOfEntity } from '../../domain/entity.ts';
 import { instantText } from '../columns.ts';
-import { countOf, type Database, findValue, isTrue, queryRows, readQuery, runQuery } from '../database.ts';
-import { isUnknownName } from '../sqlstate.ts';
+import { type Database, findValue, isTrue, queryRows, readQuery, runQuery } from '../database.ts';
 
 export interface EventRow {
   readonly environmentId: number;
@@ -187,84 +184,4 @@ export function findArchivedUntil(db: Database, environmentId: number): Promise<
         where state = 'retired' and archives
       )
     )`)} as until`;
-}
-
-export interface Activity {
-  /** The latest MAX_COUNTED_EVENTS at most; all numbers are of these. */
-  readonly events: number;
-  readonly isComplete: boolean;
-  readonly firstAt: string | null;
-  readonly lastAt: string | null;
-  readonly days: readonly { readonly day: string; readonly events: number }[];
-  readonly names: readonly {
-    readonly event_name: string;
-    readonly events: number;
-    readonly last_at: string;
-  }[];
-}
-
-export interface ActivityQuery {
-  readonly id: string;
-  readonly days: number;
-  readonly timeZone: string;
-}
-
-/** Counts the events of a user or company, by events_user_idx or events_company_idx. @throws InputError `invalid_field` for a time zone that the database does not know. */
-export async function readActivity(
-  db: Database,
-  entity: Entity,
-  environmentId: number,
-  { id, days, timeZone }: ActivityQuery,
-): Promise<Activity> {
-  const found = sql<Activity>`
-    with stored as (
-      select inserted_at, event_name
-      from events
-      where environment_id = ${environmentId} and ${sql.ref(idColumn[entity])} = ${id}
-      order by inserted_at desc
-      limit ${MAX_COUNTED_EVENTS + 1}
-    ),
-    counted as materialized (
-      select inserted_at, event_name, row_number() over (order by inserted_at desc) as place
-      from stored
-    ),
-    kept as (select * from counted where place <= ${MAX_COUNTED_EVENTS}),
-    by_day as (
-      select to_char(inserted_at at time zone ${timeZone}, 'YYYY-MM-DD') as day, count(*) as events
-      from kept
-      where (inserted_at at time zone ${timeZone})::date > (now() at time zone ${timeZone})::date - ${days}::int
-      group by 1
-    ),
-    by_name as (
-      select event_name, count(*) as events, ${instantText(sql`max(inserted_at)`)} as last_at
-      from kept
-      group by event_name
-      order by events desc, event_name
-      limit ${MAX_ACTIVITY_NAMES}
-    )
-    select
-      (select count(*) from kept) as events,
-      (select count(*) from counted) <= ${MAX_COUNTED_EVENTS} as "isComplete",
-      (select ${instantText(sql`min(inserted_at)`)} from kept) as "firstAt",
-      (select ${instantText(sql`max(inserted_at)`)} from kept) as "lastAt",
-      (select coalesce(json_agg(d order by d.day), '[]') from by_day d) as days,
-      (select coalesce(json_agg(n order by n.events desc, n.event_name), '[]') from by_name n) as names`;
-  const { rows } = await found.execute(db).catch((error: unknown) => {
-    if (!isUnknownName(error)) throw error;
-    throw inputError('invalid_field', 'The database knows no such time zone', 'time_zone');
-  });
-  const [row] = rows;
-  if (row === undefined) throw new Error('a row was expected');
-  return row;
-}
-
-export async function countUsersOf(db: Database, environmentId: number, companyId: string): Promise<number> {
-  return countOf(db)`
-    select count(*) as users
-    from (
-      select 1
-      from users
-      where environment_id = ${environmentId} and company_id = ${companyId}
-      limit ${MAX_COUNTED_USERS}
-    ) of_company`;
 }

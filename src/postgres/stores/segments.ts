@@ -1,7 +1,6 @@
-import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Expression, SqlBool } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
-import { columnOf, type Database, rowsOf, selectWhere } from '../database.ts';
-import { profileAlias } from './profiles.ts';
+import { type Database, rowsOf, selectWhere } from '../database.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
@@ -97,26 +96,6 @@ export async function measureSegments(
     from segments
     where environment_id = ${environmentId} and key <> ${key}`;
   return found;
-}
-
-export interface SegmentTest {
-  readonly id: number;
-  readonly isIn: Expression<SqlBool>;
-}
-
-export function findSegmentsAmong(
-  db: Database,
-  environmentId: number,
-  userId: string,
-  tests: readonly SegmentTest[],
-): Promise<number[]> {
-  const values: RawBuilder<unknown>[] = tests.map(({ id, isIn }) => sql`(${sql.lit(id)}, ${isIn})`);
-  return columnOf<number>(db)`
-    select tested.id
-    from users as ${sql.ref(profileAlias)}
-    cross join lateral (values ${sql.join(values)}) as tested (id, holds)
-    where environment_id = ${environmentId} and user_id = ${userId} and tested.holds
-    order by tested.id`;
 }
 
 export interface SegmentMembers {

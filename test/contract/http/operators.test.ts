@@ -168,14 +168,14 @@ describe('keys, environments and settings', () => {
       expect([path, ...(await refusalOf(server, path))]).toEqual([path, 403, ['insufficient_scope']]);
     }
     for (const path of [
-      ...['/v1/keys', '/v1/keys/0tzwkpc87gq5/rotate', '/v1/keys/0tzwkpc87gq5/revoke'],
+      ...['/v1/keys', '/v1/keys/0tzwkpc87gq5/revoke'],
       ...['/v1/environments', '/v1/subscriptions'],
     ]) {
       expect(await refusalOf(server, path, post({ label: 'x' }))).toEqual([403, ['insufficient_scope']]);
     }
   });
 
-  test('a key is made, used, rotated and revoked; it is shown once, and the list says when it was used', async () => {
+  test('a key is made, used and revoked; it is shown once, and the list says when it was used', async () => {
     const admin = await signIn();
     const as = (body: object) => ({ ...admin, method: 'POST', body: JSON.stringify(body) });
     const made = await server.json<{ key: string; key_id: string }>(
@@ -192,8 +192,6 @@ describe('keys, environments and settings', () => {
       (await server.json<{ key_id: string; last_used_at: string | null }[]>('/v1/keys', admin)).body;
     await waitFor('its use', async () => (await list()).find((each) => each.key_id === key_id)?.last_used_at);
     expect(JSON.stringify(await list())).not.toContain(key.split('_')[2]);
-    const fresh = await server.json<{ key: string }>(`/v1/keys/${key_id}/rotate`, as({}));
-    expect((await server.fetch('/v1/users', { key: fresh.body.key })).status).toBe(200);
     expect((await server.json(`/v1/keys/${key_id}/revoke`, as({}))).status).toBe(204);
     expect((await server.fetch('/v1/users', { key })).status).toBe(401);
     for (const body of [
@@ -206,18 +204,12 @@ describe('keys, environments and settings', () => {
   });
 
   // proves: environments-apart
-  test('a key of another environment is not listed, rotated or revoked', async () => {
+  test('a key of another environment is not listed or revoked', async () => {
     const admin = await signIn();
     const id = other.key.split('_')[1] ?? '';
     expect(JSON.stringify((await server.json('/v1/keys', admin)).body)).not.toContain(id);
-    for (const action of ['rotate', 'revoke']) {
-      const answer = await refusalOf(server, `/v1/keys/${id}/${action}`, {
-        ...admin,
-        method: 'POST',
-        body: '{}',
-      });
-      expect([action, ...answer]).toEqual([action, 404, ['not_found']]);
-    }
+    const revoke = { ...admin, method: 'POST', body: '{}' };
+    expect(await refusalOf(server, `/v1/keys/${id}/revoke`, revoke)).toEqual([404, ['not_found']]);
   });
 
   test('environments and subscriptions are made, and the secret of a webhook is shown once', async () => {

@@ -1,12 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { DeletionPreview as Counts } from '../../../src/api/deletion.ts';
 import type { ExportPreview } from '../../../src/api/export.ts';
-import type { Activity } from '../../../src/api/profile.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, type TestServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/* What the service says of people before anybody acts: sums, segments, and the numbers of deletions and exports to come. */
+/* What the service says of people before anybody acts: segments, and the numbers of deletions and exports to come. */
 
 const { t, server } = await openServer({ worker: true });
 const neighbour = await t.addEnvironment('neighbour');
@@ -56,43 +55,7 @@ async function segmentIds(): Promise<Record<string, number>> {
   return Object.fromEntries(found.data.map(({ id, title }) => [title.replace('Segment ', ''), id]));
 }
 
-describe('what a user or company did', () => {
-  test('is summed up by day and by name, of the days asked for', async () => {
-    const found = await ask<Activity>('/v1/users/a1/activity');
-    expect(found).toMatchObject({ events: 5, is_complete: true, users: null });
-    expect(found.event_names.map(({ event_name, events }) => [event_name, events])).toEqual([
-      ['exported', 4],
-      ['<b>opened</b>', 1],
-    ]);
-    expect(found.days.reduce((sum, { events }) => sum + events, 0)).toBe(4);
-    const { days } = await ask<Activity>('/v1/users/a1/activity?days=100&time_zone=Asia/Tokyo');
-    expect(days.reduce((sum, { events }) => sum + events, 0)).toBe(5);
-    const company = await ask<Activity>('/v1/companies/acme/activity');
-    expect([company.events, company.users]).toEqual([5, 2]);
-  });
-
-  test('is there for a user whom only events name, and for nobody else', async () => {
-    expect(await ask('/v1/users/nobody/activity')).toMatchObject({ events: 1 });
-    for (const path of ['/v1/users/x/activity', '/v1/companies/x/activity', '/v1/users/nobody/segments']) {
-      expect([path, ...(await refusalOf(server, path))]).toEqual([path, 404, ['not_found']]);
-    }
-  });
-
-  test('is asked for with days and a time zone that there are', async () => {
-    for (const query of ['days=0', 'days=367', 'time_zone=Mars/Base', 'time_zone=Etc/Unknown']) {
-      expect(await refusalOf(server, `/v1/users/a1/activity?${query}`)).toEqual([400, ['invalid_field']]);
-    }
-  });
-});
-
 describe('segments', () => {
-  test('of a user are those that it is in now, each asked of this user alone', async () => {
-    const { pro, power, free } = await segmentIds();
-    expect(await ask('/v1/users/a1/segments')).toEqual({ segment_ids: [pro, power], asked: 3, total: 3 });
-    expect(await ask('/v1/users/a2/segments')).toEqual({ segment_ids: [pro], asked: 3, total: 3 });
-    expect(await ask('/v1/users/b%25_1/segments')).toMatchObject({ segment_ids: [free] });
-  });
-
   test('are shown with their definition, as JSON and in words', async () => {
     const { power: id } = await segmentIds();
     expect(await ask(`/v1/segments/${id}`)).toMatchObject({

@@ -34,7 +34,7 @@ async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | 
   const report = await (await ask('/health/ready'))?.json().catch(() => null);
   if (report?.parts?.database === 'away') return 'database';
   // The database answers, but the connections for requests may still be broken.
-  return isAwayStatus(await statusOf('/v1/console/sessions')) ? 'database' : null;
+  return isAwayStatus(await statusOf('/v1/rules')) ? 'database' : null;
 }
 
 async function statusOf(path: string): Promise<number> {

@@ -54,7 +54,7 @@ function Keys(): VNode {
       of={keys}
       caption="API keys, newest first"
       isTall
-      columns={keyColumns(keys.reload, ({ key_id }) => issue(`${path}/${key_id}/rotate`, {}))}
+      columns={keyColumns(keys.reload)}
       keyOf={({ key_id }) => key_id}
       empty="No keys yet"
     >
@@ -70,22 +70,13 @@ function Keys(): VNode {
   );
 }
 
-function keyColumns(onChange: () => void, rotate: (key: ApiKey) => Promise<void>): readonly Column<ApiKey>[] {
+function keyColumns(onChange: () => void): readonly Column<ApiKey>[] {
   const revoke = async ({ key_id }: ApiKey): Promise<void> => {
     await post(`${path}/${key_id}/revoke`);
     onChange();
   };
   const actions = (key: ApiKey): VNode => (
     <div class="row">
-      <ConfirmButton
-        label={named('Rotate …', key.label)}
-        title={`Rotate ${visibleText(key.label)}`}
-        sentence={() =>
-          'A second key with the same label and scopes is created, and shown once. This one keeps working: revoke it when every caller uses the new one.'
-        }
-        verb={() => 'Create the second key'}
-        act={() => rotate(key)}
-      />
       <ConfirmButton
         look="quiet"
         label={named('Revoke …', key.label)}

@@ -1,16 +1,15 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
-import type { Property, UserSegments } from '../../../api/definition.ts';
+import type { Property } from '../../../api/definition.ts';
 import type { StoredEvent } from '../../../api/profile.ts';
-import { screenHref, useApi, useApiPage, useData } from '../lib/api.ts';
-import { formatCount, plural, visibleText } from '../lib/format.ts';
+import { screenHref, useApi, useApiPage } from '../lib/api.ts';
+import { formatCount, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { Empty, type Fact, Facts, Loaded, Page, Problems, Section, Time, Whole } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
-import { ActivityPanel } from './activity.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
 import { History } from './history.tsx';
-import { loadSegments, profileHref, type Who, words } from './profiles.tsx';
+import { profileHref, type Who, words } from './profiles.tsx';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
 export function User(): VNode {
@@ -53,21 +52,18 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
               </Empty>
             </Section>
           ) : (
-            <Loaded of={profile}>{(data) => <Stored {...who} profile={data} />}</Loaded>
+            <Loaded of={profile}>{(data) => <Stored entity={entity} profile={data} />}</Loaded>
           )}
           {entity === 'users' ? <KeptOut id={id} /> : null}
           <History of={pathOf(who)} />
         </div>
-        <div class="stack">
-          <ActivityPanel of={pathOf(who)} isCompany={entity === 'companies'} />
-          {entity === 'users' ? <Events id={id} /> : <Members id={id} />}
-        </div>
+        <div class="stack">{entity === 'users' ? <Events id={id} /> : <Members id={id} />}</div>
       </div>
     </Page>
   );
 }
 
-function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): VNode {
+function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: Profile }): VNode {
   const { company_id: company } = profile;
   const own: readonly Fact[] =
     entity === 'companies'
@@ -81,7 +77,6 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
               </a>
             ),
           ],
-          ['Segments', <Segments key="segments" id={id} />],
         ];
   return (
     <>
@@ -125,29 +120,6 @@ function Properties({ entity, of }: PropertiesProps): VNode {
     >
       <Problems error={types.error} onRetry={types.reload} />
     </TableSection>
-  );
-}
-
-function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
-  const found = useApi<UserSegments>(`/v1/users/${encodeURIComponent(id)}/segments`);
-  const names = useData('segments', loadSegments);
-  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
-  if (found.data === undefined) return <span class="faint">…</span>;
-  const { segment_ids, asked, total } = found.data;
-  const titleOf = new Map(names.data?.data.map(({ id: segment, title }) => [segment, title]));
-  const rest = total - asked;
-  return (
-    <span class="row">
-      {segment_ids.length === 0 && rest === 0 ? 'none' : null}
-      {segment_ids.map((segment) => (
-        <a key={segment} class="tag" href={screenHref(`/segments/${segment}`)}>
-          <bdi>{visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}</bdi>
-        </a>
-      ))}
-      {rest > 0 ? (
-        <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span>
-      ) : null}
-    </span>
   );
 }
 
