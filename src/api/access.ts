@@ -63,16 +63,3 @@ export const callerRecord = defineRecord('CallerRecord', 'The caller of a reques
   version: text('Version of the program.', '0.1.0'),
 });
 export type Caller = Static<typeof callerRecord.schema>;
-
-export const sessionItem = defineRecord('SessionItem', 'A session of the console.', {
-  session_id: text('ID of the session.', 'q3Zt0bV1kXyA'),
-  holder: choice(
-    ['key', 'static_key', 'admin', 'link'],
-    'How the session began: with an API key, API_KEY, ADMIN_KEY, or a link from the command line.',
-  ),
-  key_id: orNull(text('ID of the API key.', '0tzwkpc87gq5')),
-  client: text('`User-Agent` of the browser.', 'Mozilla/5.0 …'),
-  created_at: time('When the session began.'),
-  expires_at: time('When the session ends.'),
-  is_own: flag('True for the session of this request.'),
-});

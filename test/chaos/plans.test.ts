@@ -57,7 +57,7 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
         { status: 'held', rows_rejected: file.refused.length },
       ]);
       expect(await sql('select from sluice.users')).toEqual([]);
-      const path = `/v1/background_jobs/${jobId}/release`;
+      const path = `/v1/background_jobs/${jobId}/apply`;
       expect(await Promise.all([api.post(path), api.post(path)])).toEqual([202, 202]);
       await killAll(site, api, jobId, [0.2, 0.6]);
       await expectExact(sql, jobId, file, oracleOf(file));

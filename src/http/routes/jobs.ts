@@ -13,7 +13,7 @@ import {
 } from '../../background-jobs/jobs.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { MAX_INTEGER } from '../../domain/limits.ts';
-import { releaseLoad, retryLoad } from '../../load/retry-load.ts';
+import { retryLoad } from '../../load/retry-load.ts';
 import {
   countJobs,
   type JobFilter,
@@ -241,29 +241,4 @@ const retry = route({
   },
 });
 
-const release = route({
-  at: 'POST /v1/background_jobs/:job_id/release',
-  operationId: 'releaseJob',
-  summary: 'Release a held load',
-  description:
-    'Queues a load that its guard holds, behind those accepted since: its file is loaded although it differs from what was expected. Releasing it again changes nothing. `cancel` discards it.',
-  ...jobAction,
-  answer: { status: 202, description: 'The job is queued.', schema: jobRecord.ref },
-  refuses: ['job_not_held', 'job_expired'],
-  handle: async ({ system, request, params, environment, base }) => {
-    const jobId = params.job_id;
-    await releaseLoad(system, environment, jobId, callerOrigin(request), idempotencyKeyOf(request));
-    return renderQueued({ system, environment, base }, jobId);
-  },
-});
-
-export const jobRoutes: readonly Route[] = [
-  list,
-  countByState,
-  show,
-  showHistory,
-  listChunks,
-  cancel,
-  retry,
-  release,
-];
+export const jobRoutes: readonly Route[] = [list, countByState, show, showHistory, listChunks, cancel, retry];

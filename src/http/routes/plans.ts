@@ -3,11 +3,12 @@ import { applyBody, plan } from '../../api/load.ts';
 import { exampleText } from '../../api/schema.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
 import { planJson } from '../../load/render-load.ts';
-import { applyPlan } from '../../load/retry-load.ts';
+import { applyPlan, releaseLoad } from '../../load/retry-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { rowsFile } from '../job-rows.ts';
 import { sendJson } from '../page.ts';
 import { idempotencyKeyOf, jobAction, jobParameters, optionalChoice } from '../parameters.ts';
+import { callerOrigin } from '../plugins/auth.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
@@ -64,9 +65,9 @@ const show = route({
 const apply = route({
   at: 'POST /v1/background_jobs/:job_id/apply',
   operationId: 'applyPlan',
-  summary: 'Apply a plan',
+  summary: 'Load a job that waits',
   description:
-    'Queues a completed plan to be loaded: the same job, with the same file and mapping. Its counts start anew; its plan stays. A plan that failed because of drift can be applied again.',
+    'Queues a completed plan to be loaded: the same job, with the same file and mapping. Its counts start anew; its plan stays. A plan that failed because of drift can be applied again. A load that its guard holds is queued too: its file is loaded although it differs from what was expected.',
   ...jobAction,
   json: {
     schema: applyBody,
@@ -76,11 +77,14 @@ const apply = route({
     },
   },
   answer: { status: 202, description: 'The job is queued.', schema: jobRecord.ref },
-  refuses: ['job_not_appliable', 'plan_already_applied', 'job_expired'],
+  refuses: ['job_not_appliable', 'job_not_held', 'plan_already_applied', 'job_expired'],
   handle: async ({ system, request, params, environment, base, body }) => {
     const jobId = params.job_id;
-    await requireLoad(system, environment, jobId);
-    await applyPlan(system, environment, jobId, body.on_drift ?? 'refuse', idempotencyKeyOf(request));
+    const { held, plan } = await requireLoad(system, environment, jobId);
+    const key = idempotencyKeyOf(request);
+    if (held !== null && (plan === null || held.decidedAt === null))
+      await releaseLoad(system, environment, jobId, callerOrigin(request), key);
+    else await applyPlan(system, environment, jobId, body.on_drift ?? 'refuse', key);
     return renderQueued({ system, environment, base }, jobId);
   },
 });

@@ -36,7 +36,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'POST /v1/users/bulk_identify',
     'POST /v1/companies/bulk_identify',
     'POST /v1/background_jobs/{job_id}/cancel',
-    'POST /v1/background_jobs/{job_id}/release',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/background_jobs/{job_id}/apply',
     'POST /v1/background_jobs/{job_id}/undo',

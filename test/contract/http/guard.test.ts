@@ -11,7 +11,7 @@ const { t, server } = await openServer({ worker: true });
 
 const csv = { 'content-type': 'text/csv' };
 const detail = async (jobId: string) => (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`)).body;
-const act = (action: 'release' | 'cancel', jobId: string, key?: string) =>
+const act = (action: 'apply' | 'cancel', jobId: string, key?: string) =>
   server.json<JobRecord & ErrorBody>(`/v1/background_jobs/${jobId}/${action}`, {
     method: 'POST',
     ...(key !== undefined && { key }),
@@ -55,8 +55,8 @@ test('an upload that is unlike its guard is held, shown wherever a person looks,
   const page = await (await server.fetch('/metrics', { key: null })).text();
   expect(readSamples(page).get('sluice_loads{status="held"}')).toBe(1);
 
-  expect(await act('release', jobId)).toMatchObject({ status: 202, body: { job_id: jobId } });
-  expect((await act('release', jobId)).status).toBe(202);
+  expect(await act('apply', jobId)).toMatchObject({ status: 202, body: { job_id: jobId } });
+  expect((await act('apply', jobId)).status).toBe(202);
   await t.ended(jobId);
   const by = { kind: 'api_key', name: expect.any(String) };
   expect(await detail(jobId)).toMatchObject({
@@ -69,7 +69,7 @@ test('an upload that is unlike its guard is held, shown wherever a person looks,
   expect(history.phases.map(({ phase }) => phase)).toEqual(
     expect.arrayContaining(['accepted', 'started', 'held', 'decided', 'completed']),
   );
-  expect((await act('release', jobId)).status).toBe(202);
+  expect((await act('apply', jobId)).status).toBe(202);
   const refused = await act('cancel', jobId);
   expect([refused.status, refused.body.errors[0]?.error_code]).toEqual([409, 'job_not_cancellable']);
 });
@@ -80,7 +80,7 @@ test('a held load is discarded once, and not released afterwards', async () => {
   const first = await act('cancel', jobId);
   expect(first).toMatchObject({ status: 202, body: { status: 'cancelled' } });
   expect(await act('cancel', jobId)).toMatchObject({ status: 202, body: first.body });
-  const release = await act('release', jobId);
+  const release = await act('apply', jobId);
   expect([release.status, release.body.errors[0]?.error_code]).toEqual([409, 'job_not_held']);
   expect(await detail(jobId)).toMatchObject({
     status: 'cancelled',
@@ -92,7 +92,7 @@ test('a held load is discarded once, and not released afterwards', async () => {
 test('a held load of another environment, and one that is not held, cannot be released', async () => {
   const jobId = await hold('e');
   const { key } = await t.addEnvironment('elsewhere');
-  const elsewhere = await act('release', jobId, key);
+  const elsewhere = await act('apply', jobId, key);
   expect([elsewhere.status, elsewhere.body.errors[0]?.error_code]).toEqual([404, 'not_found']);
   expect((await detail(jobId)).status).toBe('held');
   await act('cancel', jobId);
@@ -102,8 +102,8 @@ test('a held load of another environment, and one that is not held, cannot be re
     headers: csv,
   });
   await t.ended(body.job_id);
-  const path = `/v1/background_jobs/${body.job_id}/release`;
-  expect(await refusalOf(server, path, { method: 'POST' })).toEqual([409, ['job_not_held']]);
+  const path = `/v1/background_jobs/${body.job_id}/apply`;
+  expect(await refusalOf(server, path, { method: 'POST' })).toEqual([409, ['job_not_appliable']]);
 });
 
 // proves: guard-usual

@@ -172,6 +172,8 @@ function Filters({ query }: { readonly query: Query }): VNode {
 }
 
 interface Act {
+  /** The last part of the path, if it is not the name. */
+  readonly action?: string;
   readonly title: string;
   readonly verb: string;
   readonly isPossible: (job: JobDetail) => boolean;
@@ -188,6 +190,7 @@ function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string 
 const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry', Act>> = {
   release: {
     title: 'Load it anyway',
+    action: 'apply',
     verb: 'Load it anyway',
     isPossible: ({ status }) => status === 'held',
     sentence: (job) =>
@@ -195,6 +198,7 @@ const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry'
   },
   discard: {
     title: 'Discard the file',
+    action: 'cancel',
     verb: 'Discard it',
     isPossible: ({ status }) => status === 'held',
     sentence: (job) => `Nothing of its ${plural(job.total_rows, 'row')} will be loaded.`,
@@ -267,7 +271,7 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
           verb={() => acts[name].verb}
           act={async () => {
             await post(
-              `${path}/${name === 'discard' ? 'cancel' : name}`,
+              `${path}/${acts[name].action ?? name}`,
               name === 'apply' && isDrifted(job) ? { on_drift: 'proceed' } : undefined,
             );
             onDone();
