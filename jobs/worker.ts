@@ -7,7 +7,6 @@ import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
 import { consume } from '../src/queue/notify.ts';
 import { startInbox } from '../src/sources/inbox/watch-inbox.ts';
 import type { ScheduleSettings } from '../src/sources/schedules/context.ts';
-import type { SchedulesFile } from '../src/sources/schedules/schedules-file.ts';
 import { startSchedules } from '../src/sources/schedules/start-schedules.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
@@ -31,15 +30,10 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-export interface WorkerSchedules {
-  /** Null: there are only the schedules of the API. */
-  readonly file: SchedulesFile | null;
-  readonly settings: ScheduleSettings;
-}
-
 /** The parts of a worker besides the system; fault tests replace some. */
 export interface WorkerOptions {
-  readonly schedules?: WorkerSchedules | null;
+  /** `null`: it leaves schedules to others. */
+  readonly schedules?: ScheduleSettings | null;
   /** Default: the worker itself does what lost its worker before. */
   readonly runAlone?: RunAlone;
 }
@@ -54,7 +48,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const stopping = new AbortController();
   const deadline = new AbortController();
   const signals = { stopping: stopping.signal, deadline: deadline.signal };
-  const context = openJobContext(system, schedules?.settings);
+  const context = openJobContext(system, schedules ?? undefined);
   // A worker of a command leaves schedules to those of a service.
   const kinds = jobKinds.filter(({ name }) => name !== 'run' || schedules !== null);
   const runners = startRunners(context, kinds);
@@ -79,7 +73,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
     startSuspects(system, kinds, doSuspect, signals),
   ];
   if (schedules !== null) {
-    pollers.push(startSchedules(context, schedules.file, () => runners.get('run')?.wake()));
+    pollers.push(startSchedules(context, () => runners.get('run')?.wake()));
   }
   const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
   const life = showLife(system);

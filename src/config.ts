@@ -1,6 +1,6 @@
 /** The configuration: it is read once, at the entry, from the environment and the flags, and passed from there. */
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
 import { ConfigError } from './domain/errors.ts';
 import { readStorage, type Storage, type StorageSettings } from './files/storage.ts';
@@ -120,7 +120,7 @@ function derive(values: Values, attempt: Attempt): Omit<Config, 'inForce'> {
   const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
     values;
   const { redisTlsCa, ...rest } = others;
-  const { dataDir, redisUrl, publicUrl, schedulesFile, schedulesLocalRoots } = rest;
+  const { dataDir, redisUrl, publicUrl } = rest;
   const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
   const storage = attempt(() => readStorage(given, dataDir), { kind: 'folder', directory: dataDir });
   return {
@@ -130,10 +130,6 @@ function derive(values: Values, attempt: Attempt): Omit<Config, 'inForce'> {
     redisCa: attempt(() => readRedisCa(redisUrl, redisTlsCa), null),
     publicUrl: publicUrl?.replace(/\/+$/, '') ?? null,
     outboxDir: resolve(dataDir, 'outbox'),
-    schedulesLocalRoots:
-      schedulesLocalRoots.length === 0 && schedulesFile !== null
-        ? [dirname(schedulesFile)]
-        : schedulesLocalRoots,
   };
 }
 

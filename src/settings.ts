@@ -337,17 +337,14 @@ const table = {
   mailFrom: mailAddress('sluice@localhost', 'Sender address of messages about jobs.'),
   notifyAllowPrivate: flag('false', 'Whether sluice sends webhooks to this machine and to private networks.'),
   notifyAllowHttp: flag('false', 'Whether sluice sends webhooks to http:// addresses.'),
-  schedulesFile: optionalPath(
-    'File with the schedules of loads and exports (docs/schedules.md); empty: only those of the API.',
-  ),
   schedulesLocalRoots: folders(
-    'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
+    'Folders that hold a folder of each environment, from which its schedules may load files, with commas between them; empty: none.',
   ),
   schedulesExportRoots: folders(
-    'Folders that schedules may copy exports to, with commas between them; empty: none.',
+    'Folders that hold a folder of each environment, to which its schedules may copy exports, with commas between them; empty: none.',
   ),
   schedulesVariables: grants(
-    'Variables that schedules of the API may name, each as `environment:SCHEDULE_NAME`, with commas between them; empty: none.',
+    'Variables that schedules may name, each as `environment:SCHEDULE_NAME`, with commas between them; empty: none.',
   ),
   schedulesAllowPrivate: flag(
     'false',

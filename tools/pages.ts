@@ -134,7 +134,7 @@ const subjects: Readonly<Record<string, string>> = {
   MAX_UPLOAD_BYTES: 'Limits',
   FILE_RETENTION_DAYS: 'Retention',
   SMTP_URL: 'Mail and webhooks',
-  SCHEDULES_FILE: 'Schedules',
+  SCHEDULES_LOCAL_ROOTS: 'Schedules',
   DRAIN_MS: 'Stopping',
 };
 

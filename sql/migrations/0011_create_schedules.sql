@@ -10,12 +10,12 @@ create table sluice.schedules (
   constraint schedules_pkey primary key (environment_id, schedule_name),
   constraint schedules_environment_fkey foreign key (environment_id) references sluice.environments
 );
-comment on table sluice.schedules is 'Schedules that the API keeps, and the progress of all; the file is not stored.';
+comment on table sluice.schedules is 'Schedules, and their progress.';
 comment on column sluice.schedules.considered_until is
   'Due times up to here have their rows in schedule_runs, or need none.';
 comment on column sluice.schedules.paused_at is 'The time since which the schedule is paused; null if it is not.';
 comment on column sluice.schedules.definition is
-  'The schedule as the API keeps it, in the form of the file; null: only the file has it, or had it.';
+  'The schedule, in the form of docs/schedules.md; null: it was deleted while a run of it was open.';
 comment on column sluice.schedules.cursor is
   'The cursor of the last export that succeeded: "since_last_success" continues there.';
 

@@ -1,6 +1,11 @@
 import type { Static } from 'typebox';
-import { makers } from '../domain/definitions.ts';
-import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../domain/limits.ts';
+import {
+  MAX_SHOWN_DUE_TIMES,
+  MAX_TOLD_ITEMS,
+  NEXT_DUE_TIMES,
+  SHOWN_DUE_DAYS,
+  SHOWN_RUNS,
+} from '../domain/limits.ts';
 import { runStatuses } from '../domain/task.ts';
 import {
   anyObject,
@@ -45,10 +50,7 @@ const runFields = {
 
 export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due times and latest runs.', {
   schedule: text('Name of the schedule.', 'nightly-users'),
-  made_by: choice(makers, '`file`: the schedules file, which wins. `api`: the API, which can change it.'),
-  definition: orNull(
-    anyObject('The schedule as the API takes it, with defaults. Null for schedules of the file.'),
-  ),
+  definition: anyObject('The schedule as the API takes it, with defaults.'),
   kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
   what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),
   cron: text('Cron expression.', '0 2 * * *'),
@@ -58,6 +60,9 @@ export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due t
   missed: choice(['run_once', 'run_all', 'skip'], 'Treatment of due times that were missed.'),
   overlap: choice(['skip', 'wait'], 'Treatment of a run that is due before the previous one has ended.'),
   next_due: orNull(at('Next due time. Null if the schedule is disabled or paused.')),
+  next_times: listOf(`The next ${NEXT_DUE_TIMES} due times.`, at('A due time.'), {
+    maxItems: NEXT_DUE_TIMES,
+  }),
   due_times: listOf(`Due times of the next ${SHOWN_DUE_DAYS} days.`, at('A due time.'), {
     maxItems: MAX_SHOWN_DUE_TIMES,
   }),
@@ -69,10 +74,7 @@ export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due t
 export type Schedule = Static<typeof scheduleItem.schema>;
 
 export const scheduleList = defineRecord('ScheduleList', 'The schedules of the environment.', {
-  problems: texts(
-    'Errors in the file, with line numbers. Until they are fixed, workers use its last correct version.',
-  ),
-  data: listOf('The schedules: those of the file in its order, then those of the API.', scheduleItem.ref),
+  data: listOf('The schedules, by name.', scheduleItem.ref),
 });
 export type ScheduleList = Static<typeof scheduleList.schema>;
 

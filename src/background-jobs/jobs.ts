@@ -22,7 +22,6 @@ import { readList } from '../postgres/stores/overview.ts';
 import { countRejects, type Load, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
-import { readSchedulesNow } from '../sources/schedules/schedules-file.ts';
 
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
@@ -124,7 +123,7 @@ export async function requireQueueRoom(
 }
 
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
-export async function readStatus(watch: pg.Pool, schedulesFile: string | null = null) {
+export async function readStatus(watch: pg.Pool) {
   const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
     readLiveWorkers(watch),
     readBacklog(watch),
@@ -133,7 +132,7 @@ export async function readStatus(watch: pg.Pool, schedulesFile: string | null = 
     readList(watch, 'retries'),
     readEventRetention(watch),
     readList(watch, 'failures'),
-    findNeeds(watch, { environmentId: null, schedulesFile }),
+    findNeeds(watch, null),
   ]);
   return { workers, backlog, lanes, exports, retries, retention, failures, needs };
 }
@@ -143,38 +142,15 @@ export interface EnvironmentNeed {
   readonly needs: readonly Need[];
 }
 
-interface Search {
-  readonly environmentId: number | null;
-  /** SCHEDULES_FILE: schedules that neither it nor the API has any more are left out. With `null` every schedule that ever ran counts. */
-  readonly schedulesFile: string | null;
-  readonly known?: { readonly unaccounted: number; readonly failedJobs: number };
-}
-
 /** Returns what needs attention, by environment. Its cost grows with what failed, not with what is kept. */
 export async function findNeeds(
   pool: pg.Pool,
-  { environmentId, schedulesFile, known }: Search,
+  environmentId: number | null,
+  known?: { readonly unaccounted: number; readonly failedJobs: number },
 ): Promise<EnvironmentNeed[]> {
-  const found = await readNeeds(pool, environmentId);
-  return Promise.all(
-    found.map(async ({ environment, counts, failing }) => {
-      const names = failing.length === 0 ? null : await namesInForce(schedulesFile, environment);
-      return {
-        environment,
-        needs: describeNeeds(
-          { ...counts, failedJobs: known?.failedJobs ?? counts.failedJobs },
-          names === null ? failing : failing.filter(({ name, isMade }) => isMade || names.has(name)),
-          { unaccounted: known?.unaccounted ?? 0 },
-        ),
-      };
-    }),
-  );
-}
-
-/** Returns the names of the enabled schedules; `null` if they are not known. */
-async function namesInForce(path: string | null, environment: string): Promise<ReadonlySet<string> | null> {
-  if (path === null) return null;
-  const { schedules } = await readSchedulesNow(path);
-  const own = schedules?.filter((each) => each.environment === environment && each.enabled);
-  return own === undefined ? null : new Set(own.map(({ name }) => name));
+  const rows = await readNeeds(pool, environmentId);
+  return rows.map(({ environment, counts, failing }) => {
+    const failedJobs = known?.failedJobs ?? counts.failedJobs;
+    return { environment, needs: describeNeeds({ ...counts, failedJobs }, failing, { ...known }) };
+  });
 }

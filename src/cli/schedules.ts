@@ -1,130 +1,97 @@
 /** `sluice schedules`: loads and exports that run by the clock. */
 import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
-import { findEnvironment } from '../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
-import { readMade } from '../postgres/stores/schedules.ts';
+import { setPaused } from '../postgres/stores/schedules.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { nextDueTimes } from '../sources/schedules/due-times.ts';
+import { confinementOf } from '../sources/schedules/confinement.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
-import { kindOf, renderSchedules } from '../sources/schedules/inspect-schedules.ts';
+import { renderSchedules } from '../sources/schedules/inspect-schedules.ts';
 import {
-  checkConfined,
-  keepSchedule,
+  applySchedules,
+  readSchedules,
   removeSchedule,
-  withMade,
-} from '../sources/schedules/made-schedules.ts';
+  requireSchedule,
+} from '../sources/schedules/keep-schedules.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
-import type { Schedule } from '../sources/schedules/schedules-schema.ts';
-import { askForRun, pauseSchedule } from '../sources/schedules/start-schedules.ts';
-import {
-  defineCommand,
-  type Flags,
-  flag,
-  type Invocation,
-  limitOption,
-  optional,
-  required,
-  text,
-} from './define-command.ts';
+import { askForRun } from '../sources/schedules/start-schedules.ts';
+import { defineCommand, flag, limitOption, optional, required, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { follow } from './follow.ts';
-import { readOperatorFile, readValidFile } from './input-files.ts';
+import { readOperatorFile } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
-import { requireEnvironment, type Session } from './session.ts';
+import { requireEnvironment, withEnvironment } from './session.ts';
 import { readSettings } from './settings.ts';
-import { formatTime, printDone, printList, printRecord, printRecords, type Terminal } from './terminal.ts';
+import { formatTime, printDone, printList, printRecord, type Terminal } from './terminal.ts';
 
-const check = defineCommand({
-  name: 'check',
-  summary: 'check a file',
+const apply = defineCommand({
+  name: 'apply',
+  summary: 'apply a file of schedules',
   description:
-    'Reports everything that is wrong with a schedules file, with lines. Needs no database; does not check that\n' +
-    'environments and variables exist.',
-  argument: optional('[file]', 'YAML or JSON; - for standard input; default: SCHEDULES_FILE'),
+    'Stores the schedules of a file, in one transaction: adds what is new and changes what differs. With --prune it also\n' +
+    'deletes what the file lacks. Applying the same file again changes nothing. Secrets are variables of the workers that\n' +
+    'SCHEDULES_VARIABLES grants.',
+  argument: required('<file>', 'YAML or JSON; - for standard input'),
+  options: {
+    prune: flag('--prune', 'delete the schedules that the file lacks'),
+    dryRun: flag('--dry-run', 'check the file and show what would change; write nothing'),
+  },
+  environment: true,
   json: true,
-  details: 'Exit code: 0 the file is right; 2 it is wrong.',
+  details: `Exit code: 0 applied, or nothing to do; 1 failed; 2 the file is wrong: every
+problem is named with its line.`,
   examples: [
-    'sluice schedules check sluice.schedules.yaml',
-    'sluice schedules check - --json < sluice.schedules.yaml',
+    'sluice schedules apply sluice.schedules.yaml --dry-run',
+    'sluice schedules apply sluice.schedules.yaml --prune --env staging',
   ],
-  run: async ({ cli, command, argument, terminal, json }) => {
-    const file = argument ?? readSettings(cli, command).config.schedulesFile;
-    if (file === null) throw new UsageError('Name a file, or set SCHEDULES_FILE.');
-    const consequence = 'it would be refused';
-    const schedules = await readOperatorFile(file, readSchedulesFile, { terminal, json }, consequence);
-    if (schedules === null) return;
-    const shown = schedules.map((schedule) => {
-      const { name, environment, enabled, cron, timezone } = schedule;
-      const [next] = enabled ? nextDueTimes(cron, timezone, Date.now(), 1) : [];
-      const next_due = next === undefined ? null : new Date(next).toISOString();
-      return { name, environment, kind: kindOf(schedule), next_due };
+  run: async (invocation) => {
+    const { cli, command, argument: file, flags, env, terminal, json } = invocation;
+    const confinement = await confinementOf(readSettings(cli, command).config, env);
+    // Before a database is looked for.
+    const read = (bytes: Buffer) => readSchedulesFile(bytes, confinement);
+    const wanted = await readOperatorFile(file, read, invocation);
+    if (wanted === null) return;
+    await withEnvironment(invocation, async ({ system, environmentId }) => {
+      const changes = await applySchedules(system.db, environmentId, wanted, flags);
+      const { added, changed, removed } = changes;
+      const isSame = added.length + changed.length + removed.length === 0;
+      const written = !flags.dryRun && !isSame;
+      if (json) return terminal.json({ environment: env, dry_run: flags.dryRun, written, ...changes });
+      for (const name of added) terminal.print(`+ ${name}`);
+      for (const { name, fields } of changed) terminal.print(`~ ${name}: ${fields.join(', ')}`);
+      for (const name of removed) terminal.print(`- ${name}`);
+      if (isSame) terminal.inform(`Nothing to do: environment ${env} has these schedules already.`);
+      else if (flags.dryRun) terminal.inform('Dry run: nothing was written.');
+      else terminal.inform(`Environment ${env} has these schedules now.`);
     });
-    if (json) terminal.json({ problems: [], problem_count: 0, schedules: shown });
-    else printRecords(terminal, shown);
   },
 });
-
-const fileOption = {
-  file: text('--file <file>', 'another file than SCHEDULES_FILE'),
-  env: text('--env <name>', 'only of this environment'),
-};
-
-type InSession<A = unknown> = Session & Invocation<Flags<typeof fileOption>, A>;
-
-/** Reads the schedules of SCHEDULES_FILE, or of --file, and those of the API. @throws UsageError */
-async function readSchedules({ system, flags }: InSession): Promise<readonly Schedule[]> {
-  const file = flags.file ?? system.config.schedulesFile;
-  const ofFile = file === null ? [] : await readValidFile(file, readSchedulesFile, 'nothing was done');
-  const found = withMade(ofFile, await readMade(system.db, null));
-  return found.filter(({ environment }) => environment === (flags.env ?? environment));
-}
-
-/** Returns the schedule that is named, with its environment. @throws UsageError */
-async function requireSchedule(call: InSession<string>): Promise<[Schedule, environmentId: number]> {
-  const schedule = (await readSchedules(call)).find(({ name }) => name === call.argument);
-  if (schedule === undefined) {
-    throw new UsageError(
-      `There is no schedule ${call.argument}; \`sluice schedules list\` shows those there are.`,
-    );
-  }
-  const { environmentId } = await requireEnvironment(call, schedule.environment);
-  return [schedule, environmentId];
-}
 
 const list = defineCommand({
   name: 'list',
   summary: 'the schedules, when they are due next, how they went last',
-  description:
-    'Lists the schedules of the file and of the API, when each is due next, and how its last run went.',
-  options: fileOption,
+  description: 'Lists the schedules, when each is due next, and how its last run went.',
+  options: { env: text('--env <name>', 'only of this environment') },
   json: true,
-  details: 'Exit code: 0; 2 the file is wrong.',
-  examples: [
-    'SCHEDULES_FILE=sluice.schedules.yaml sluice schedules list',
-    "sluice schedules list --file schedules.yaml --json | jq '.[].next_due'",
-  ],
+  examples: ['sluice schedules list', "sluice schedules list --json | jq '.[].next_due'"],
   inSession: async (call) => {
-    const found = await readSchedules(call);
-    printList(call, await Promise.all(found.map((schedule) => lookUp(call.system.db, schedule))), {
+    const { db } = call.system;
+    const environment = call.flags.env === undefined ? null : await requireEnvironment(call, call.flags.env);
+    const schedules = await readSchedules(db, environment?.environmentId ?? null);
+    const shown = await renderSchedules(db, schedules, new Date());
+    const rows = shown.map((item, at) => {
+      const [{ due_at: last_due = null, status: last_status = null } = {}] = item.runs;
+      return { ...item, environment: schedules[at]?.environment, last_due, last_status };
+    });
+    printList(call, rows, {
       columns: [
-        ...(['schedule', 'environment', 'made_by', 'kind', 'cron', 'time_zone'] as const),
+        ...(['schedule', 'environment', 'kind', 'cron', 'time_zone'] as const),
         ...(['enabled', 'paused_at', 'next_due', 'last_due', 'last_status'] as const),
       ],
       none: 'There are no schedules.',
     });
   },
 });
-
-async function lookUp(db: Database, schedule: Schedule) {
-  const found = await findEnvironment(db, schedule.environment);
-  const { environment } = schedule;
-  // No environment has the id 0: nothing is known of a schedule whose environment is not there.
-  const [shown] = await renderSchedules(db, found ?? { environmentId: 0 }, [schedule], new Date());
-  const [last] = shown?.runs ?? [];
-  const { due_at: last_due = null, status: last_status = null } = last ?? {};
-  return { ...shown, environment, environment_exists: found !== null, last_due, last_status };
-}
 
 const pollMs = 500;
 /** A worker that has just been started shows itself within seconds. */
@@ -146,23 +113,21 @@ const run = defineCommand({
   options: {
     due: text('--due <instant>', 'the time that it stands for, such as 2026-11-20T03:00:00Z; default: now'),
     wait: flag('--wait', 'wait until it has ended'),
-    ...fileOption,
   },
   json: true,
   details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, is
-held by a guard, or there was no worker for ${workerlessMs / 1_000} s; 2 there is no such
-schedule, or the file is wrong; 130 stopped while waiting: the run goes on.`,
+held by a guard, there was no worker for ${workerlessMs / 1_000} s, or there is no such
+schedule; 130 stopped while waiting: the run goes on.`,
   examples: [
     'sluice schedules run nightly-users --wait',
     'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',
   ],
-  inSession: async (call) => {
-    const { argument: name, flags, terminal, system } = call;
+  inEnvironment: async (call) => {
+    const { argument: name, flags, terminal, system, environmentId } = call;
     const { db } = system;
     const { signal } = listenForStop();
     const dueAt = readDue(flags.due);
-    const [schedule, environmentId] = await requireSchedule(call);
-    const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
+    const outcome = await askForRun(db, environmentId, name, dueAt);
     if (outcome === 'known') terminal.inform('There is a run of that time already.');
     const wanted = { environmentId, name, dueAt };
     const found = flags.wait ? await followRun(db, wanted, terminal, signal) : await findRun(db, wanted);
@@ -182,15 +147,14 @@ function pausing(name: 'pause' | 'resume', summary: string, description: string,
     summary,
     description,
     argument: required('<name>', 'of the schedule'),
-    options: fileOption,
     json: true,
-    details: 'Exit code: 0; 2 there is no such schedule, or the file is wrong.',
     examples: [`sluice schedules ${name} nightly-users`],
-    inSession: async (call) => {
-      const [schedule, environmentId] = await requireSchedule(call);
+    inEnvironment: async (call) => {
+      const { system, environmentId, argument: schedule } = call;
       const paused = name === 'pause';
-      await pauseSchedule(call.system.db, environmentId, schedule.name, paused, new Date());
-      printDone(call, { schedule: schedule.name, paused }, `${schedule.name} ${done}`);
+      await requireSchedule(system.db, environmentId, schedule);
+      await setPaused(system.db, environmentId, schedule, paused, new Date());
+      printDone(call, { schedule, paused }, `${schedule} ${done}`);
     },
   });
 }
@@ -209,46 +173,16 @@ const resume = pausing(
   'is resumed.',
 );
 
-const create = defineCommand({
-  name: 'create',
-  summary: 'create the schedules of a file',
-  description:
-    'Keeps the schedules of a file in the database, as POST /v1/schedules does: workers see to them beside those of\n' +
-    'SCHEDULES_FILE, which wins. Secrets are variables that SCHEDULES_VARIABLES grants.',
-  argument: required('<file>', 'YAML or JSON, in the form of the schedules file; - for standard input'),
-  options: { replace: flag('--replace', 'change schedules of these names that are there') },
-  json: true,
-  details: `Exit code: 0; 1 the schedules file has one of the names; 2 a schedule is wrong,
-or there is one of its name. Those before it are created.`,
-  examples: [
-    'sluice schedules create nightly.yaml',
-    'sluice schedules create - --replace --json < nightly.yaml',
-  ],
-  inSession: async (call) => {
-    const { system, argument, flags } = call;
-    const schedules = await readValidFile(argument, readSchedulesFile, 'nothing was created');
-    for (const schedule of schedules) checkConfined(schedule, system.config);
-    for (const schedule of schedules) {
-      const environment = await requireEnvironment(call, schedule.environment);
-      await keepSchedule(system, environment, schedule, flags.replace ? 'either' : 'new');
-    }
-    const created = schedules.map(({ name, environment }) => ({ schedule: name, environment }));
-    printDone(call, created, `Created: ${created.map(({ schedule }) => schedule).join(', ')}`);
-  },
-});
-
 const remove = defineCommand({
   name: 'delete',
-  summary: 'delete a schedule of the API',
-  description:
-    'Deletes a schedule that `create`, the API or the console made, with its history. Its jobs stay.',
+  summary: 'delete a schedule',
+  description: 'Deletes a schedule with its history. Its jobs stay.',
   argument: required('<name>', 'of the schedule'),
   json: true,
-  details: 'Exit code: 0; 1 it is not there, or one of the schedules file.',
   examples: ['sluice schedules delete partner-accounts'],
   inEnvironment: async (call) => {
-    const { system, environmentId, env, argument: name } = call;
-    await removeSchedule(system, { environmentId, name: env }, name);
+    const { system, environmentId, argument: name } = call;
+    await removeSchedule(system.db, environmentId, name);
     printDone(call, { schedule: name, deleted: true }, `${name} is deleted.`);
   },
 });
@@ -306,7 +240,7 @@ const history = defineCommand({
   name: 'history',
   summary: 'the latest runs',
   description:
-    'Lists runs of schedules, the latest due time first, also of schedules that are no longer in the file.',
+    'Lists runs of schedules, the latest due time first, also of deleted schedules while one has not ended.',
   argument: optional('[name]', 'only of this schedule'),
   options: { env: text('--env <name>', 'only of this environment'), limit: limitOption(20) },
   json: 'print JSON, with the jobs of each run',
@@ -347,8 +281,8 @@ export const schedules = defineCommand({
   name: 'schedules',
   summary: 'loads and exports that run by the clock',
   description:
-    'Runs loads and exports by the clock. They are written in the file that SCHEDULES_FILE names, or created by `create`, the\n' +
-    'API or the console, and done by the workers of `sluice start` and `sluice work`.',
-  examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
-  commands: [check, list, create, remove, run, pause, resume, history],
+    'Runs loads and exports by the clock. They are stored by `apply`, the API or the console, and done by the workers of\n' +
+    '`sluice start` and `sluice work`.',
+  examples: ['sluice schedules apply sluice.schedules.yaml', 'sluice schedules history nightly-users'],
+  commands: [apply, list, remove, run, pause, resume, history],
 });

@@ -71,7 +71,7 @@ export const status = defineCommand({
       for (;;) {
         if (json)
           terminal.json({
-            ...recordOf(await readStatus(pool, config.schedulesFile), await readDisks(config)),
+            ...recordOf(await readStatus(pool), await readDisks(config)),
             findings,
           });
         else await showStatus(terminal, pool, config);
@@ -102,7 +102,7 @@ async function expectWorker(pool: pg.Pool): Promise<void> {
 }
 
 async function showStatus(terminal: Terminal, pool: pg.Pool, config: Config): Promise<void> {
-  const status = await readStatus(pool, config.schedulesFile);
+  const status = await readStatus(pool);
   if (status.workers.length === 0) terminal.print('No worker is alive.');
   const needs = status.needs.flatMap(({ environment, needs: some }) =>
     some.map(({ says, subject }) => ({ environment, subject, says })),

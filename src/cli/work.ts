@@ -1,6 +1,6 @@
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
-import { startWorker, type WorkerSchedules } from '../../jobs/worker.ts';
+import { startWorker } from '../../jobs/worker.ts';
 import { schedulePruning } from '../background-jobs/prune.ts';
 import { openSystem, type System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
@@ -8,7 +8,6 @@ import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { openLoadSandboxes } from '../load/sandbox-tasks.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
-import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { shutDown } from '../timers.ts';
 import { type AddCommand, defineCommand, flag, hidden, type Invocation, text } from './define-command.ts';
@@ -21,7 +20,7 @@ import {
   type StopRequest,
   startWatchdog,
 } from './service/processes.ts';
-import { readSettings, type Settings } from './settings.ts';
+import { readSettings } from './settings.ts';
 
 /** The parts of a worker process; fault tests replace some. */
 interface WorkerParts {
@@ -59,7 +58,7 @@ async function runWorker(
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', parts.silentMs);
-  const schedules = leaveSchedules ? null : await openWorkerSchedules(settings, log);
+  const schedules = leaveSchedules ? null : scheduleSettings(config, processEnv);
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
@@ -94,15 +93,6 @@ async function runWorker(
     shutdownMs,
     log,
   );
-}
-
-/** Opens the file of SCHEDULES_FILE. @throws ConfigError */
-async function openWorkerSchedules(
-  { config, processEnv }: Settings,
-  log: System['log'],
-): Promise<WorkerSchedules> {
-  const file = config.schedulesFile === null ? null : await openSchedulesFile(config.schedulesFile, log);
-  return { file, settings: scheduleSettings(config, processEnv) };
 }
 
 /** Does one task, such as `chunk:17`, in a process that may end without harm. Told to stop, it gives the task back. */

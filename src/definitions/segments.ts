@@ -128,7 +128,7 @@ export function removeSegment(db: Database, environmentId: number, segmentId: nu
 async function requireOwn(db: Database, environmentId: number, segmentId: number): Promise<StoredSegment> {
   await lockDefinitions(db, environmentId);
   const stored = await requireSegmentItem(db, environmentId, segmentId);
-  if (stored.made_by === 'file') throw definedByFile('segment', stored.key);
+  if (stored.made_by === 'file') throw definedByFile(stored.key);
   return stored;
 }
 

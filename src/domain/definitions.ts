@@ -29,14 +29,13 @@ export type TitledKind = (typeof titledKinds)[number];
 export const embedTypes = ['banner', 'card'] as const;
 export type EmbedType = (typeof embedTypes)[number];
 
-/** The makers of what both the operator's files and the API define. A name that a file has belongs to the file: the API does not change it. */
+/** The makers of segments. A name that the definitions file has belongs to the file: the API does not change it. */
 export const makers = ['file', 'api'] as const;
 export type Maker = (typeof makers)[number];
 
-/** Refuses a change by the API of what a file defines. */
-export function definedByFile(what: 'segment' | 'schedule', key: string): InputError {
-  const file = what === 'segment' ? 'definitions file' : 'schedules file';
-  const message = `The ${file} defines this ${what}: change it in the file`;
+/** Refuses a change by the API of a segment that the definitions file defines. */
+export function definedByFile(key: string): InputError {
+  const message = 'The definitions file defines this segment: change it in the file';
   return inputError('definition_locked', message, key);
 }
 

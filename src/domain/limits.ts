@@ -363,6 +363,7 @@ export const MAX_WORKER_NAME_CHARS = 100;
 
 /** Due times of the days to come that are shown of a schedule, and the days. */
 export const MAX_SHOWN_DUE_TIMES = 400;
+export const NEXT_DUE_TIMES = 5;
 export const SHOWN_DUE_DAYS = 7;
 export const SHOWN_RUNS = 14;
 /** A process adds its counts to the rates this often. */
@@ -377,10 +378,10 @@ export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
 export const MAX_SHOWN_PARAMETERS = 100;
 
-export const MAX_SCHEDULES = 500;
-/** Schedules that the API keeps of an environment, and the JSON of one: every worker reads them every RECONCILE_MS. */
-export const MAX_MADE_SCHEDULES = 100;
-export const MAX_MADE_SCHEDULE_BYTES = 64 * KiB;
+/** Schedules of an environment: every worker reads them every RECONCILE_MS. */
+export const MAX_SCHEDULES = 100;
+export const MAX_SCHEDULE_BYTES = 64 * KiB;
+export const MAX_SCHEDULE_LABELS = 500;
 export const MAX_MADE_UP_RUNS = 100;
 export const MISSED_AFTER_MS = 60_000;
 /** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */

@@ -40,8 +40,6 @@ export interface NeedCounts {
 
 export interface FailingSchedule {
   readonly name: string;
-  /** True if the API keeps it, and not the file. */
-  readonly isMade: boolean;
   readonly since: Date;
   readonly reason: string;
 }

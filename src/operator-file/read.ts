@@ -21,6 +21,8 @@ export interface OperatorFile<S extends TSchema> {
   readonly emptyCure: string;
   /** Finds what a schema cannot say, whether or not the file fits it otherwise. */
   readonly check: (root: Place) => void;
+  /** Finds what else is wrong with a file that is right so far. */
+  readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
 /**
@@ -40,7 +42,7 @@ export function throwFileProblems(field: string, problems: readonly FileProblem[
 /** Reads a file, fills in what it leaves out, and finds everything that is wrong with it at once. */
 export function readOperatorFile<S extends TSchema>(
   bytes: Uint8Array,
-  { schema, emptyCure, check }: OperatorFile<S>,
+  { schema, emptyCure, check, checkValue }: OperatorFile<S>,
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
   const source = parseSource(bytes, emptyCure, problems);
@@ -54,6 +56,7 @@ export function readOperatorFile<S extends TSchema>(
       problems.add(at === 'name' ? place.name : place.position, keys, what);
     }
     check(root);
+    if (problems.count === 0) checkValue?.(root, value as Static<S>);
   }
   if (problems.count === 0) return { value: value as Static<S>, problemCount: 0, problems: [] };
   return { value: null, problemCount: problems.count, problems: problems.found };

@@ -126,7 +126,7 @@ export const ofRows: Gauges<readonly LoadRows[]> = {
   ],
 };
 
-/** Names of schedules are the only labels without a fixed list; a file has at most 500. */
+/** Names of schedules are the only labels without a fixed list; there are at most MAX_SCHEDULE_LABELS. */
 export const ofSchedules: Gauges<SchedulesOverview> = {
   sluice_schedule_runs_last_day: [
     'Runs of schedules that ended within 24 hours, by how they ended.',

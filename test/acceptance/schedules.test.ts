@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
-import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startCli, startService } from './cli.ts';
 
 const right = `schedules:
   - name: drop
@@ -10,38 +10,55 @@ const right = `schedules:
     load: { files: { pattern: "drop/*.csv" } }
 `;
 
+/** A data directory with the schedule `drop`, which is due once a year. */
+async function withSchedule() {
+  const dataDir = await preparedDataDir();
+  const file = join(dataDir, 'sluice.schedules.yaml');
+  const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
+  await writeFile(file, right.replace('* * * * *', '0 0 1 1 *'));
+  await mkdir(join(dataDir, 'default/drop'), { recursive: true });
+  const applied = await runCli(['schedules', 'apply', file, '--data-dir', dataDir], { env });
+  expect(applied.code).toBe(0);
+  return { dataDir, env };
+}
+
 describe('sluice schedules', () => {
-  test('a wrong file is told with its lines, by check and by start, which does not start', async () => {
-    const dataDir = await temporaryFolder();
-    const file = join(dataDir, 'wrong.yaml');
+  // proves: schedules-apply
+  test('a file is applied as a whole: a wrong one changes nothing, again changes nothing, --prune deletes', async () => {
+    const dataDir = await preparedDataDir();
+    const file = join(dataDir, 'schedules.yaml');
+    const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
+    const apply = (...args: string[]) =>
+      runCli(['schedules', 'apply', file, '--data-dir', dataDir, ...args], { env });
     await writeFile(file, right.replace('* * * * *', '* * *'));
     const place = `${file}:3:11: schedules[0].cron must have five fields`;
-    const checked = await runCli(['schedules', 'check', file]);
-    expect(checked).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
-    const json = await runCli(['schedules', 'check', file, '--json']);
+    expect(await apply()).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
+    const json = await apply('--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ problem_count: 1, problems: [{ line: 3, column: 11 }] });
-    const started = await runCli(['start', '--data-dir', dataDir], { env: { SCHEDULES_FILE: file } });
-    expect(started).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
-    const set = await runCli(['schedules', 'check'], { env: { SCHEDULES_FILE: file } });
-    expect(set).toMatchObject({ code: checked.code, stderr: checked.stderr });
-    const sample = await runCli(['schedules', 'check', 'docs/samples/schedules.yaml']);
-    expect(sample).toMatchObject({ code: 0, stdout: expect.stringContaining('warehouse') });
+    await writeFile(file, `${right}  - { name: weekly, cron: "@weekly", export: {} }\n`);
+    const dry = await apply('--dry-run', '--json');
+    expect(JSON.parse(dry.stdout)).toMatchObject({ written: false, added: ['drop', 'weekly'] });
+    expect(await apply()).toMatchObject({ code: 0, stdout: '+ drop\n+ weekly\n' });
+    expect(JSON.parse((await apply('--json')).stdout)).toMatchObject({ written: false, unchanged: 2 });
+    await writeFile(file, right.replace('* * * * *', '@daily'));
+    expect(await apply()).toMatchObject({ code: 0, stdout: '~ drop: cron\n' });
+    expect(await apply('--prune')).toMatchObject({ code: 0, stdout: '- weekly\n' });
+    const list = await runCli(['schedules', 'list', '--json', '--data-dir', dataDir], { env });
+    expect(JSON.parse(list.stdout)).toMatchObject([{ schedule: 'drop', cron: '@daily' }]);
+    const removed = await runCli(['schedules', 'delete', 'drop', '--json', '--data-dir', dataDir], { env });
+    expect(JSON.parse(removed.stdout)).toEqual({ schedule: 'drop', deleted: true });
   });
 
   test('a schedule is listed, run by a running service, done again when that is asked for, and in the history', async () => {
-    const dataDir = await preparedDataDir();
-    const file = join(dataDir, 'sluice.schedules.yaml');
-    await writeFile(file, right.replace('* * * * *', '0 0 1 1 *'));
-    await mkdir(join(dataDir, 'drop'));
-    const env = { SCHEDULES_FILE: file };
+    const { dataDir, env } = await withSchedule();
     const sluice = (...args: string[]) => runCli(['schedules', ...args, '--data-dir', dataDir], { env });
     await startService(dataDir, env);
     const due = ['--due', '2026-01-01T00:00:00Z'];
-    await writeFile(join(dataDir, 'drop/a.csv'), 'name\nnobody\n');
+    await writeFile(join(dataDir, 'default/drop/a.csv'), 'name\nnobody\n');
     const failed = await sluice('run', 'drop', '--wait', '--json', ...due);
     expect(failed.code).toBe(1);
     expect(JSON.parse(failed.stdout)).toMatchObject({ status: 'failed', error_code: 'unrecognised_columns' });
-    await writeFile(join(dataDir, 'drop/a.csv'), 'user_id,name\na,Ada\n');
+    await writeFile(join(dataDir, 'default/drop/a.csv'), 'user_id,name\na,Ada\n');
     const again = await sluice('run', 'drop', '--wait', '--json', ...due);
     expect(again.code).toBe(0);
     expect(JSON.parse(again.stdout)).toMatchObject({
@@ -51,51 +68,15 @@ describe('sluice schedules', () => {
     });
     const listed = await sluice('list', '--json');
     expect(JSON.parse(listed.stdout)).toMatchObject([
-      { schedule: 'drop', last_status: 'completed', environment_exists: true },
+      { schedule: 'drop', environment: 'default', last_status: 'completed' },
     ]);
     const history = await sluice('history', 'drop');
     expect(history.stdout).toMatch(/drop +default +2026-01-01 00:00:00Z +completed +asked/);
   });
 
-  // proves: schedule-made
-  test('schedules are created from a file, changed, listed and deleted by commands; those of the schedules file are not', async () => {
-    const dataDir = await preparedDataDir();
-    const file = join(dataDir, 'made.yaml');
-    const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
-    const sluice = (...args: string[]) =>
-      runCli(['schedules', ...args, '--data-dir', dataDir, '--json'], { env });
-    await writeFile(file, right);
-    expect(await sluice('create', file)).toMatchObject({ code: 0 });
-    expect(await sluice('create', file)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('choose another name'),
-    });
-    await writeFile(file, right.replace('* * * * *', '@daily'));
-    const changed = await sluice('create', file, '--replace');
-    expect(JSON.parse(changed.stdout)).toEqual([{ schedule: 'drop', environment: 'default' }]);
-    const listed = JSON.parse((await sluice('list')).stdout) as object[];
-    expect(listed).toMatchObject([{ schedule: 'drop', made_by: 'api', cron: '@daily' }]);
-    const ofFile = { env: { ...env, SCHEDULES_FILE: file } };
-    const refused = await runCli(['schedules', 'delete', 'drop', '--data-dir', dataDir], ofFile);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('in the file') });
-    expect(JSON.parse((await sluice('delete', 'drop')).stdout)).toEqual({ schedule: 'drop', deleted: true });
-    expect(JSON.parse((await sluice('list')).stdout)).toEqual([]);
-    await writeFile(
-      file,
-      'schedules: [{ name: a, cron: "@daily", load: { http: { url: "https://a.b/?token=x" } } }]',
-    );
-    expect(await sluice('create', file)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('load.http.url'),
-    });
-  });
-
   // proves: schedule-wait
   test('a run that is waited for waits for a worker that is starting too, and says it when none comes', async () => {
-    const dataDir = await preparedDataDir();
-    const env = { SCHEDULES_FILE: join(dataDir, 'sluice.schedules.yaml') };
-    await writeFile(env.SCHEDULES_FILE, right.replace('* * * * *', '0 0 1 1 *'));
-    await mkdir(join(dataDir, 'drop'));
+    const { dataDir, env } = await withSchedule();
     const wait = ['schedules', 'run', 'drop', '--wait', '--data-dir', dataDir];
     const alone = await runCli(wait, { env });
     expect(alone).toMatchObject({

@@ -91,15 +91,11 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   const temporary = join(folder, 'tmp');
   await mkdir(temporary);
   for (const name of ['drop', 'logs', 'data']) await mkdir(join(folder, name));
-  await writeFile(
-    join(folder, 'schedules.yaml'),
-    'schedules:\n  - { name: nightly, cron: "0 0 1 1 *", load: { files: { pattern: "drop/*.csv" } } }\n',
-  );
   const settings = {
     ...s3?.variables,
     ...{ DATA_DIR: join(folder, 'data'), TMPDIR: temporary, LOG_LEVEL: 'trace' },
     ...{ INBOX_DIR: join(folder, 'inbox'), INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '100' },
-    ...{ SCHEDULES_FILE: join(folder, 'schedules.yaml'), PERSONAL_KEY: personalKey },
+    ...{ SCHEDULES_LOCAL_ROOTS: join(folder, 'drop'), PERSONAL_KEY: personalKey },
     ...{ NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' },
   };
   try {
@@ -245,7 +241,11 @@ async function loadFromFolders(house: House, api: Api): Promise<void> {
     const rows = await site.sql("select from sluice.inbox_files where state = 'concluded'");
     return rows.length === 1;
   });
-  await writeFile(join(folder, 'drop/users.csv'), csvOf(...someBad('scheduled')));
+  await mkdir(join(folder, 'drop/default'), { recursive: true });
+  await writeFile(join(folder, 'drop/default/users.csv'), csvOf(...someBad('scheduled')));
+  const schedule = { cron: '0 0 1 1 *', load: { files: { pattern: '*.csv' } } };
+  const body = JSON.stringify(schedule);
+  await ask(house, api, '/v1/schedules/nightly', { method: 'PUT', headers: json, body });
   const path = '/v1/schedules/nightly/runs';
   await post(house, api, path, {});
   const run = await waitFor('the run to end', async () => {

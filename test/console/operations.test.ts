@@ -1,36 +1,36 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { saveSchedule } from '../../src/postgres/stores/schedules.ts';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
 import { drop } from '../support/inbox.ts';
+import { readSchedule } from '../support/schedules.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'));
 const inbox = join(folder, 'inbox');
 const adminKey = 'admin-key-of-the-tests-0123';
-writeFileSync(
-  join(folder, 'schedules.yaml'),
-  `schedules:
-  - name: nightly-users
-    cron: "0 2 * * *"
-    timezone: Europe/Berlin
-    load: { files: { pattern: /data/nightly/users-*.csv } }
-  - name: hourly-crm
-    cron: "*/15 * * * *"
-    enabled: false
-    load: { http: { url: "https://crm.example.com/users.ndjson" } }
-  - name: weekly-export
-    cron: "30 5 * * 1"
-    export: { range: last_7_days, format: parquet }
-`,
-);
+const schedules = [
+  {
+    name: 'nightly-users',
+    cron: '0 2 * * *',
+    timezone: 'Europe/Berlin',
+    load: { files: { pattern: 'nightly/users-*.csv' } },
+  },
+  {
+    name: 'hourly-crm',
+    cron: '*/15 * * * *',
+    enabled: false,
+    load: { http: { url: 'https://crm.example.com/users.ndjson' } },
+  },
+  { name: 'weekly-export', cron: '30 5 * * 1', export: { range: 'last_7_days', format: 'parquet' } },
+];
 const stage = consoleStage({
   worker: true,
   settings: {
-    SCHEDULES_FILE: join(folder, 'schedules.yaml'),
     INBOX_DIR: inbox,
     INBOX_SCAN_MS: '100',
     INBOX_STABLE_MS: '100',
@@ -51,10 +51,10 @@ const script = '<img src=x onerror=alert(1)>';
 
 test('schedules show how the last runs went and what is due in a week; they are paused, and a failed run is run again', async () => {
   const { pool } = stage.t.system;
-  await pool.query(
-    `insert into schedules (environment_id, schedule_name, considered_until) values ($1, 'nightly-users', now()), ($1, 'weekly-export', now())`,
-    [stage.t.environment.environmentId],
-  );
+  const { environmentId } = stage.t.environment;
+  for (const each of schedules) {
+    await saveSchedule(stage.t.system.db, environmentId, readSchedule(each), new Date());
+  }
   await pool.query(
     `insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, started_at, ended_at, reason_code, reason)
     select $1, 'nightly-users', date_trunc('day', now()) - make_interval(days => 8 - at::int, hours => -1), 'due', status,

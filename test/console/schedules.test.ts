@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -8,11 +7,9 @@ import type { Schedule } from '../../src/api/source.ts';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-console-schedules-'));
-writeFileSync(join(folder, 'schedules.yaml'), 'schedules: [{ name: of-file, cron: "@daily", export: {} }]');
 const stage = consoleStage({
   worker: true,
   settings: {
-    SCHEDULES_FILE: join(folder, 'schedules.yaml'),
     SCHEDULES_LOCAL_ROOTS: folder,
     SCHEDULES_VARIABLES: 'default:SCHEDULE_TOKEN',
   },
@@ -38,10 +35,6 @@ test('a finished load is repeated every night after at most four clicks', async 
   const page = await stage.open(`/jobs/${jobId}`);
   const clicks = await countClicks(page);
   await page.getByRole('link', { name: 'Schedule …' }).click();
-  await page.getByRole('textbox', { name: 'Address' }).click();
-  await page.keyboard.type('https://partner.example.com/customers.csv');
-  await page.keyboard.press('Tab');
-  await page.keyboard.type(`Bearer \${env:SCHEDULE_TOKEN}`);
   await page.getByRole('button', { name: 'Create the schedule' }).click();
   await page.getByText('It has not run yet').waitFor();
   expect(clicks()).toBeLessThanOrEqual(4);
@@ -77,34 +70,39 @@ test('a finished export is repeated every night after at most four clicks', asyn
   });
 });
 
-test('a schedule made in the page runs, is changed and is deleted; one of the file is only shown', async () => {
-  await mkdir(join(folder, 'default'));
-  await writeFile(join(folder, 'default/a.csv'), 'user_id\na\n');
+test('a schedule written in the page is marked where it is wrong, shows its next due times, runs, pauses, changes and is deleted', async () => {
   const look = (page: Page) => page.getByRole('button', { name: 'Create the schedule' }).waitFor();
   await expectGoodInEveryLook(stage, 'new-schedule', '/schedules/-/new', look);
   const page = await stage.open('/schedules');
   await page.getByRole('link', { name: 'New schedule' }).click();
-  await page.getByLabel('Source').selectOption('files');
-  await page.getByLabel('Path in the folder').fill('/etc/passwd');
   await page.getByLabel('Name').fill('drop');
+  const text = (pattern: string, cron = '0 3 * * *') =>
+    `cron: "${cron}"\ntimezone: UTC\nload:\n  files: { pattern: "${pattern}" }\n`;
+  const editor = page.getByLabel('As YAML');
+  await editor.fill(text('/etc/passwd'));
   await page.getByRole('button', { name: 'Create the schedule' }).click();
   await page.getByText('must not begin with /').waitFor();
-  await page.getByLabel('Path in the folder').fill('*.csv');
+  expect(await page.locator('.editor-lines [data-marked]').count()).toBe(1);
+  await editor.fill(text('*.csv'));
   await page.getByRole('button', { name: 'Create the schedule' }).click();
   await page.getByText('It has not run yet').waitFor();
-  await page.getByRole('link', { name: 'Edit' }).click();
-  await page.getByLabel('Other').check();
-  await page.getByLabel('Cron expression').fill('15 4 * * *');
+  await page.getByText('Next due:').waitFor();
+  await page.getByRole('button', { name: /Run now/ }).click();
+  await page.getByText('queued', { exact: true }).first().waitFor();
+  await page.getByRole('button', { name: /Pause/ }).click();
+  await page.getByText('It is not due.').waitFor();
+  await page.getByRole('button', { name: /Resume/ }).click();
+  await page.getByText('Next due:').waitFor();
+  await editor.fill(text('*.csv', '15 4 * * *'));
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('heading', { name: 'Runs' }).waitFor();
-  expect((await scheduleOf('drop')).definition).toMatchObject({
-    cron: '15 4 * * *',
-    load: { files: { pattern: '*.csv' } },
-  });
+  await expect.poll(async () => (await scheduleOf('drop')).cron).toBe('15 4 * * *');
+  await page.goto(new URL('/console/schedules/-/new', page.url()).href);
+  await page.getByLabel('Name').fill('drop');
+  await page.getByText('There is a schedule drop').waitFor();
+  expect(await page.getByRole('button', { name: 'Create the schedule' }).isDisabled()).toBe(true);
+  await page.goto(new URL('/console/schedules/drop', page.url()).href);
   await page.getByRole('button', { name: 'Delete …' }).click();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
-  await page.getByRole('link', { name: 'of-file' }).first().click();
-  await page.getByText('from the schedules file').waitFor();
-  expect(await page.getByRole('link', { name: 'Edit' }).count()).toBe(0);
+  await page.getByRole('heading', { name: 'Schedules' }).waitFor();
   expect((await stage.server.fetch('/v1/schedules/drop')).status).toBe(404);
 });

@@ -6,10 +6,9 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { readRunItems } from '../../src/postgres/stores/schedule-runs.ts';
 import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
-import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { readProfiles } from '../support/load-file.ts';
-import { doNext, readSchedule, runNow, runsOf, scheduleContext } from '../support/schedules.ts';
+import { askFor, doNext, readSchedule, runNow, runsOf, scheduleContext } from '../support/schedules.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../support/web-server.ts';
@@ -33,8 +32,7 @@ beforeAll(async () => {
     ...{ PGHOST: host ?? '', PGPORT: port ?? '', PGUSER: user ?? '', PGPASSWORD: password ?? '' },
     ...{ PGDATABASE: database ?? '', SHOP_TOKEN: 'very-secret', OTHER_TOKEN: 'not-listed' },
   };
-  const commands = { file: join(folder, 'commands.yaml'), variables, environment: t.environment.name };
-  context = scheduleContext(t, { commands });
+  context = scheduleContext(t, { variables, sourceCommands: join(folder, 'commands.yaml') });
 });
 afterAll(async () => {
   await web?.stop();
@@ -173,7 +171,7 @@ test('a command is killed when its worker stops, and the run is given back', asy
     ),
   });
   const schedule = scheduled('nightly');
-  await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
+  await askFor(context, environmentId, schedule, new Date('2026-02-01T00:00:00Z'));
   const stopping = new AbortController();
   const running = doNext(context, stopping.signal);
   const pid = await waitFor('the command', () => readFile(pids, 'utf8').catch(() => null));

@@ -12,8 +12,7 @@ import { acceptUndo } from '../../src/load/undo/accept-undo.ts';
 import { type Load, requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { readRunItems } from '../../src/postgres/stores/schedule-runs.ts';
 import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
-import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
-import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
+import type { ScheduleDefinition } from '../../src/sources/schedules/schedules-schema.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
 import {
@@ -25,7 +24,16 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { doNext, finish, readSchedule, runNow, runsOf, scheduleContext, tick } from '../support/schedules.ts';
+import {
+  askFor,
+  doNext,
+  finish,
+  readSchedule,
+  runNow,
+  runsOf,
+  scheduleContext,
+  tick,
+} from '../support/schedules.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -85,14 +93,15 @@ function heldLoad(environmentId: number): Promise<Load> {
 
 describe('a schedule with guard=usual', () => {
   let minutes = 0;
-  const nightly = (environment: string, more = {}): Schedule =>
+  const nightly = (environment: string, more = {}): ScheduleDefinition =>
     readSchedule({
-      environment,
       load: { files: { pattern: `${environment}-*.csv` }, guard: 'usual', entity: 'users', ...more },
       notify: { emails: ['ops@example.com'] },
     });
-  const put = (environment: string, night: number, content: string) =>
-    writeFile(join(folder, `${environment}-2026-11-${night}.csv`), content);
+  const put = async (environment: string, night: number, content: string) => {
+    await mkdir(join(folder, environment), { recursive: true });
+    await writeFile(join(folder, environment, `${environment}-2026-11-${night}.csv`), content);
+  };
 
   /** Three usual nights, and a fourth whose file is given: its load is held. */
   async function held(content: string) {
@@ -105,13 +114,7 @@ describe('a schedule with guard=usual', () => {
     }
     const before = await readProfiles(t.system, environmentId);
     await put(name, 13, content);
-    await askForRun(
-      context.db,
-      environmentId,
-      schedule,
-      new Date(Date.UTC(2026, 1, 1, 0, ++minutes)),
-      new Date(),
-    );
+    await askFor(context, environmentId, schedule, new Date(Date.UTC(2026, 1, 1, 0, ++minutes)));
     await doNext(context);
     const load = await heldLoad(environmentId);
     expect(await readProfiles(t.system, environmentId)).toEqual(before);
@@ -183,7 +186,7 @@ describe('a schedule with guard=usual', () => {
       join notification_deliveries d using (event_id)
       where v.environment_id = ${environmentId} and v.job_id = ${load.jobId}`.execute(context.db);
     expect(rows).toEqual([{ type: 'load.held', target: 'ops@example.com', figure: 'rows' }]);
-    const [found] = await findNeeds(t.system.pool, { environmentId, schedulesFile: null });
+    const [found] = await findNeeds(t.system.pool, environmentId);
     expect(found?.needs).toContainEqual(
       expect.objectContaining({ kind: 'loads_held', count: 1, subject: load.jobId }),
     );
@@ -194,9 +197,9 @@ describe('a schedule with guard=usual', () => {
     const { environmentId, schedule } = await held(users(60));
     const other = await acceptFile(t.system, environmentId, users(3, { columns: ['other'] }));
     expect(await endedLoad(t.system, environmentId, other)).toMatchObject({ status: 'completed' });
-    await tick(context, [schedule], '2036-03-01T01:00:01');
+    await tick(context, [schedule], '2036-03-01T01:00:01', environmentId);
     expect((await runsOf(context, schedule)).at(-1)).toMatchObject({ status: 'skipped' });
-    await tick(context, [{ ...schedule, overlap: 'wait' }], '2036-03-01T02:00:01');
+    await tick(context, [{ ...schedule, overlap: 'wait' }], '2036-03-01T02:00:01', environmentId);
     expect((await runsOf(context, schedule)).at(-1)).toMatchObject({ status: 'queued' });
   });
 

@@ -95,8 +95,8 @@ describe('the status', () => {
     });
 
     // Of a run that made a job, the job tells why.
-    await sql`insert into schedules (environment_id, schedule_name, considered_until)
-      values (${second}, 'nightly', now())`.execute(system.db);
+    await sql`insert into schedules (environment_id, schedule_name, considered_until, definition)
+      values (${second}, 'nightly', now(), '{}')`.execute(system.db);
     await sql`insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, ended_at,
         reason_code, reason)
       values (${second}, 'nightly', now() - interval '1 h', 'due', 'failed', '{}', now() + interval '1 s', 'source_refused',

@@ -16,25 +16,24 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { runJob } from '../../jobs/run.ts';
-import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import type { RulesDocument } from '../../src/domain/rules.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
-import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
+import { setPaused } from '../../src/postgres/stores/schedules.ts';
+import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';
-import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
-import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
-import { askForRun, pauseSchedule } from '../../src/sources/schedules/start-schedules.ts';
+import type { ScheduleDefinition } from '../../src/sources/schedules/schedules-schema.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { readProfiles } from '../support/load-file.ts';
 import { startS3 } from '../support/s3.ts';
 import {
+  askFor,
   doNext,
   finish,
   historyOf,
@@ -58,7 +57,7 @@ let [plain, secure] = [] as unknown as [WebServer, WebServer];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
-  await mkdir(join(folder, 'in'));
+  await mkdir(join(folder, 'in/default'), { recursive: true });
   t = await openTestSystem({ worker: true });
   environmentId = t.environment.environmentId;
   plain = await startWebServer('http');
@@ -69,6 +68,7 @@ beforeAll(async () => {
     allowPrivate: true,
     authorities: secure.cert,
     variables: { SCHEDULE_TOKEN: 'geheim' },
+    granted: ['default:SCHEDULE_TOKEN'],
   });
 });
 afterAll(async () => {
@@ -83,7 +83,7 @@ afterEach(async () => {
 });
 
 const put = (name: string, content: string | Uint8Array): Promise<void> =>
-  writeFile(join(folder, 'in', name), content);
+  writeFile(join(folder, 'in/default', name), content);
 const userIds = async (): Promise<string[]> =>
   Object.keys((await readProfiles(t.system, environmentId)).users);
 async function countLoads(start: string): Promise<number> {
@@ -95,9 +95,9 @@ const files = (pattern: string, more = {}) => readSchedule({ load: { files: { pa
 const page = (url: string, more = {}) =>
   readSchedule({ load: { http: { url, allow_private: true, ...more }, entity: 'users' } });
 
-const doNow = (schedule: Schedule, own = context) => runNow(own, environmentId, schedule);
-const ask = (schedule: Schedule, dueAt = '2026-02-01T00:00:00Z') =>
-  askForRun(context.db, environmentId, schedule, new Date(dueAt), new Date());
+const doNow = (schedule: ScheduleDefinition, own = context) => runNow(own, environmentId, schedule);
+const ask = (schedule: ScheduleDefinition, dueAt = '2026-02-01T00:00:00Z') =>
+  askFor(context, environmentId, schedule, new Date(dueAt));
 /** As a worker would that then does nothing. */
 async function take(): Promise<TaskClaim> {
   const claim = await takeRun(context);
@@ -177,7 +177,7 @@ describe('due times', () => {
       [true, '2026-03-01T10:31:00Z'],
       [false, '2026-03-01T12:30:00Z'],
     ] as const) {
-      await pauseSchedule(context.db, environmentId, schedule.name, isPaused, new Date(at));
+      await setPaused(context.db, environmentId, schedule.name, isPaused, new Date(at));
     }
     expect(await tick(context, [schedule], '2026-03-01T12:31:00')).toBe(0);
   });
@@ -219,7 +219,7 @@ describe('files', () => {
     expect(first).toMatchObject({ status: 'completed', items: [{ isNew: true }, { isNew: true }] });
     expect(await userIds()).toEqual(['u1', 'u2']);
     expect(await doNow(schedule)).toMatchObject({ status: 'unchanged', items: [] });
-    await appendFile(join(folder, 'in', 'a-2.csv'), ',no id\n');
+    await appendFile(join(folder, 'in/default', 'a-2.csv'), ',no id\n');
     const third = await doNow(schedule);
     expect(third).toMatchObject({ status: 'completed_with_rejects', items: [{ error: null }] });
     expect(third.items[0]?.item).toMatch(/a-2\.csv$/);
@@ -314,7 +314,7 @@ describe('files', () => {
     await put('e-2.csv', 'user_id,plan\n,x\nu6,x\n');
     const schedule = files('e-*.csv', { max_errors: 0, if_duplicate: 'load' });
     const due = new Date('2026-02-01T00:00:00Z');
-    const ask = () => askForRun(context.db, environmentId, schedule, due, new Date());
+    const ask = () => askFor(context, environmentId, schedule, due);
     expect(await ask()).toBe('asked');
     const failed = await finish(context, schedule);
     expect(failed).toMatchObject({ status: 'failed', code: 'too_many_rejects' });
@@ -335,7 +335,7 @@ describe('files', () => {
 
   test('outside the folders that are allowed are out of reach', async () => {
     await writeFile(join(folder, 'secret.csv'), 'user_id\nx\n');
-    await symlink(join(folder, 'secret.csv'), join(folder, 'in', 'link.csv'));
+    await symlink(join(folder, 'secret.csv'), join(folder, 'in/default', 'link.csv'));
     for (const pattern of ['link.csv', join(folder, 'secret.csv'), join(folder, '*.csv')]) {
       const run = await doNow(files(pattern));
       expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
@@ -346,7 +346,7 @@ describe('files', () => {
 
 describe('what may not be read', () => {
   test.skipIf(process.getuid?.() !== 0)('fails the run, and the reason says why', async () => {
-    const locked = join(folder, 'in', 'locked');
+    const locked = join(folder, 'in/default', 'locked');
     await mkdir(locked, { mode: 0o700 });
     await put('locked/a.csv', 'user_id\nu1\n');
     const schedule = files('locked/a.csv');
@@ -710,9 +710,9 @@ describe('an export to a folder behind a link', () => {
   test('out of those that are allowed fails, and makes nothing there', async () => {
     const elsewhere = join(folder, 'elsewhere');
     await mkdir(elsewhere);
-    await mkdir(join(folder, 'out'), { recursive: true });
-    await symlink(elsewhere, join(folder, 'out', 'link'));
-    await symlink(join(folder, 'nowhere'), join(folder, 'out', 'dangling'));
+    await mkdir(join(folder, 'out/default'), { recursive: true });
+    await symlink(elsewhere, join(folder, 'out/default', 'link'));
+    await symlink(join(folder, 'nowhere'), join(folder, 'out/default', 'dangling'));
     for (const to_dir of ['link', 'link/a/b', 'dangling/a']) {
       const run = await doNow(readSchedule({ export: { event_type: 'users', to_dir } }));
       expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
@@ -821,54 +821,6 @@ describe('the end of a run', () => {
       ]);
     } finally {
       await sql`delete from exports where job_id = ${open}`.execute(context.db);
-    }
-  });
-});
-
-describe('the schedules file', () => {
-  test('is refused at the start with its lines; a bad change is logged, and the old one stays', async () => {
-    const path = join(folder, 'sluice.schedules.yaml');
-    const { log, lines } = collectLog();
-    await expect(openSchedulesFile(path, log)).rejects.toThrow('cannot be read');
-    await writeFile(path, 'schedules:\n  - name: A\n');
-    await expect(openSchedulesFile(path, log)).rejects.toThrow(`${path}:2:11: schedules[0].name must be`);
-    const right = 'schedules: [{name: a, cron: "@daily", load: {files: {pattern: x}}}]';
-    await writeFile(path, right);
-    const file = await openSchedulesFile(path, log);
-    await writeFile(path, 'schedules: [{name: a}]\n# longer than it was before, so that it shows\n');
-    expect(await file.refresh()).toBe(false);
-    expect(file.schedules).toHaveLength(1);
-    expect(lines.at(-1)).toMatchObject({
-      problems: [expect.stringContaining(`${path}:1:13: `), expect.anything()],
-    });
-    await writeFile(path, 'schedules: []');
-    expect(await file.refresh()).toBe(true);
-    expect(file.schedules).toEqual([]);
-  });
-
-  test('is followed by workers', async () => {
-    const path = join(folder, 'live.yaml');
-    const write = (pattern: string) =>
-      writeFile(path, `schedules: [{name: live, cron: "0 * * * *", load: {files: {pattern: ${pattern}}}}]`);
-    await write('"live-*.csv"');
-    await put('live-1.csv', 'user_id\nlive1\n');
-    let now = new Date('2026-03-01T10:30:00Z');
-    const settings = { ...scheduleSettings(t.config, {}), localRoots: [join(folder, 'in')], now: () => now };
-    const file = await openSchedulesFile(path, t.system.log);
-    const other = t.openAnother();
-    const worker = startWorker(other, { schedules: { file, settings } });
-    try {
-      await waitFor('the schedule to be seen', async () => {
-        const { rows } = await sql`select 1 from schedules where schedule_name = 'live'`.execute(context.db);
-        return rows.length === 1;
-      });
-      now = new Date('2026-03-01T11:00:01Z');
-      const live = readSchedule({ name: 'live', load: { files: { pattern: 'live-*.csv' } } });
-      await waitFor('the run', async () => (await runsOf(context, live))[0]?.status === 'completed');
-      expect(await userIds()).toEqual(['live1']);
-    } finally {
-      await worker.stop();
-      await other.close();
     }
   });
 });

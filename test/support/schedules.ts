@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Default } from 'typebox/value';
 import { runJob } from '../../jobs/run.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import {
@@ -7,14 +9,15 @@ import {
   readRuns,
   type ScheduleRun,
 } from '../../src/postgres/stores/schedule-runs.ts';
+import { listSchedules, saveSchedule } from '../../src/postgres/stores/schedules.ts';
 import {
   type ScheduleContext,
   type ScheduleSettings,
   scheduleSettings,
 } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
-import { readSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
-import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
+import { readSchedules } from '../../src/sources/schedules/keep-schedules.ts';
+import { oneSchedule, type ScheduleDefinition } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
 import { runTask, withoutStop } from '../../src/tasks/run-task.ts';
 import type { TestSystem } from './system.ts';
@@ -30,12 +33,34 @@ export function scheduleContext(t: TestSystem, own: ScheduleContextOptions = {})
 
 let names = 0;
 
-/** One schedule, as the file would have it. */
-export function readSchedule(given: Readonly<Record<string, unknown>>): Schedule {
-  const schedule = { name: `s${++names}`, cron: '0 * * * *', ...given };
-  const { value, problems } = readSchedulesFile(Buffer.from(JSON.stringify({ schedules: [schedule] })));
-  if (value?.[0] === undefined) throw new Error(problems.map(({ message }) => message).join('\n'));
-  return value[0];
+/** A schedule with its defaults, which is stored when it is first used. Nothing checks it. */
+export function readSchedule(given: Readonly<Record<string, unknown>>): ScheduleDefinition {
+  const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...given };
+  return Default(oneSchedule, structuredClone(members)) as ScheduleDefinition;
+}
+
+/** Stores a schedule, if another is stored, as of this moment. */
+async function store(
+  { db }: ScheduleContext,
+  environmentId: number,
+  definition: ScheduleDefinition,
+  now: Date,
+): Promise<void> {
+  const [known] = await listSchedules(db, environmentId, definition.name);
+  const members: unknown = JSON.parse(JSON.stringify(definition));
+  if (isDeepStrictEqual(known?.definition, members)) return;
+  await saveSchedule(db, environmentId, definition, known?.until ?? now);
+}
+
+/** Asks for a run of a schedule as a person does. */
+export async function askFor(
+  context: ScheduleContext,
+  environmentId: number,
+  schedule: ScheduleDefinition,
+  dueAt: Date,
+) {
+  await store(context, environmentId, schedule, new Date());
+  return askForRun(context.db, environmentId, schedule.name, dueAt);
 }
 
 /** Makes the tasks of the runs that are next, and does one of them; false if none is to be done. */
@@ -56,12 +81,12 @@ export async function takeRun(context: ScheduleContext): Promise<TaskClaim | nul
 }
 
 /** The runs of a schedule, the earliest due first. */
-export async function runsOf(context: ScheduleContext, { name }: Schedule): Promise<ScheduleRun[]> {
+export async function runsOf(context: ScheduleContext, { name }: ScheduleDefinition): Promise<ScheduleRun[]> {
   return (await readRuns(context.db, { name }, 1_000)).reverse();
 }
 
 /** `due status` of each, the due time without its seconds. */
-export async function historyOf(context: ScheduleContext, schedule: Schedule): Promise<string[]> {
+export async function historyOf(context: ScheduleContext, schedule: ScheduleDefinition): Promise<string[]> {
   const runs = await runsOf(context, schedule);
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
 }
@@ -69,7 +94,7 @@ export async function historyOf(context: ScheduleContext, schedule: Schedule): P
 type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
 /** Does what is due of a schedule to its end, workers seeing to the jobs; gives the last run. */
-export async function finish(context: ScheduleContext, schedule: Schedule): Promise<EndedRun> {
+export async function finish(context: ScheduleContext, schedule: ScheduleDefinition): Promise<EndedRun> {
   return waitFor(`the runs of ${schedule.name} to end`, async () => {
     await doNext(context);
     await endWaitingRuns(context);
@@ -86,19 +111,24 @@ let asked = Date.parse('2026-01-01T00:00:00Z');
 export async function runNow(
   context: ScheduleContext,
   environmentId: number,
-  schedule: Schedule,
+  schedule: ScheduleDefinition,
 ): Promise<EndedRun> {
   asked += 60_000;
-  await askForRun(context.db, environmentId, schedule, new Date(asked), new Date());
+  await askFor(context, environmentId, schedule, new Date(asked));
   return finish(context, schedule);
 }
 
-/** Lets the clock stand at an instant and sees what is due. */
+/** Lets the clock stand at an instant and sees what is due of schedules of the first environment. */
 export async function tick(
   context: ScheduleContext,
-  schedules: readonly Schedule[],
+  schedules: readonly ScheduleDefinition[],
   at: string,
+  environmentId = 1,
 ): Promise<number> {
   const now = () => new Date(`${at}Z`);
-  return makeDueRuns({ ...context, schedules: { ...context.schedules, now } }, schedules);
+  for (const schedule of schedules) await store(context, environmentId, schedule, now());
+  return makeDueRuns(
+    { ...context, schedules: { ...context.schedules, now } },
+    await readSchedules(context.db, environmentId),
+  );
 }

@@ -108,7 +108,6 @@ export function workerEnvironment(processEnv: ProcessEnv, config: Config, databa
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
-    SCHEDULES_FILE: config.schedulesFile ?? '',
     SOURCE_COMMANDS: config.sourceCommands ?? '',
   });
 }

@@ -11,7 +11,6 @@ import type { Database } from '../../postgres/database.ts';
 import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../../provide-database.ts';
-import { openSchedulesFile } from '../../sources/schedules/schedules-file.ts';
 import { type Phase, shutDown } from '../../timers.ts';
 import { defineCommand, listenOptions } from '../define-command.ts';
 import { announceNewData } from '../session.ts';
@@ -172,8 +171,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpService> {
   const { config, log, processEnv, entry } = options;
-  // A wrong file would end every worker at its start: report it here, once.
-  if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
   await checkAddress(config, true);
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
   void warnOfRedis(config, log);

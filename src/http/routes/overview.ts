@@ -41,7 +41,7 @@ const show = route({
   handle: async ({ system, own: { findings, queue }, request, query: { period = '1h' }, environment }) => {
     const { environment: theirs, session } = callerOf(request);
     const { db, inTurn, pool } = system.reader;
-    const { schedulesFile, redisUrl } = system.config;
+    const { redisUrl } = system.config;
     const mayRead = theirs.name === defaultEnvironmentName || session?.isAdmin === true;
     const [health, found, rates, queues, work, jobs] = await Promise.all([
       system.health.check(),
@@ -52,7 +52,7 @@ const show = route({
       inTurn(() => readJobsOverview(db, environment)),
     ]);
     const known = { unaccounted: jobs.unaccounted, failedJobs: jobs.failed_24h };
-    const [needs] = await findNeeds(pool, { environmentId: environment, schedulesFile, known });
+    const [needs] = await findNeeds(pool, environment, known);
     return {
       server: `${hostname()} ${process.pid}`,
       health,

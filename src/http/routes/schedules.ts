@@ -1,26 +1,31 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { object, text, withExamples } from '../../api/schema.ts';
+import { flag, object, text, withExamples } from '../../api/schema.ts';
 import { scheduleItem, scheduleList, scheduleRun } from '../../api/source.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { type FileReading, throwFileProblems } from '../../operator-file/read.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readRuns } from '../../postgres/stores/schedule-runs.ts';
-import {
-  readInForce,
-  renderSchedules,
-  renderWholeRun,
-  requireSchedule,
-} from '../../sources/schedules/inspect-schedules.ts';
+import { listSchedules, setPaused } from '../../postgres/stores/schedules.ts';
+import { confinementOf } from '../../sources/schedules/confinement.ts';
+import { renderSchedules, renderWholeRun } from '../../sources/schedules/inspect-schedules.ts';
 import {
   keepSchedule,
   noSchedule,
-  readMadeSchedule,
+  readSchedules,
   removeSchedule,
-} from '../../sources/schedules/made-schedules.ts';
-import { type Schedule, scheduleDefinition } from '../../sources/schedules/schedules-schema.ts';
-import { askForRun, pauseSchedule } from '../../sources/schedules/start-schedules.ts';
+  requireSchedule,
+} from '../../sources/schedules/keep-schedules.ts';
+import { readSchedule } from '../../sources/schedules/schedules-file.ts';
+import {
+  publishedSchedule,
+  type Schedule,
+  type ScheduleDefinition,
+} from '../../sources/schedules/schedules-schema.ts';
+import { askForRun } from '../../sources/schedules/start-schedules.ts';
+import { throwProblems } from '../../validation.ts';
 import { limitParameter, pageBytes } from '../page.ts';
 import { checked, dateOf, pathParameter } from '../parameters.ts';
 import { callerEnvironment, requireScope } from '../plugins/auth.ts';
@@ -42,32 +47,26 @@ const list = route({
   at: 'GET /v1/schedules',
   operationId: 'listSchedules',
   summary: 'List schedules',
-  description:
-    'Lists the schedules of the environment with due times and latest runs: first those of the file named by SCHEDULES_FILE, as it is now, then those of the API, sorted by name.',
+  description: 'Lists the schedules of the environment by name, with due times and latest runs.',
   access: 'read',
   config: pageBytes,
   answer: { description: 'The schedules.', schema: scheduleList.ref },
-  handle: async ({ system: { reader, config }, request }) => {
-    const environment = callerEnvironment(request);
-    const { schedules, problems } = await readInForce(reader.db, config.schedulesFile, environment);
-    return { problems, data: await renderSchedules(reader.db, environment, schedules, new Date()) };
+  handle: async ({ system: { reader }, environment }) => {
+    const schedules = await readSchedules(reader.db, environment);
+    return { data: await renderSchedules(reader.db, schedules, new Date()) };
   },
 });
 
 const answer = { description: 'The schedule.', schema: scheduleItem.ref };
 
-/** Finds a schedule of the caller's environment. @throws InputError `not_found` */
-function find({ system: { db, config }, request }: Call, name: string): Promise<Schedule> {
-  return requireSchedule(db, config.schedulesFile, callerEnvironment(request), name);
-}
-
-async function renderOne(db: Database, request: FastifyRequest, schedule: Schedule) {
-  const [item] = await renderSchedules(db, callerEnvironment(request), [schedule], new Date());
-  if (item === undefined) throw noSchedule(schedule.name);
+async function renderOne(db: Database, schedule: Schedule) {
+  const [item] = await renderSchedules(db, [schedule], new Date());
+  if (item === undefined) throw noSchedule(schedule.definition.name);
   return item;
 }
 
-function requireExport(request: FastifyRequest, { export: exported }: Schedule): void {
+/** A schedule of exports is for keys that may export. */
+function requireExport(request: FastifyRequest, { export: exported }: ScheduleDefinition): void {
   if (exported !== undefined) requireScope(request, 'export');
 }
 
@@ -79,83 +78,108 @@ const show = route({
   access: 'read',
   params,
   answer,
-  handle: async (call) =>
-    renderOne(call.system.reader.db, call.request, await find(call, call.params.schedule)),
+  handle: async ({ system: { reader }, environment, params: { schedule } }) =>
+    renderOne(reader.db, await requireSchedule(reader.db, environment, schedule)),
+});
+
+const asFile = object('The schedule as YAML.', {
+  file: Type.String({
+    maxLength: MAX_RECORD_BYTES,
+    description: 'A schedule of the file that `sluice schedules apply` takes, YAML or JSON.',
+  }),
 });
 
 const content = {
-  'application/json': withExamples(scheduleDefinition, {
-    nightly: {
-      summary: 'A file on a web server, every night',
-      value: {
-        name: 'partner-accounts',
-        cron: '0 3 * * *',
-        timezone: 'Europe/Berlin',
-        load: {
-          http: {
-            url: 'https://partner.example.com/accounts.ndjson.gz',
-            headers: { Authorization: `Bearer \${env:SCHEDULE_PARTNER_TOKEN}` },
+  'application/json': withExamples(
+    Type.Union([publishedSchedule, asFile], { description: 'The schedule, or its text under `file`.' }),
+    {
+      nightly: {
+        summary: 'A file on a web server, every night',
+        value: {
+          cron: '0 3 * * *',
+          timezone: 'Europe/Berlin',
+          load: {
+            http: {
+              url: 'https://partner.example.com/accounts.ndjson.gz',
+              headers: { Authorization: `Bearer \${env:SCHEDULE_PARTNER_TOKEN}` },
+            },
+            entity: 'companies',
           },
-          entity: 'companies',
         },
       },
-    },
-    changes: {
-      summary: 'An export of what has changed, every hour',
-      value: {
-        name: 'warehouse',
-        cron: '10 * * * *',
-        export: { range: 'since_last_success', format: 'parquet' },
+      changes: {
+        summary: 'An export of what has changed, every hour, as YAML',
+        value: { file: 'cron: "10 * * * *"\nexport: { range: since_last_success, format: parquet }\n' },
       },
     },
-  }),
+  ),
 };
 
-const asInFile =
-  'It is written as in the file, without `environment`; secrets are variables that SCHEDULES_VARIABLES grants the environment, and files and `to_dir` lie below the folder of the environment. Requires the scope `import`, for an export also `export`.';
-
-/** Reads and keeps the schedule of the body; `name`: in place of the one of this name. */
-async function keep(call: Call, name: string | null) {
-  const { system, request } = call;
-  const environment = callerEnvironment(request);
-  const given = readJsonObject(bodyBytes(request));
-  if (name !== null && given['name'] !== name) {
-    throw inputError('invalid_field', 'name must be the one of the path: a schedule keeps its name', 'name');
-  }
-  const schedule = readMadeSchedule(given, environment.name, system.config);
-  requireExport(request, schedule);
-  if (name !== null) requireExport(request, await find(call, name));
-  await keepSchedule(system, environment, schedule, name === null ? 'new' : 'known');
-  const fields = { schedule: schedule.name, request_id: request.id };
-  system.log.info(fields, name === null ? 'schedule created' : 'schedule changed');
-  return renderOne(system.db, request, { ...schedule, isMade: true });
+/** Reads the schedule of a body: its members, or `file` with its text. @throws InputError with every problem */
+async function readBody({ system: { config }, request }: Call, name: string): Promise<ScheduleDefinition> {
+  const body = readJsonObject(bodyBytes(request));
+  const { file } = body;
+  const isText = typeof file === 'string' && Object.keys(body).length === 1;
+  const confinement = await confinementOf(config, callerEnvironment(request).name);
+  const bytes = Buffer.from(isText ? file : JSON.stringify(body));
+  const reading: FileReading<ScheduleDefinition> = readSchedule(bytes, name, confinement);
+  const problems = reading.problems.map(({ message, ...problem }) => ({
+    ...problem,
+    message: message.replace(/^the file /, 'the schedule '),
+  }));
+  if (isText) throwFileProblems('file', problems);
+  throwProblems(problems.map(({ path, message }) => ({ code: 'invalid_field', message, details: path })));
+  if (reading.value === null) throw inputError('invalid_field', 'The schedule cannot be read', 'file');
+  return reading.value;
 }
 
-const create = route({
-  at: 'POST /v1/schedules',
-  operationId: 'createSchedule',
-  summary: 'Create a schedule',
-  description: `Creates a schedule. ${asInFile} A name that the file has belongs to the file.`,
-  access: 'import',
-  bodyKind: 'json',
-  content,
-  answer: { ...answer, status: 201 },
-  refuses: ['definition_locked'],
-  handle: (call) => keep(call, null),
-});
-
-const replace = route({
+const put = route({
   at: 'PUT /v1/schedules/:schedule',
-  operationId: 'replaceSchedule',
-  summary: 'Change a schedule',
-  description: `Replaces a schedule of the API, from now on: due times that have passed are not made up, and runs that exist already stay as they are. ${asInFile}`,
+  operationId: 'putSchedule',
+  summary: 'Create or replace a schedule',
+  description:
+    'Stores the schedule, from now on: due times that have passed are not made up, and runs that exist already stay as they are. Secrets are variables of the workers that SCHEDULES_VARIABLES grants the environment. Requires the scope `import`, for an export also `export`.',
   access: 'import',
   bodyKind: 'json',
   params,
   content,
   answer,
-  refuses: ['definition_locked'],
-  handle: (call) => keep(call, call.params.schedule),
+  handle: async (call) => {
+    const {
+      system: { db, log },
+      request,
+      environment,
+      params: { schedule: name },
+    } = call;
+    const definition = await readBody(call, name);
+    requireExport(request, definition);
+    const [known] = await listSchedules(db, environment, name);
+    if (known !== undefined) requireExport(request, known.definition as ScheduleDefinition);
+    await keepSchedule(db, environment, definition);
+    log.info({ schedule: name, request_id: request.id }, 'schedule stored');
+    return renderOne(db, await requireSchedule(db, environment, name));
+  },
+});
+
+const change = route({
+  at: 'PATCH /v1/schedules/:schedule',
+  operationId: 'pauseSchedule',
+  summary: 'Pause or resume a schedule',
+  description:
+    'Pauses the schedule, or resumes it from now on. Runs that are missed while it is paused are not made up. Runs that exist already, and runs that a person requests, still happen.',
+  access: 'import',
+  params,
+  json: {
+    schema: object('The change.', { paused: flag('True to pause, false to resume.') }),
+    examples: { pause: { summary: 'Pause', value: { paused: true } } },
+  },
+  answer,
+  handle: async ({ system: { db, log }, request, environment, params: { schedule: name }, body }) => {
+    await requireSchedule(db, environment, name);
+    await setPaused(db, environment, name, body.paused, new Date());
+    log.info({ schedule: name, request_id: request.id, paused: body.paused }, 'schedule changed');
+    return renderOne(db, await requireSchedule(db, environment, name));
+  },
 });
 
 const remove = route({
@@ -163,21 +187,15 @@ const remove = route({
   operationId: 'deleteSchedule',
   summary: 'Delete a schedule',
   description:
-    'Deletes a schedule of the API with its history. A run that has not ended goes on, and keeps the history. The jobs stay.',
+    'Deletes the schedule with its history. A run that has not ended goes on, and keeps the history. The jobs stay.',
   access: 'import',
   params,
   answer: { status: 204, description: 'The schedule is deleted.' },
-  refuses: ['definition_locked'],
-  handle: async (call) => {
-    const {
-      system,
-      request,
-      reply,
-      params: { schedule: name },
-    } = call;
-    requireExport(request, await find(call, name));
-    await removeSchedule(system, callerEnvironment(request), name);
-    system.log.info({ schedule: name, request_id: request.id }, 'schedule deleted');
+  handle: async ({ system: { db, log }, request, reply, environment, params: { schedule: name } }) => {
+    const { definition } = await requireSchedule(db, environment, name);
+    requireExport(request, definition);
+    await removeSchedule(db, environment, name);
+    log.info({ schedule: name, request_id: request.id }, 'schedule deleted');
     return reply.send();
   },
 });
@@ -187,62 +205,21 @@ const listRuns = route({
   operationId: 'listScheduleRuns',
   summary: 'List the runs of a schedule',
   description:
-    'Lists the latest runs, latest due time first, with their jobs. Runs of a schedule that is no longer in the file are found too.',
+    'Lists the latest runs, latest due time first, with their jobs. Runs of a deleted schedule are found while one has not ended.',
   access: 'read',
   config: pageBytes,
   params,
   query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of runs.') }),
   answer: { description: 'The runs.', schema: Type.Array(scheduleRun.ref) },
-  handle: async (call) => {
-    const {
-      system: { reader },
-      params: { schedule: name },
-      query,
-      environment,
-    } = call;
+  handle: async ({ system: { reader }, params: { schedule: name }, query, environment }) => {
     const which = { environmentId: environment, name };
     const runs = await readRuns(reader.db, which, query.limit ?? DEFAULT_PAGE_SIZE);
-    if (runs.length === 0) await find(call, name);
+    if (runs.length === 0) await requireSchedule(reader.db, environment, name);
     const rendered: Awaited<ReturnType<typeof renderWholeRun>>[] = [];
     for (const run of runs) rendered.push(await renderWholeRun(reader.db, run));
     return rendered;
   },
 });
-
-const actions = {
-  pause: {
-    operationId: 'pauseSchedule',
-    summary: 'Pause a schedule',
-    description:
-      'Pauses the schedule. Runs that are missed while it is paused are not made up. Runs that exist already, and runs that a person requests, still happen. Pausing a paused schedule changes nothing.',
-  },
-  resume: {
-    operationId: 'resumeSchedule',
-    summary: 'Resume a schedule',
-    description:
-      'Resumes a paused schedule from now on. Resuming a schedule that is not paused changes nothing.',
-  },
-} as const;
-
-const pause = (action: keyof typeof actions): Route =>
-  route({
-    at: `POST /v1/schedules/:schedule/${action}`,
-    ...actions[action],
-    access: 'import',
-    params,
-    answer,
-    handle: async (call) => {
-      const {
-        system: { db, log },
-        request,
-        environment,
-      } = call;
-      const schedule = await find(call, call.params.schedule);
-      await pauseSchedule(db, environment, schedule.name, action === 'pause', new Date());
-      log.info({ schedule: schedule.name, request_id: request.id }, `schedule ${action}d`);
-      return renderOne(db, request, schedule);
-    },
-  });
 
 const dueAtField = Type.Optional(
   checked(
@@ -268,27 +245,16 @@ const run = route({
     },
   },
   answer: { status: 202, description: 'The run.', schema: scheduleRun.ref },
-  handle: async (call) => {
-    const {
-      system: { db },
-      request,
-      params,
-      environment,
-      body,
-    } = call;
-    const schedule = await find(call, params.schedule);
-    requireExport(request, schedule);
-    const now = new Date();
+  handle: async ({ system: { db }, request, params: { schedule: name }, environment, body }) => {
+    const { definition } = await requireSchedule(db, environment, name);
+    requireExport(request, definition);
     // The database keeps microseconds and a Date does not: a time with more digits would not be found again.
-    const dueAt = dateOf(body.due_at) ?? now;
-    await askForRun(db, environment, schedule, dueAt, now);
-    const [run] = await readRuns(db, { environmentId: environment, name: schedule.name, dueAt }, 1);
-    if (run === undefined) throw noSchedule(schedule.name);
+    const dueAt = dateOf(body.due_at) ?? new Date();
+    await askForRun(db, environment, name, dueAt);
+    const [run] = await readRuns(db, { environmentId: environment, name, dueAt }, 1);
+    if (run === undefined) throw noSchedule(name);
     return renderWholeRun(db, run);
   },
 });
 
-export const scheduleRoutes: readonly Route[] = [
-  ...[list, create, show, replace, remove],
-  ...[listRuns, pause('pause'), pause('resume'), run],
-];
+export const scheduleRoutes: readonly Route[] = [list, show, put, change, remove, listRuns, run];

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { MAX_SCHEDULES, WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
+import { MAX_SCHEDULE_LABELS, WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import { outcomes } from '../../domain/load.ts';
 import type { FailingSchedule, NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../pool.ts';
@@ -110,8 +110,6 @@ export function readLoadRows(watch: pg.Pool): Promise<LoadRows[]> {
 
 /** The latest runs of a schedule that are searched for its last success, so that the cost does not grow with what is kept. */
 const runsLookedAt = 1_000;
-/** Workers note every half minute that they see to a schedule; one that falls this far behind the others is in no file any more. */
-const forgottenAfterMinutes = 10;
 
 /** The health of a schedule; those of one name in several environments are taken together. */
 export interface ScheduleFigures {
@@ -130,21 +128,14 @@ export interface SchedulesOverview {
 }
 
 const schedulesStatement = `
-  with in_force as (
-    select environment_id, schedule_name
-    from schedules
-    where considered_until > (
-      select max(considered_until) - interval '${forgottenAfterMinutes} min' from schedules
-    )
-  ),
-  fared as (
+  with fared as (
     select
       s.schedule_name,
       max(r.ended_at) filter (where r.status in ('completed', 'completed_with_rejects', 'unchanged')) as succeeded_at,
       min(r.due_at) as first_due_at,
       (array_agg(r.status order by r.ended_at desc) filter (where r.status not in ('queued', 'waiting', 'skipped')))[1]
         as last_status
-    from in_force s
+    from schedules s
     cross join lateral (
       select status, due_at, ended_at
       from schedule_runs
@@ -152,6 +143,7 @@ const schedulesStatement = `
       order by due_at desc
       limit ${runsLookedAt}
     ) r
+    where s.definition is not null
     group by s.environment_id, s.schedule_name
   )
   select
@@ -161,7 +153,7 @@ const schedulesStatement = `
   from fared
   group by schedule_name
   order by schedule_name
-  limit ${MAX_SCHEDULES}`;
+  limit ${MAX_SCHEDULE_LABELS}`;
 
 /* Read through schedule_runs_ended_idx. */
 const recentStatement = `
@@ -177,7 +169,7 @@ export async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> 
 export interface EnvironmentNeeds {
   readonly environment: string;
   readonly counts: NeedCounts;
-  /** Failing schedules that are not paused, including those that the file no longer has. */
+  /** Failing schedules that are enabled and not paused. */
   readonly failing: readonly FailingSchedule[];
 }
 
@@ -243,9 +235,9 @@ const needsStatement = `
     where d.state = 'dead' and v.environment_id = e.environment_id
   ) of_deliveries
   cross join lateral (
-    select coalesce(json_agg(json_build_object('name', name, 'isMade', is_made, 'since', since, 'reason', reason) order by since), '[]') as failing
+    select coalesce(json_agg(json_build_object('name', name, 'since', since, 'reason', reason) order by since), '[]') as failing
     from (
-      select s.schedule_name as name, s.definition is not null as is_made, min(r.begun_at) as since,
+      select s.schedule_name as name, min(r.begun_at) as since,
         (array_agg(r.reason order by r.due_at desc))[1] as reason
       from schedules s
       cross join lateral (
@@ -268,8 +260,8 @@ const needsStatement = `
           )
       ) r
       where s.environment_id = e.environment_id and s.paused_at is null
-        and coalesce((s.definition ->> 'enabled')::boolean, true)
-      group by s.schedule_name, s.definition is not null
+        and coalesce((s.definition ->> 'enabled')::boolean, true) and s.definition is not null
+      group by s.schedule_name
     ) schedules
   ) of_schedules
   where $1::int is null or e.environment_id = $1

@@ -5,23 +5,48 @@ import { hasOpenRun } from './schedule-runs.ts';
 import { isOwn } from './tasks.ts';
 
 /*
- * Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare; and the
- * definitions of those that the API keeps.
+ * Schedules: their definitions, up to when their due times were considered, and what they have loaded and exported. The name
+ * of a deleted schedule stays without a definition while a run of it is open.
  */
 
-export interface Considered {
+export interface StoredSchedule {
+  readonly environmentId: number;
+  readonly environment: string;
+  readonly definition: object;
   readonly until: Date;
   readonly pausedAt: Date | null;
 }
 
-const consideredColumns = ['considered_until as until', 'paused_at as pausedAt'] as const;
+/** Reads the schedules of one environment or of all, by environment and name. */
+export function listSchedules(
+  db: Database,
+  environmentId: number | null,
+  name: string | null = null,
+): Promise<StoredSchedule[]> {
+  return selectSchedules(db, environmentId, name).orderBy('e.name').orderBy('s.schedule_name').execute();
+}
 
-export async function readConsidered(db: Database): Promise<Map<string, Considered>> {
-  const rows = await db
-    .selectFrom('schedules')
-    .select(['environment_id', 'schedule_name', ...consideredColumns])
-    .execute();
-  return new Map(rows.map((row) => [scheduleKey(row.environment_id, row.schedule_name), row]));
+/** Reads a schedule, and locks it until the transaction ends: nobody else considers its due times. */
+export async function lockSchedule(
+  db: Database,
+  environmentId: number,
+  name: string,
+): Promise<StoredSchedule | null> {
+  const [row] = await selectSchedules(db, environmentId, name).forUpdate('s').execute();
+  return row ?? null;
+}
+
+function selectSchedules(db: Database, environmentId: number | null, name: string | null) {
+  let query = db
+    .selectFrom('schedules as s')
+    .innerJoin('environments as e', 'e.environment_id', 's.environment_id')
+    .select(['s.environment_id as environmentId', 'e.name as environment', 's.definition'])
+    .select(['considered_until as until', 'paused_at as pausedAt'])
+    .where('s.definition', 'is not', null)
+    .$narrowType<{ definition: object }>();
+  if (environmentId !== null) query = query.where('s.environment_id', '=', environmentId);
+  if (name !== null) query = query.where('s.schedule_name', '=', name);
+  return query;
 }
 
 /** Pauses a schedule, or lets it go on; what was due meanwhile is not made up. */
@@ -42,51 +67,31 @@ export async function setPaused(
     .execute();
 }
 
-export function scheduleKey(environmentId: number, name: string): string {
-  return `${environmentId}/${name}`;
-}
-
-/** Reads the schedules that the API keeps, of one environment or of all, sorted by name. */
-export function readMade(
-  db: Database,
-  environmentId: number | null,
-): Promise<{ readonly environment: string; readonly definition: object }[]> {
-  return rowsOf<{ environment: string; definition: object }>(db)`
-    select e.name as environment, s.definition
-    from schedules s
-    join environments e using (environment_id)
-    where s.definition is not null and (${environmentId}::int is null or s.environment_id = ${environmentId})
-    order by e.name, s.schedule_name`;
-}
-
-/**
- * Keeps the definition of a schedule: a new one, or else one in place of another. It counts from `now` on: earlier due times are not
- * made up. Returns false if there is a definition already, or none.
- */
-export async function keepMade(
+/** Stores the definition of a schedule, new or not. It counts from `now` on: earlier due times are not made up. */
+export async function saveSchedule(
   db: Database,
   environmentId: number,
   definition: { readonly name: string },
-  { isNew, now }: { readonly isNew: boolean; readonly now: Date },
-): Promise<boolean> {
-  if (isNew) await addSchedule(db, environmentId, definition.name, now);
-  const kept = await updateWhere(db, 'schedules', { environmentId, scheduleName: definition.name })
-    .set({
-      definition: JSON.stringify(definition),
-      considered_until: sql<Date>`greatest(considered_until, ${now})`,
-      ...(isNew && { paused_at: null }),
-    })
-    .where('definition', isNew ? 'is' : 'is not', null)
-    .returning('schedule_name')
-    .executeTakeFirst();
-  return kept !== undefined;
+  now: Date,
+): Promise<void> {
+  const values = { definition: JSON.stringify(definition), considered_until: now };
+  await db
+    .insertInto('schedules')
+    .values({ environment_id: environmentId, schedule_name: definition.name, ...values })
+    .onConflict((conflict) =>
+      conflict.columns(['environment_id', 'schedule_name']).doUpdateSet({
+        definition: values.definition,
+        considered_until: sql<Date>`greatest(schedules.considered_until, ${now})`,
+      }),
+    )
+    .execute();
 }
 
 /**
- * Deletes a schedule that the API keeps, with its history and memory; with an open run only its definition, and the run ends as it is.
- * Returns false if there is none. Call it inside a transaction.
+ * Deletes a schedule with its history and memory; with an open run only its definition, and the run ends as it is. Returns false
+ * if there is none. Call it inside a transaction.
  */
-export async function deleteMade(db: Database, environmentId: number, name: string): Promise<boolean> {
+export async function deleteSchedule(db: Database, environmentId: number, name: string): Promise<boolean> {
   const its = { environmentId, scheduleName: name };
   const dropped = await updateWhere(db, 'schedules', its)
     .set({ definition: null, paused_at: null })
@@ -98,36 +103,6 @@ export async function deleteMade(db: Database, environmentId: number, name: stri
   await deleteWhere(db, 'schedule_runs', its).execute();
   await deleteWhere(db, 'schedules', its).execute();
   return true;
-}
-
-/** Adds a schedule, of which nothing before `now` is due. Does nothing if it is known. */
-export async function addSchedule(
-  db: Database,
-  environmentId: number,
-  name: string,
-  now: Date,
-): Promise<void> {
-  await db
-    .insertInto('schedules')
-    .values({ environment_id: environmentId, schedule_name: name, considered_until: now })
-    .onConflict((conflict) => conflict.columns(['environment_id', 'schedule_name']).doNothing())
-    .execute();
-}
-
-/**
- * Locks the schedule, so that nobody else considers its due times until the transaction ends; `null` if there is none. `definition` is
- * the one that the API keeps.
- */
-export async function lockSchedule(
-  db: Database,
-  environmentId: number,
-  name: string,
-): Promise<(Considered & { readonly definition: object | null }) | null> {
-  const row = await selectWhere(db, 'schedules', { environmentId, scheduleName: name })
-    .select([...consideredColumns, 'definition'])
-    .forUpdate()
-    .executeTakeFirst();
-  return row ?? null;
 }
 
 export async function markConsidered(

@@ -8,7 +8,7 @@ import { type Static, Type } from 'typebox';
 import { readOperatorFile } from '../../operator-file/read.ts';
 import { listOf, objectOf, rule, text } from '../../operator-file/schema.ts';
 import { ruled } from '../../validation.ts';
-import type { ScheduleSettings } from './context.ts';
+import type { SourceAccess } from './context.ts';
 import { duration, millisecondsOf, type SourceDefinition } from './schedules-schema.ts';
 import { type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
@@ -66,8 +66,11 @@ const commandsFile = {
 /** Reads SOURCE_COMMANDS, YAML or JSON, and finds everything that is wrong with it at once. */
 export const readCommandsFile = (bytes: Uint8Array) => readOperatorFile(bytes, commandsFile);
 
-/** Returns the commands that an environment may use, by name. @throws SourceFailure */
-async function readCommands(file: string | null, environment: string | null): Promise<Map<string, Command>> {
+/** The commands that an environment may use, by name. */
+export type Commands = ReadonlyMap<string, Command>;
+
+/** @throws SourceFailure if the file cannot be read or is wrong. */
+export async function readCommands(file: string | null, environment: string): Promise<Commands> {
   if (file === null) return new Map();
   const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
     throw new SourceFailure('invalid_commands', `SOURCE_COMMANDS cannot be read: ${cause.code}`, { cause });
@@ -78,65 +81,64 @@ async function readCommands(file: string | null, environment: string | null): Pr
     throw new SourceFailure('invalid_commands', `SOURCE_COMMANDS, line ${line}: ${message}`);
   }
   const commands = Object.entries(value);
-  const isAllowed = ({ environments }: Command): boolean =>
-    environment === null || environments === undefined || environments.includes(environment);
-  return new Map(commands.filter(([, each]) => isAllowed(each)));
+  return new Map(commands.filter(([, each]) => each.environments?.includes(environment) ?? true));
 }
 
 /** The parameters that every schedule has: days in its time zone, counted from the due time. */
-export interface Dates extends Readonly<Record<string, string>> {
-  readonly today: string;
-  readonly yesterday: string;
-}
+export interface Dates extends Readonly<Record<'today' | 'yesterday', string>> {}
 
-/** Finds a command and fills in its parameters. @throws SourceFailure for what an environment has no such command of */
-export async function requireCommand(
-  file: string | null,
-  environment: string | null,
+const anyDates: Dates = { today: '', yesterday: '' };
+
+/** Returns why an environment has no such command, or why its parameters do not fit; `null` if they do. */
+export function commandProblem(
+  commands: Commands | SourceFailure,
   { name, parameters }: SourceDefinition<'command'>,
-  dates: Dates,
-): Promise<Command> {
-  const commands = await readCommands(file, environment);
-  const known = commands.get(name);
-  if (known === undefined) {
+): SourceFailure | null {
+  if (commands instanceof SourceFailure) return commands;
+  const command = commands.get(name);
+  if (command === undefined) {
     const names = [...commands.keys()].sort().join(', ') || 'none';
     const message = `${name} is not in SOURCE_COMMANDS for this environment. Commands: ${names}`;
-    throw new SourceFailure('unknown_command', message);
+    return new SourceFailure('unknown_command', message);
   }
-  const unused = Object.keys(parameters).find(
-    (each) => !known.run.some((part) => part.includes(`{${each}}`)),
-  );
+  const placeholders = new Set(command.run.flatMap(placeholdersOf));
+  const unused = Object.keys(parameters).find((each) => !placeholders.has(each));
   if (unused !== undefined) {
-    throw new SourceFailure('unknown_parameter', `${name} has no placeholder {${unused}}`);
+    return new SourceFailure('unknown_parameter', `${name} has no placeholder {${unused}}`);
   }
-  return { ...known, run: fillArguments(name, known.run, { ...dates, ...parameters }) };
+  const values = { ...anyDates, ...parameters };
+  const missing = [...placeholders].find((each) => !Object.hasOwn(values, each));
+  if (missing === undefined) return null;
+  return new SourceFailure('missing_parameter', `${name} needs a value for the parameter ${missing}`);
 }
+
+const placeholder = /\{([a-z][a-z0-9_]*)\}/g;
+
+const placeholdersOf = (argument: string): string[] =>
+  [...argument.matchAll(placeholder)].map(([, name = '']) => name);
 
 /** Opens what a command prints. */
 export function openCommand(
   definition: SourceDefinition<'command'>,
-  { commands: { file, environment, variables } }: Pick<ScheduleSettings, 'commands'>,
+  { sourceCommands, environment, workerVariables }: SourceAccess,
   dates: Dates,
 ): Source {
-  const { name } = definition;
+  const { name, parameters } = definition;
   return {
     async list() {
-      const filled = await requireCommand(file, environment, definition, dates);
-      const open = (_: unknown, signal: AbortSignal) => runCommand(name, filled, variables, signal);
+      const commands = await readCommands(sourceCommands, environment);
+      const problem = commandProblem(commands, definition);
+      const command = commands.get(name);
+      if (problem !== null || command === undefined) throw problem;
+      const values: Readonly<Record<string, string>> = { ...dates, ...parameters };
+      const run = command.run.map((argument) =>
+        argument.replace(placeholder, (_, parameter: string) => values[parameter] ?? ''),
+      );
+      const open = (_: unknown, signal: AbortSignal) =>
+        runCommand(name, { ...command, run }, workerVariables, signal);
       return [{ key: `command ${name}`, filename: name, version: null, open }];
     },
   };
-}
-
-/** Replaces `{name}` within each argument. @throws SourceFailure */
-function fillArguments(name: string, run: readonly string[], values: Readonly<Record<string, string>>) {
-  return run.map((argument) =>
-    argument.replace(/\{([a-z][a-z0-9_]*)\}/g, (_, parameter: string) => {
-      const value = Object.hasOwn(values, parameter) ? values[parameter] : undefined;
-      if (value !== undefined) return value;
-      throw new SourceFailure('missing_parameter', `${name} needs a value for the parameter ${parameter}`);
-    }),
-  );
 }
 
 /** Returns the listed variables. @throws SourceFailure if one is not set */

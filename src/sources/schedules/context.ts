@@ -25,23 +25,17 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 
 export interface ScheduleSettings {
   readonly variables: Variables;
-  /** The variables that schedules of the API may name, each as `environment:NAME`. */
+  /** The variables that schedules may name, each as `environment:NAME`. */
   readonly granted: readonly string[];
-  /** Folders that files may be loaded from; absolute. Relative patterns begin at the first. */
+  /** Folders that hold the folders of environments from which files are loaded; absolute. */
   readonly localRoots: readonly string[];
-  /** Folders that exports may be copied to; absolute. */
+  /** Folders that hold the folders of environments to which exports are copied; absolute. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
-  /** True for schedules of the API: all that they connect to is held to `allowPrivate`. */
-  readonly isConfined: boolean;
   /** PEM of authorities that https servers are trusted by; null: those that Node trusts. */
   readonly authorities: string | null;
-  /** The file of SOURCE_COMMANDS, the variables of the worker, and the environment that schedules are confined to. */
-  readonly commands: {
-    readonly file: string | null;
-    readonly variables: Variables;
-    readonly environment: string | null;
-  };
+  /** The file with the commands. */
+  readonly sourceCommands: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
   /** The clock for due times. Leases use the database's clock. */
@@ -55,8 +49,7 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     localRoots: config.schedulesLocalRoots,
     exportRoots: config.schedulesExportRoots,
     allowPrivate: config.schedulesAllowPrivate,
-    isConfined: false,
-    commands: { file: config.sourceCommands, variables, environment: null },
+    sourceCommands: config.sourceCommands,
     authorities: null,
     limits: {
       ...localLimits(config),
@@ -72,18 +65,25 @@ export function grantOf(environment: string, variable: string): string {
   return `${environment}:${variable}`;
 }
 
-/** The settings for a schedule of the API: of each folder the one that has the environment's name, and the granted variables. */
-export function confine(settings: ScheduleSettings, environment: string): ScheduleSettings {
-  const { variables, granted, localRoots, exportRoots, commands } = settings;
-  const own = Object.entries(variables).filter(([name]) => granted.includes(grantOf(environment, name)));
+/** The settings within which the schedules of an environment run. */
+export interface SourceAccess extends ScheduleSettings {
+  readonly environment: string;
+  /** The variables of the worker, which commands may get. */
+  readonly workerVariables: Variables;
+}
+
+/** Returns of each folder the one that has the environment's name, and the granted variables. */
+export function confine(settings: ScheduleSettings, environment: string): SourceAccess {
+  const { variables, granted, localRoots, exportRoots } = settings;
+  const some = Object.entries(variables).filter(([name]) => granted.includes(grantOf(environment, name)));
   const inside = (roots: readonly string[]) => roots.map((root) => join(root, environment));
   return {
     ...settings,
-    variables: Object.fromEntries(own),
+    environment,
+    workerVariables: variables,
+    variables: Object.fromEntries(some),
     localRoots: inside(localRoots),
     exportRoots: inside(exportRoots),
-    isConfined: true,
-    commands: { ...commands, environment },
   };
 }
 

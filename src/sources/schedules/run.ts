@@ -24,7 +24,7 @@ import {
   notOurs,
   type RunAttempt,
   type ScheduleContext,
-  type ScheduleSettings,
+  type SourceAccess,
 } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
 import { openHttp, unexpectedStatus } from './http.ts';
@@ -66,14 +66,14 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
     await dropRefusedItems(db, run.runId);
   });
   try {
-    const { load, export: exported = {}, timezone, confined_to } = run.definition as RunDefinition;
-    const { schedules } = context;
-    const own = {
-      ...context,
-      schedules: confined_to === undefined ? schedules : confine(schedules, confined_to),
-    };
-    if (load !== undefined) await runLoad(own, run, load, timezone, signal);
-    else await runExportRun(own, run, exported, timezone, signal);
+    const { load, export: exported = {}, timezone, environment } = run.definition as RunDefinition;
+    const schedules = confine(context.schedules, environment);
+    const confined = { ...context, schedules };
+    if (load === undefined) await runExportRun(confined, run, exported, timezone, signal);
+    else {
+      const source = await openSource(load, schedules, datesOf(run.dueAt, timezone));
+      await runLoad(confined, run, load, source, signal);
+    }
   } catch (error) {
     const isOfSource = error instanceof InputError || error instanceof SourceFailure;
     if (!isOfSource || signal.aborted) throw error;
@@ -121,14 +121,14 @@ export async function failRun(
 const openers: {
   readonly [K in SourceKind]: (
     definition: SourceDefinition<K>,
-    settings: ScheduleSettings,
+    access: SourceAccess,
     dates: Dates,
   ) => Source | Promise<Source>;
 } = {
   files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
   http: openHttp,
   command: openCommand,
-  s3: async (definition, settings) => (await import('./s3.ts')).openS3(definition, settings),
+  s3: async (definition, access) => (await import('./s3.ts')).openS3(definition, access),
 };
 
 const dayMs = 86_400_000;
@@ -139,10 +139,10 @@ function datesOf(dueAt: Date, timeZone: string): Dates {
 }
 
 /** The schema has seen to it that there is exactly one. @throws SourceFailure */
-async function openSource(load: LoadDefinition, settings: ScheduleSettings, dates: Dates): Promise<Source> {
+async function openSource(load: LoadDefinition, access: SourceAccess, dates: Dates): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
   const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
-  return open(load[kind], settings, dates);
+  return open(load[kind], access, dates);
 }
 
 /**
@@ -153,10 +153,9 @@ async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
   load: LoadDefinition,
-  timeZone: string,
+  source: Source,
   signal: AbortSignal,
 ): Promise<void> {
-  const source = await openSource(load, context.schedules, datesOf(run.dueAt, timeZone));
   try {
     const memory = await readMemory(context.db, run);
     const taken = await readRunItems(context.db, run.runId);

@@ -30,31 +30,23 @@ interface Bucket {
  */
 export function openS3(
   { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
-  {
-    variables,
-    isConfined,
-    allowPrivate,
-  }: Pick<ScheduleSettings, 'variables' | 'isConfined' | 'allowPrivate'>,
+  { variables, allowPrivate }: Pick<ScheduleSettings, 'variables' | 'allowPrivate'>,
   mostItems = usualItems,
 ): Source {
-  const credentials =
-    user === undefined || secret === undefined
-      ? null
-      : {
-          accessKeyId: fillIn(user, variables),
-          secretAccessKey: fillIn(secret, variables),
-          sessionToken: null,
-        };
+  const credentials = {
+    accessKeyId: fillIn(user, variables),
+    secretAccessKey: fillIn(secret, variables),
+    sessionToken: null,
+  };
   const place = { endpoint: endpoint ?? null, region, pathStyle: endpoint !== undefined, credentials };
-  const client = openClient(place, SOURCE_CONNECT_MS, isConfined ? guardedLookup(allowPrivate) : undefined);
+  const client = openClient(place, SOURCE_CONNECT_MS, guardedLookup(allowPrivate));
   const [, name = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(url) ?? [];
   const bucket: Bucket = { client, name, prefix };
   return {
     async list(isDone, signal) {
       try {
         // An address in the place of a name is not looked up.
-        if (isConfined && endpoint !== undefined)
-          requireAllowedHost(new URL(endpoint).hostname, allowPrivate);
+        if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, allowPrivate);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {
         throw signal.aborted ? signal.reason : asFailure(error, `s3://${name}`);

@@ -1,6 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
-import type { Logger } from 'pino';
-import { ConfigError } from '../../domain/errors.ts';
+import { MAX_SCHEDULE_BYTES } from '../../domain/limits.ts';
 import { readRequest } from '../../export/read-request.ts';
 import { checkLoad } from '../../operator-file/load-options.ts';
 import {
@@ -8,104 +6,79 @@ import {
   type OperatorFile,
   type Place,
   publishedSchema,
-  type RefusedFile,
   readOperatorFile,
 } from '../../operator-file/read.ts';
-import { type ExportDefinition, requestOf, type Schedule, schedulesSchema } from './schedules-schema.ts';
+import { type Confinement, reportUnconfined } from './confinement.ts';
+import {
+  type ExportDefinition,
+  oneSchedule,
+  requestOf,
+  type ScheduleDefinition,
+  schedulesSchema,
+} from './schedules-schema.ts';
 import { fillInAnything, placeholderProblem } from './source.ts';
 
-/** The schedules in force: those that the file had when it was last right. */
-export interface SchedulesFile {
-  readonly schedules: readonly Schedule[];
-  /** Reads the file again if it was written to; one that is wrong is logged and changes nothing. True: they are others now. */
-  refresh(): Promise<boolean>;
-}
-
-const linesLogged = 20;
-
-/** @throws ConfigError if the file is not there or is wrong; the message has the line of each problem. */
-export async function openSchedulesFile(path: string, log: Logger): Promise<SchedulesFile> {
-  let version = await versionOf(path);
-  const { schedules: first, problems } = await readSchedulesNow(path);
-  if (first === null) throw new ConfigError(`SCHEDULES_FILE: ${problems.join('\n')}`);
-  let schedules = first;
+function schedulesFile(confinement: Confinement): OperatorFile<typeof schedulesSchema> {
   return {
-    get schedules() {
-      return schedules;
+    schema: schedulesSchema,
+    emptyCure: 'without schedules it is written `schedules: []`',
+    check(root) {
+      const schedules = root.at(['schedules']);
+      schedules.reportRepeats('name');
+      for (const schedule of schedules.items) checkSchedule(schedule);
     },
-    async refresh() {
-      const now = await versionOf(path);
-      if (now === version) return false;
-      version = now;
-      const read = await readSchedulesNow(path);
-      if (read.schedules === null) {
-        const fields = { file: path, problems: read.problems };
-        log.error(fields, 'the schedules file is wrong; the schedules stay as they were');
-        return false;
+    checkValue(root, { schedules }) {
+      for (const [at, each] of schedules.entries()) {
+        reportUnconfined(root.at(['schedules', at]), each, confinement);
       }
-      schedules = read.schedules;
-      log.info({ file: path, schedules: schedules.length }, 'the schedules were read again');
-      return true;
     },
   };
 }
 
-/** Reads the file as it is now; without a path there are none. Null: it is wrong, and `problems` has lines that say where. */
-export async function readSchedulesNow(
-  path: string | null,
-): Promise<{ readonly schedules: readonly Schedule[] | null; readonly problems: readonly string[] }> {
-  if (path === null) return { schedules: [], problems: [] };
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error);
-  if (bytes instanceof Error) {
-    return { schedules: null, problems: [`${path} cannot be read (${bytes.code ?? bytes.message})`] };
-  }
-  const reading = readSchedulesFile(bytes);
-  return { schedules: reading.value, problems: reading.value === null ? linesOf(path, reading) : [] };
-}
-
-/** `name:line:column: what is wrong`. */
-function linesOf(path: string, { problems, problemCount }: RefusedFile): string[] {
-  const lines = problems
-    .slice(0, linesLogged)
-    .map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`);
-  const rest = problemCount - lines.length;
-  return rest > 0 ? [...lines, `… and ${rest} more`] : lines;
-}
-
-/** Changes with the content, as far as the file system shows it. */
-async function versionOf(path: string): Promise<string> {
-  return stat(path, { bigint: true }).then(
-    ({ size, mtimeNs, ino }) => `${ino}:${size}:${mtimeNs}`,
-    () => 'gone',
-  );
-}
-
-const schedulesFile: OperatorFile<typeof schedulesSchema> = {
-  schema: schedulesSchema,
-  emptyCure: 'without schedules it is written `schedules: []`',
-  check(root) {
-    const schedules = root.at(['schedules']);
-    schedules.reportRepeats('name');
-    for (const schedule of schedules.items) {
-      checkUrl(schedule.at(['load', 'http']));
-      checkLoad(schedule.at(['load']));
-      const unnamed = schedule.at(['load', 'map', '']);
-      if (unnamed.isThere) unnamed.reportName('is empty');
-      checkExport(schedule.at(['export']));
-    }
-  },
-};
-
-/** Reads a schedules file, YAML or JSON, and finds everything that is wrong with it at once. */
-export function readSchedulesFile(bytes: Uint8Array): FileReading<readonly Schedule[]> {
-  const reading = readOperatorFile(bytes, schedulesFile);
+/** Reads a file of schedules, YAML or JSON, and finds everything that is wrong with it at once. */
+export function readSchedulesFile(
+  bytes: Uint8Array,
+  confinement: Confinement,
+): FileReading<readonly ScheduleDefinition[]> {
+  const reading = readOperatorFile(bytes, schedulesFile(confinement));
   if (reading.value === null) return reading;
   const { schedules, timezone } = reading.value;
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
+/** Reads one schedule, YAML or JSON, which keeps the name that it has. */
+export function readSchedule(
+  bytes: Uint8Array,
+  name: string,
+  confinement: Confinement,
+): FileReading<ScheduleDefinition> {
+  const reading = readOperatorFile(bytes, {
+    schema: oneSchedule,
+    emptyCure: 'a schedule has cron, and load or export',
+    check(root) {
+      const given = root.at(['name']);
+      if (given.isThere && given.value !== name) given.report(`must be ${name}: a schedule keeps its name`);
+      checkSchedule(root);
+    },
+    checkValue: (root, value) => reportUnconfined(root, value, confinement),
+  });
+  const { value } = reading;
+  return value === null ? reading : { ...reading, value: { timezone: 'UTC', ...value, name } };
+}
+
 export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
+}
+
+function checkSchedule(schedule: Place): void {
+  if (Buffer.byteLength(JSON.stringify(schedule.value)) > MAX_SCHEDULE_BYTES) {
+    schedule.report(`has more than ${MAX_SCHEDULE_BYTES} bytes`);
+  }
+  checkUrl(schedule.at(['load', 'http']));
+  checkLoad(schedule.at(['load']));
+  const unnamed = schedule.at(['load', 'map', '']);
+  if (unnamed.isThere) unnamed.reportName('is empty');
+  checkExport(schedule.at(['export']));
 }
 
 function checkUrl(source: Place): void {

@@ -23,7 +23,7 @@ import { ruled } from '../../validation.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 
-/** The schema of SCHEDULES_FILE (docs/schedules.md), and the types that follow from it. */
+/** The schemas of schedules (docs/schedules.md), and the types that follow from them. */
 
 export const notifiedEnds = [
   'completed',
@@ -81,7 +81,8 @@ function exactlyOne(names: readonly string[], sentence: string): { oneOf: object
 const files = objectOf('files', 'Files of this machine.', {
   pattern: text({
     maxChars: 1_000,
-    description: 'Path with *, ?, [a-z] and ** (any depth of folders), below SCHEDULES_LOCAL_ROOTS.',
+    description:
+      'Path with *, ?, [a-z] and ** (any depth of folders), in the folder of the environment below SCHEDULES_LOCAL_ROOTS.',
     problem: withoutDots,
   }),
 });
@@ -160,13 +161,8 @@ const s3 = objectOf('s3', 'Objects in a bucket.', {
       description: 'Region of the bucket.',
     }),
   ),
-  access_key: Type.Optional(
-    secretText({
-      maxChars: 500,
-      description: 'May hold ${env:SCHEDULE_…}; default: as the process finds it.',
-    }),
-  ),
-  secret_key: Type.Optional(secretText({ maxChars: 500, description: 'May hold ${env:SCHEDULE_…}.' })),
+  access_key: secretText({ maxChars: 500, description: 'Is ${env:SCHEDULE_…}.' }),
+  secret_key: secretText({ maxChars: 500, description: 'Is ${env:SCHEDULE_…}.' }),
 });
 
 const sources = { files, http, s3, command } as const;
@@ -203,7 +199,7 @@ const exported = objectOf('an export', 'What is exported: as in a request for an
   to_dir: Type.Optional(
     text({
       maxChars: 1_000,
-      description: 'Folder to copy the files to, below one of SCHEDULES_EXPORT_ROOTS.',
+      description: 'Folder to copy the files to, in that of the environment below SCHEDULES_EXPORT_ROOTS.',
       problem: folderProblem,
     }),
   ),
@@ -271,33 +267,40 @@ const options = {
   ...exactlyOne(['load', 'export'], 'must have either load or export'),
 };
 
-const environment = withDefault(name('Name of the environment.'), 'default');
-const schedule = Type.Object({ ...members, environment }, options);
+const schedule = Type.Object(members, options);
 
 export const schedulesSchema = objectOf('a schedules file', 'What is to be loaded and exported, and when.', {
   timezone: withDefault(timeZone, 'UTC'),
   schedules: listOf(schedule, 'The schedules.', MAX_SCHEDULES),
 });
 
-/** A schedule as the API takes and shows it: as in the file, of the environment of the caller. */
-export const scheduleDefinition = Type.Unsafe<Readonly<Record<string, unknown>>>(
-  published(Type.Object(members, options)) as TSchema,
+/** One schedule, whose name may be left to its address. */
+export const oneSchedule = Type.Object({ ...members, name: Type.Optional(members.name) }, options);
+
+/** A schedule as the API takes and shows it. */
+export const publishedSchedule = Type.Unsafe<Readonly<Record<string, unknown>>>(
+  published(oneSchedule) as TSchema,
 );
 
 /** Texts that may hold `${env:…}` are stored so, and filled in only when they are used. */
-export type Schedule = Static<typeof schedule> & {
-  readonly timezone: string;
-  /** True if the API keeps it, and not the file. */
-  readonly isMade?: true;
-};
+export type ScheduleDefinition = Static<typeof schedule> & { readonly timezone: string };
+
+/** A schedule of an environment, and how far its due times have become runs. */
+export interface Schedule {
+  readonly environmentId: number;
+  readonly environment: string;
+  readonly definition: ScheduleDefinition;
+  readonly until: Date;
+  readonly pausedAt: Date | null;
+}
 export type LoadDefinition = Static<typeof load>;
 export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
 /** A run's copy of its schedule, which may change before it ends. */
-export interface RunDefinition extends Pick<Schedule, 'timezone' | 'notify' | 'load' | 'export'> {
-  /** The environment whose folders and variables are all that the run may use; not given for schedules of the file. */
-  readonly confined_to?: string;
+export interface RunDefinition extends Pick<ScheduleDefinition, 'timezone' | 'notify' | 'load' | 'export'> {
+  /** The environment whose folders, variables and commands are all that the run may use. */
+  readonly environment: string;
 }
 
 /** Returns the request for an export, with `from` and `to` only if the schedule gives them. */

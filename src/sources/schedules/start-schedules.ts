@@ -1,12 +1,10 @@
 /*
- * Schedules: loads and exports by the clock, from the operator's file (`schedules-file.ts`) and from the API (`made-schedules.ts`).
- * Here each due time becomes one run, whichever worker is first; a run is a task (`run.ts`) that reads a source or asks for an export. Promise: a due time makes one
- * run, and what a run has taken is not loaded twice.
+ * Here each due time of a schedule becomes one run, whichever worker is first; a run is a task (`run.ts`) that reads a source or
+ * asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded twice.
  */
 
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { listEnvironments } from '../../postgres/stores/environments.ts';
 import {
   hasOpenRun,
   insertRun,
@@ -14,37 +12,22 @@ import {
   queueRuns,
   requeueRun,
 } from '../../postgres/stores/schedule-runs.ts';
-import {
-  addSchedule,
-  type Considered,
-  lockSchedule,
-  markConsidered,
-  readConsidered,
-  readMade,
-  scheduleKey,
-  setPaused,
-} from '../../postgres/stores/schedules.ts';
+import { markConsidered } from '../../postgres/stores/schedules.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
-import { toMade, withMade } from './made-schedules.ts';
-import type { SchedulesFile } from './schedules-file.ts';
+import { holdSchedule, noSchedule, readSchedules } from './keep-schedules.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
 
 /**
- * Sees to the schedules of a file and of the API: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task,
- * and a run whose jobs have ended ends. Harmless in any number of processes. `onQueued` is called when there are new tasks.
+ * Sees to the schedules: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task, and a run whose jobs
+ * have ended ends. Harmless in any number of processes. `onQueued` is called when there are new tasks.
  */
-export function startSchedules(
-  context: ScheduleContext,
-  file: SchedulesFile | null,
-  onQueued: () => void,
-): Poller {
+export function startSchedules(context: ScheduleContext, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
-    await file?.refresh().catch(() => false);
-    await seeToSchedules(context, file?.schedules ?? []).then(
+    await seeToSchedules(context).then(
       (isQueued) => isQueued && onQueued(),
       (error: unknown) =>
         context.log.warn({ err: error }, 'looking after schedules failed; the next poll tries again'),
@@ -52,15 +35,12 @@ export function startSchedules(
   });
 }
 
-/** True: there are new tasks. `ofFile`: the schedules of the file. */
-export async function seeToSchedules(
-  context: ScheduleContext,
-  ofFile: readonly Schedule[],
-): Promise<boolean> {
+/** True: there are new tasks. */
+async function seeToSchedules(context: ScheduleContext): Promise<boolean> {
   await endWaitingRuns(context).catch((error: unknown) =>
     context.log.warn({ err: error }, 'a run could not be ended; the next poll tries again'),
   );
-  await makeDueRuns(context, withMade(ofFile, await readMade(context.db, null)));
+  await makeDueRuns(context, await readSchedules(context.db, null));
   const tasks = await queueRuns(context.db);
   await notifyQueue(context, tasks);
   return tasks.length > 0;
@@ -69,38 +49,22 @@ export async function seeToSchedules(
 /** The longest lag of `considered_until` while nothing is due. */
 const considerAgainMs = 30_000;
 
-/**
- * Makes a run of every due time that has passed and has none: once, however many processes do this. A schedule that is
- * met for the first time is due from then on. Returns how many were made.
- */
+/** Makes a run of every due time that has passed and has none: once, however many processes do this. Returns how many were made. */
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
-  if (schedules.length === 0) return 0;
-  const environments = new Map((await listEnvironments(context.db)).map((each) => [each.name, each]));
-  const considered = await readConsidered(context.db);
   const now = context.schedules.now();
   let made = 0;
   for (const schedule of schedules) {
-    const environment = environments.get(schedule.environment);
-    if (environment === undefined) continue;
-    const { environmentId } = environment;
-    const since = considered.get(scheduleKey(environmentId, schedule.name));
-    // One of the API that is not known was deleted a moment ago.
-    if (since === undefined) {
-      if (schedule.isMade !== true) await addSchedule(context.db, environmentId, schedule.name, now);
-    } else if (findDue(schedule, since, now).length > 0)
-      made += await makeRuns(context, environmentId, schedule, now);
-    else if (now.getTime() - since.until.getTime() > considerAgainMs) {
-      await markConsidered(context.db, environmentId, schedule.name, now);
+    const { environmentId, definition, until } = schedule;
+    if (findDue(schedule, now).length > 0) made += await makeRuns(context, schedule, now);
+    else if (now.getTime() - until.getTime() > considerAgainMs) {
+      await markConsidered(context.db, environmentId, definition.name, now);
     }
   }
   return made;
 }
 
-function findDue(
-  { cron, timezone, enabled, missed_within }: Schedule,
-  { until, pausedAt }: Considered,
-  now: Date,
-): number[] {
+function findDue({ definition, until, pausedAt }: Schedule, now: Date): number[] {
+  const { cron, timezone, enabled, missed_within } = definition;
   if (!enabled || pausedAt !== null) return [];
   const after = Math.max(until.getTime(), now.getTime() - millisecondsOf(missed_within));
   return dueTimes(cron, timezone, after, now.getTime(), 10 * MAX_MADE_UP_RUNS);
@@ -108,20 +72,16 @@ function findDue(
 
 async function makeRuns(
   context: ScheduleContext,
-  environmentId: number,
-  known: Schedule,
+  { environmentId, definition: { name } }: Schedule,
   now: Date,
 ): Promise<number> {
-  const { name } = known;
   return inTransaction(context.pool, async ({ db }) => {
-    const considered = await lockSchedule(db, environmentId, name);
-    if (considered === null) return 0;
-    // The API may have changed or deleted the schedule since it was read.
-    const { definition } = considered;
-    const schedule = known.isMade === true ? definition && toMade(definition, known.environment) : known;
+    // It may have been changed or deleted since it was read.
+    const schedule = await holdSchedule(db, environmentId, name);
     if (schedule === null) return 0;
-    const due = findDue(schedule, considered, now);
-    const isBusy = schedule.overlap === 'skip' && (await hasOpenRun(db, environmentId, name));
+    const due = findDue(schedule, now);
+    const { overlap } = schedule.definition;
+    const isBusy = overlap === 'skip' && (await hasOpenRun(db, environmentId, name));
     let made = 0;
     for (const run of planRuns(schedule, due, now)) {
       const skip = run.skip ?? (isBusy ? overlapping : null);
@@ -154,7 +114,7 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
   const before = missed.length - 1;
   const regular = (passed: number): NewRun[] =>
     onTime.map((ms, index) => run(ms, 'due', index === 0 ? passed : 0, null));
-  switch (schedule.missed) {
+  switch (schedule.definition.missed) {
     case 'run_all': {
       const kept = missed.slice(-MAX_MADE_UP_RUNS);
       const dropped = missed.length - kept.length;
@@ -168,64 +128,33 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
   }
 }
 
-function definitionOf(schedule: Schedule): RunDefinition {
-  const { timezone, notify, load, export: exported, isMade, environment } = schedule;
+function definitionOf({ definition, environment }: Schedule): RunDefinition {
+  const { timezone, notify, load, export: exported } = definition;
   return {
+    environment,
     timezone,
     ...(notify && { notify }),
     ...(load ? { load } : { export: exported ?? {} }),
-    ...(isMade && { confined_to: environment }),
   };
 }
 
 /**
  * Makes a run that a person asks for, whatever the clock says. `asked`: it is made; `again`: the run of that time had
  * failed or was skipped and is to be done again; `known`: there is one, which is under way or went well.
+ * @throws InputError `not_found`
  */
 export async function askForRun(
   db: Database,
   environmentId: number,
-  schedule: Schedule,
+  name: string,
   dueAt: Date,
-  now: Date,
 ): Promise<'asked' | 'again' | 'known'> {
-  return whileLocked(db, environmentId, schedule.name, now, async (transaction) => {
+  return db.transaction().execute(async (transaction) => {
+    const schedule = await holdSchedule(transaction, environmentId, name);
+    if (schedule === null) throw noSchedule(name);
     const definition = definitionOf(schedule);
     const run = { dueAt, cause: 'asked', missed: 0, skip: null, definition } as const;
-    if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
-    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, definition))
-      ? 'again'
-      : 'known';
-  });
-}
-
-/**
- * Pauses a schedule, or lets it go on: of a paused one nothing is due, and what would have been is not made up. Runs that were
- * made before, and those that a person asks for, are done all the same.
- */
-export async function pauseSchedule(
-  db: Database,
-  environmentId: number,
-  name: string,
-  isPaused: boolean,
-  now: Date,
-): Promise<void> {
-  await whileLocked(db, environmentId, name, now, (transaction) =>
-    setPaused(transaction, environmentId, name, isPaused, now),
-  );
-}
-
-/** Does something to a schedule, which may be new, while no other process does. */
-function whileLocked<T>(
-  db: Database,
-  environmentId: number,
-  name: string,
-  now: Date,
-  work: (transaction: Database) => Promise<T>,
-): Promise<T> {
-  return db.transaction().execute(async (transaction) => {
-    await addSchedule(transaction, environmentId, name, now);
-    await lockSchedule(transaction, environmentId, name);
-    return work(transaction);
+    if ((await insertRun(transaction, environmentId, name, run)) !== null) return 'asked';
+    return (await requeueRun(transaction, environmentId, name, dueAt, definition)) ? 'again' : 'known';
   });
 }

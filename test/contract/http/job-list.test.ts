@@ -222,8 +222,8 @@ describe('the overview', () => {
     );
     await pool.query(
       `with added as (
-        insert into schedules (environment_id, schedule_name, considered_until)
-        select $1, name, now() from unnest(array['crm', 'well', 'paused']) name
+        insert into schedules (environment_id, schedule_name, considered_until, definition)
+        select $1, name, now(), '{}' from unnest(array['crm', 'well', 'paused']) name
       )
       insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, started_at, ended_at, reason_code, reason)
       select $1, name, now() - ago, 'due', status, '{}', now() - ago, now() - ago, 'unreachable', 'crm.example.com cannot be reached'

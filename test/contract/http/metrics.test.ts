@@ -173,10 +173,10 @@ describe('the ledger', () => {
     const { system } = await start();
     const { system: base, environment } = system;
     const other = (await system.addEnvironment('other')).environment;
-    const schedule = (name: string, seenAgo: string, environmentId = environment.environmentId) =>
+    const schedule = (name: string, definition: string | null, environmentId = environment.environmentId) =>
       base.pool.query(
-        `insert into schedules (environment_id, schedule_name, considered_until) values ($1, $2, now() - $3::interval)`,
-        [environmentId, name, seenAgo],
+        `insert into schedules (environment_id, schedule_name, considered_until, definition) values ($1, $2, now(), $3)`,
+        [environmentId, name, definition],
       );
     const run = (name: string, status: string, ago: string, environmentId = environment.environmentId) =>
       base.pool.query(
@@ -186,9 +186,9 @@ describe('the ledger', () => {
          from (select now() - $4::interval) as run (at)`,
         [environmentId, name, status, ago],
       );
-    for (const name of ['good', 'failing', 'never', 'new']) await schedule(name, '20 s');
-    await schedule('good', '20 s', other.environmentId);
-    await schedule('removed', '1 hour');
+    for (const name of ['good', 'failing', 'never', 'new']) await schedule(name, '{}');
+    await schedule('good', '{}', other.environmentId);
+    await schedule('removed', null);
     await run('good', 'completed', '3 days');
     await run('good', 'unchanged', '10 min');
     await run('good', 'skipped', '1 min');
@@ -266,7 +266,7 @@ test('the figures that dashboard, alerts and documents name are on the page, wit
   const { body } = await upload(server, 'user_id,name\nu1,Ada\n');
   await system.ended(body.job_id);
   await system.system.pool.query(
-    `insert into schedules (environment_id, schedule_name, considered_until) values ($1, 'nightly', now())`,
+    `insert into schedules (environment_id, schedule_name, considered_until, definition) values ($1, 'nightly', now(), '{}')`,
     [system.environment.environmentId],
   );
   await system.system.pool.query(

@@ -1,142 +1,288 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import type { Schedule } from '../../../src/api/source.ts';
+import { MAX_SCHEDULE_BYTES, MAX_SCHEDULES } from '../../../src/domain/limits.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { readSchedulesFile } from '../../../src/sources/schedules/schedules-file.ts';
-import { openServer, refusalOf } from '../../support/http.ts';
-import { scheduleContext, tick } from '../../support/schedules.ts';
+import { readSchedules } from '../../../src/sources/schedules/keep-schedules.ts';
+import { askForRun, makeDueRuns } from '../../../src/sources/schedules/start-schedules.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import { readSchedule, scheduleContext } from '../../support/schedules.ts';
 
-const text = `schedules:
-  - name: nightly-users
-    cron: "0 2 * * *"
-    timezone: Europe/Berlin
-    load: { files: { pattern: /data/users-*.csv } }
-  - name: hourly-api
-    cron: "*/5 * * * *"
-    load: { http: { url: "https://api.example.com/users?token=geheim", headers: { Authorization: geheim } } }
-  - name: last-month
-    cron: "@monthly"
-    enabled: false
-    export: { range: last_month, format: csv }
-  - name: of-others
-    environment: other
-    cron: "@daily"
-    export: {}
-`;
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
-const file = join(folder, 'schedules.yaml');
-await writeFile(file, text);
-const { t, server } = await openServer({ settings: { SCHEDULES_FILE: file } });
+await writeFile(join(folder, 'commands.yaml'), 'crm: { run: [curl, "https://crm.example/{day}"] }\n');
+const { t, server } = await openServer({
+  settings: {
+    SCHEDULES_LOCAL_ROOTS: folder,
+    SCHEDULES_EXPORT_ROOTS: folder,
+    SCHEDULES_VARIABLES: 'default:SCHEDULE_TOKEN, other:SCHEDULE_THEIRS',
+    SOURCE_COMMANDS: join(folder, 'commands.yaml'),
+  },
+});
 const other = await t.addEnvironment('other');
+const { environmentId } = t.environment;
+afterEach(() => t.system.pool.query('truncate schedules cascade'));
 
-const post = (body?: object) => ({
-  method: 'POST',
-  ...(body && { json: body }),
+const path = '/v1/schedules';
+const nightly = {
+  name: 'nightly',
+  cron: '0 3 * * *',
+  timezone: 'Europe/Berlin',
+  load: {
+    http: { url: 'https://example.com/u.csv', headers: { Authorization: `Bearer \${env:SCHEDULE_TOKEN}` } },
+    map: { Kunde: 'user_id' },
+    max_errors: '5%',
+  },
+};
+const weekly = { name: 'weekly', cron: '@weekly', export: { range: 'last_7_days', format: 'parquet' } };
+const put = (json: Readonly<Record<string, unknown>> & { readonly name: string }, key = t.key) =>
+  server.json<Schedule>(`${path}/${json.name}`, { method: 'PUT', json, key });
+const refusalOfPut = (name: string, json: object, key = t.key) =>
+  refusalOf(server, `${path}/${name}`, { method: 'PUT', json, key });
+const pause = (name: string, paused: boolean) =>
+  server.json<Schedule>(`${path}/${name}`, { method: 'PATCH', json: { paused } });
+const remove = (name: string, key = t.key) => server.fetch(`${path}/${name}`, { method: 'DELETE', key });
+const show = async (name: string) => (await server.json<Schedule>(`${path}/${name}`)).body;
+const names = async (key = t.key) => {
+  const { body } = await server.json<{ data: Schedule[] }>(path, { key });
+  return body.data.map(({ schedule }) => schedule);
+};
+
+// proves: schedule-made
+test('a schedule is created, shown, listed by name, replaced and deleted', async () => {
+  expect((await put(weekly)).status).toBe(200);
+  const created = await put(nightly);
+  expect(created).toMatchObject({
+    status: 200,
+    body: { schedule: 'nightly', kind: 'load', time_zone: 'Europe/Berlin', enabled: true },
+  });
+  expect(created.body.definition).toMatchObject({ ...nightly, missed: 'run_once' });
+  expect(created.body.due_times).toHaveLength(7);
+  expect(created.body.next_times).toEqual(created.body.due_times.slice(0, 5));
+  expect((await show('weekly')).next_times).toHaveLength(5);
+  expect(await names()).toEqual(['nightly', 'weekly']);
+  const { definition } = await show('nightly');
+  expect(definition).toEqual(created.body.definition);
+  const again = { ...(definition as typeof nightly), cron: '@hourly', enabled: false };
+  expect((await put(again)).body).toMatchObject({ cron: '@hourly', next_due: null, next_times: [] });
+  expect(await show('nightly')).toMatchObject({ cron: '@hourly' });
+  expect((await remove('nightly')).status).toBe(204);
+  expect(await refusalOf(server, `${path}/nightly`)).toEqual([404, ['not_found']]);
+  expect((await remove('nightly')).status).toBe(404);
+  expect(await names()).toEqual(['weekly']);
 });
 
-async function list({ key } = { key: t.key }): Promise<readonly Schedule[]> {
-  const { status, body } = await server.json<{ data: Schedule[] }>('/v1/schedules', { key });
-  expect(status).toBe(200);
-  return body.data;
-}
+test('a deleted schedule goes with its history; while a run is under way, the run and the history stay', async () => {
+  await put(nightly);
+  const due = new Date('2026-03-01T00:00:00Z');
+  await askForRun(t.system.db, environmentId, 'nightly', due);
+  expect((await remove('nightly')).status).toBe(204);
+  expect(await refusalOf(server, `${path}/nightly`)).toEqual([404, ['not_found']]);
+  expect((await server.json<object[]>(`${path}/nightly/runs`)).body).toHaveLength(1);
+  expect((await put(nightly)).body.paused_at).toBeNull();
+  await t.system.pool.query(`update schedule_runs set status = 'completed', ended_at = now()`);
+  expect((await remove('nightly')).status).toBe(204);
+  expect(await refusalOf(server, `${path}/nightly/runs`)).toEqual([404, ['not_found']]);
+  const { rows } = await t.system.pool.query('select 1 from schedules union all select 1 from schedule_runs');
+  expect(rows).toEqual([]);
+});
 
-async function find(name: string): Promise<Schedule> {
-  const found = (await list()).find(({ schedule }) => schedule === name);
-  if (found === undefined) throw new Error(`no schedule ${name}`);
-  return found;
-}
+test('a wrong schedule is refused with each problem at its place, in a text with its line', async () => {
+  const wrong = {
+    ...{ name: 'A b', cron: '* * *', colour: 'red', environment: 'other' },
+    load: { http: { url: 'http://example.com/' }, files: { pattern: '../x' }, max_errors: 'many' },
+  };
+  const { status, body } = await server.json<ErrorBody>(`${path}/a`, { method: 'PUT', json: wrong });
+  expect(status).toBe(400);
+  expect(new Set(body.errors.map(({ error_code, details }) => `${error_code} ${details}`))).toEqual(
+    new Set(
+      [
+        'colour',
+        'cron',
+        'environment',
+        'load',
+        'load.files.pattern',
+        'load.http.url',
+        'load.max_errors',
+        'name',
+      ].map((place) => `invalid_field ${place}`),
+    ),
+  );
+  const none = { method: 'PUT', json: { cron: '@daily' } };
+  expect((await server.json<ErrorBody>(`${path}/a`, none)).body.errors[0]?.message).toBe(
+    'the schedule must have either load or export',
+  );
+  const file = 'cron: "0 3 * *"\nload:\n  files: { pattern: users.csv }\n  colour: red\n';
+  const text = await server.json<ErrorBody>(`${path}/a`, { method: 'PUT', json: { file } });
+  expect(text.body.errors.map(({ details }) => details)).toEqual([
+    'file: line 1, column 7',
+    'file: line 4, column 3',
+  ]);
+  const right = { file: 'cron: "0 3 * * *"\nload: { files: { pattern: users.csv } }\n' };
+  expect((await server.json<Schedule>(`${path}/a`, { method: 'PUT', json: right })).body).toMatchObject({
+    schedule: 'a',
+    time_zone: 'UTC',
+  });
+  expect(await refusalOfPut('nightly', { ...nightly, name: 'another' })).toEqual([400, ['invalid_field']]);
+  const map = Object.fromEntries(
+    Array.from({ length: 400 }, (_, at) => [`${at}`.padEnd(200, 'x'), `n${at}`]),
+  );
+  const tooLarge = { ...nightly, load: { ...nightly.load, map } };
+  expect(JSON.stringify(tooLarge).length).toBeGreaterThan(MAX_SCHEDULE_BYTES);
+  expect(await refusalOfPut('nightly', tooLarge)).toEqual([400, ['invalid_field']]);
+  expect(await names()).toEqual(['a']);
+});
 
-test('the list has the schedules of the environment, with what is due in a week, and shows no secrets', async () => {
-  const answer = await server.json('/v1/schedules');
-  expect(JSON.stringify(answer.body)).not.toContain('geheim');
-  expect(answer.body).toMatchObject({ problems: [] });
-  const [nightly, api, monthly, ...more] = await list();
-  expect(more).toEqual([]);
-  expect(nightly).toMatchObject({
-    kind: 'load',
-    what: 'files /data/users-*.csv',
-    time_zone: 'Europe/Berlin',
-  });
-  expect(nightly?.due_times).toHaveLength(7);
-  expect(nightly?.due_times[0]).toBe(nightly?.next_due);
-  expect([api?.due_times.length, api?.due_times_are_all]).toEqual([400, false]);
-  expect(monthly).toMatchObject({
-    enabled: false,
-    next_due: null,
-    due_times: [],
-    what: 'export of last month',
-  });
-  expect((await list(other)).map(({ schedule }) => schedule)).toEqual(['of-others']);
+// proves: schedule-confined
+test('variables that its environment was not granted, secrets in clear and other folders are refused, and nothing is stored', async () => {
+  const { load } = nightly;
+  const http = (more: object) => ({ http: { ...load.http, ...more } });
+  const s3 = {
+    url: 's3://files/',
+    access_key: `\${env:SCHEDULE_TOKEN}`,
+    secret_key: `\${env:SCHEDULE_TOKEN}`,
+  };
+  const refused: readonly [string, object][] = [
+    ['load', { load: http({ headers: { a: `\${env:SCHEDULE_THEIRS}` } }) }],
+    ['load', { load: http({ url: `https://example.com/\${env:SCHEDULE_OTHER}` }) }],
+    ['load.http.headers.Authorization', { load: http({ headers: { Authorization: 'Bearer geheim' } }) }],
+    ['load.http.url', { load: http({ url: 'https://example.com/?a=b&access_token=geheim' }) }],
+    ['load.http.url', { load: http({ url: 'https://example.com/?sig=geheim' }) }],
+    ['load.http.url', { load: http({ url: `https://\${env:SCHEDULE_TOKEN}.example.com/` }) }],
+    ['load.s3.secret_key', { load: { s3: { ...s3, secret_key: 'geheim' } } }],
+    ['load.s3.access_key', { load: { s3: { ...s3, access_key: undefined } } }],
+    ['load.files.pattern', { load: { files: { pattern: '/etc/*.csv' } } }],
+    ['export.to_dir', { load: undefined, export: { to_dir: folder } }],
+    ['load.command', { load: { command: { name: 'shop' } } }],
+    ['load.command', { load: { command: { name: 'crm' } } }],
+    ['export.to_dir', { load: undefined, export: { event_type: 'users', to_dir: `a/${'é'.repeat(128)}` } }],
+  ];
+  for (const [place, more] of refused) {
+    const json = { ...nightly, ...more };
+    const { status, body } = await server.json<ErrorBody>(`${path}/nightly`, { method: 'PUT', json });
+    expect([place, status, body.errors.map(({ details }) => details)]).toEqual([place, 400, [place]]);
+    expect(JSON.stringify(body)).not.toContain('geheim');
+  }
+  expect((await t.system.pool.query('select 1 from schedules')).rows).toEqual([]);
+  const allowed = [
+    http({ headers: { Accept: 'text/csv', 'X-Key': `\${env:SCHEDULE_TOKEN}` } }),
+    http({ url: `https://example.com/?page=2&token=\${env:SCHEDULE_TOKEN}` }),
+    { s3 },
+    { files: { pattern: 'users-*.csv' } },
+    { command: { name: 'crm', parameters: { day: 'today' } } },
+  ];
+  for (const [at, each] of allowed.entries()) {
+    expect((await put({ ...nightly, name: `n${at}`, load: each })).status).toBe(200);
+  }
+});
+
+test('a schedule of another environment is not seen, changed or deleted, and has its name for itself', async () => {
+  await put(weekly);
+  expect(await names(other.key)).toEqual([]);
+  for (const method of ['GET', 'DELETE', 'PATCH']) {
+    const json = method === 'PATCH' ? { json: { paused: true } } : {};
+    const request = { method, key: other.key, ...json };
+    expect([method, ...(await refusalOf(server, `${path}/weekly`, request))]).toEqual([
+      method,
+      404,
+      ['not_found'],
+    ]);
+  }
+  expect((await put({ ...weekly, cron: '@daily' } as typeof weekly, other.key)).status).toBe(200);
+  expect((await show('weekly')).cron).toBe('@weekly');
+  expect((await remove('weekly', other.key)).status).toBe(204);
+  expect(await names()).toEqual(['weekly']);
+});
+
+test('a key makes what it may ask for: loads with import, exports with export as well', async () => {
+  const keyOf = async (...scopes: ('read' | 'import' | 'export')[]) =>
+    (await createApiKey(t.system.db, environmentId, { label: 'x', scopes })).key;
+  const [reader, importer, both] = [
+    await keyOf('read'),
+    await keyOf('import'),
+    await keyOf('import', 'export'),
+  ];
+  const refused = [403, ['insufficient_scope']];
+  expect(await refusalOfPut('nightly', nightly, reader)).toEqual(refused);
+  expect(await refusalOfPut('weekly', weekly, importer)).toEqual(refused);
+  expect((await put(nightly, importer)).status).toBe(200);
+  expect((await put(weekly, both)).status).toBe(200);
+  expect(await refusalOfPut('weekly', { ...nightly, name: 'weekly' }, importer)).toEqual(refused);
+  const run = { method: 'POST', json: {}, key: importer };
+  expect(await refusalOf(server, `${path}/weekly/runs`, run)).toEqual(refused);
+  expect((await server.json(`${path}/weekly/runs`, { ...run, key: both })).status).toBe(202);
+  expect((await remove('weekly', importer)).status).toBe(403);
+  expect((await remove('nightly', importer)).status).toBe(204);
+});
+
+test('an environment has a bounded number of schedules', async () => {
+  await t.system.pool.query(
+    `insert into schedules (environment_id, schedule_name, considered_until, definition)
+    select $1, 's' || n, now(), $2::jsonb || jsonb_build_object('name', 's' || n) from generate_series(1, $3::int) n`,
+    [environmentId, readSchedule(weekly), MAX_SCHEDULES],
+  );
+  expect(await refusalOfPut('weekly', weekly)).toEqual([400, ['invalid_field']]);
+  expect((await put({ ...weekly, name: 's7' })).status).toBe(200);
+  expect((await remove('s1')).status).toBe(204);
+  expect((await put(weekly)).status).toBe(200);
+});
+
+test('the list has what is due in a week, the first 400 due times of each schedule', async () => {
+  await put(nightly);
+  await put({ ...nightly, name: 'often', cron: '*/5 * * * *' } as typeof nightly);
+  const often = await show('often');
+  expect([often.due_times.length, often.due_times_are_all]).toEqual([400, false]);
+  expect(often.what).toBe('http https://example.com/u.csv');
+  const { due_times, next_due } = await show('nightly');
+  expect(due_times[0]).toBe(next_due);
 });
 
 test('a run that is asked for is made once, and one that went wrong is done again for its due time', async () => {
+  await put(nightly);
   const due_at = '2026-01-01T02:00:00.000Z';
-  const path = '/v1/schedules/nightly-users/runs';
-  const ask = () => server.json<{ due_at: string; status: string; cause: string }>(path, post({ due_at }));
+  const runs = `${path}/nightly/runs`;
+  const ask = () => server.json<{ status: string }>(runs, { method: 'POST', json: { due_at } });
   expect(await ask()).toMatchObject({ status: 202, body: { due_at, status: 'queued', cause: 'asked' } });
   expect((await ask()).body.status).toBe('queued');
   await t.system.pool.query(
     `update schedule_runs set status = 'failed', ended_at = now(), reason_code = 'x', reason = 'broken'`,
   );
-  const { runs } = await find('nightly-users');
-  expect(runs).toMatchObject([{ due_at, status: 'failed', message: 'broken' }]);
+  expect((await show('nightly')).runs).toMatchObject([{ due_at, status: 'failed', message: 'broken' }]);
   expect((await ask()).body.status).toBe('queued');
-  const history = await server.json<object[]>(path);
+  const history = await server.json<object[]>(runs);
   expect(history.body).toMatchObject([{ due_at, status: 'queued', items: [], item_count: 0 }]);
-  expect((await server.json(path, { key: other.key })).status).toBe(404);
+  expect((await server.json(runs, { key: other.key })).status).toBe(404);
+  for (const wrong of ['yesterday', '2999-01-01T00:00:00Z', 7]) {
+    const request = { method: 'POST', json: { due_at: wrong } };
+    expect(await refusalOf(server, runs, request)).toEqual([400, ['invalid_field']]);
+  }
 });
 
 // proves: schedule-paused
 test('of a paused schedule nothing is due, and what would have been is not made up when it goes on', async () => {
-  const { value: schedules } = readSchedulesFile(Buffer.from(text));
-  const see = async (at: string) => tick(scheduleContext(t), schedules?.slice(0, 1) ?? [], at);
-  const paused = await server.json<Schedule>('/v1/schedules/nightly-users/pause', post());
+  await put(nightly);
+  const see = async (at: string) => {
+    const context = scheduleContext(t, { now: () => new Date(`${at}Z`) });
+    return makeDueRuns(context, await readSchedules(t.system.db, environmentId));
+  };
+  const paused = await pause('nightly', true);
   expect([paused.status, paused.body.next_due, paused.body.due_times]).toEqual([200, null, []]);
-  const since = paused.body.paused_at;
-  expect((await server.json<Schedule>('/v1/schedules/nightly-users/pause', post())).body.paused_at).toBe(
-    since,
-  );
+  expect((await pause('nightly', true)).body.paused_at).toBe(paused.body.paused_at);
   const nextYear = new Date().getUTCFullYear() + 1;
   expect(await see(`${nextYear}-03-01T12:00:00`)).toBe(0);
-  const { body } = await server.json<Schedule>('/v1/schedules/nightly-users/resume', post());
+  const { body } = await pause('nightly', false);
   expect([body.paused_at, body.due_times.length]).toEqual([null, 7]);
   expect(await see(`${nextYear}-03-01T12:00:00`)).toBe(0);
   expect(await see(`${nextYear}-03-02T12:00:00`)).toBe(1);
 });
 
-test('a schedule of another environment, and one that there is not, can be neither run nor paused', async () => {
-  for (const name of ['of-others', 'nowhere', 'NO.PE', '%00']) {
-    for (const action of ['runs', 'pause', 'resume']) {
-      const path = `/v1/schedules/${name}/${action}`;
-      expect([path, ...(await refusalOf(server, path, post({})))]).toEqual([path, 404, ['not_found']]);
-    }
+test('a name that no schedule has can be neither run nor paused', async () => {
+  for (const name of ['nowhere', 'NO.PE', '%00']) {
+    const run = { method: 'POST', json: {} };
+    expect(await refusalOf(server, `${path}/${name}/runs`, run)).toEqual([404, ['not_found']]);
+    const change = { method: 'PATCH', json: { paused: true } };
+    expect(await refusalOf(server, `${path}/${name}`, change)).toEqual([404, ['not_found']]);
   }
-});
-
-test('an export is run by keys that may export', async () => {
-  const scopes = ['import'] as const;
-  const { key } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x', scopes });
-  const path = '/v1/schedules/last-month/runs';
-  expect(await refusalOf(server, path, { ...post({}), key })).toEqual([403, ['insufficient_scope']]);
-  expect((await server.json(path, post({}))).status).toBe(202);
-});
-
-test('a due time that is none, or is to come, is refused', async () => {
-  for (const due_at of ['yesterday', '2999-01-01T00:00:00Z', 7]) {
-    expect(await refusalOf(server, '/v1/schedules/nightly-users/runs', post({ due_at }))).toEqual([
-      400,
-      ['invalid_field'],
-    ]);
-  }
-});
-
-test('a file that is wrong is said to be, with lines', async () => {
-  await writeFile(file, 'schedules: [{}]');
-  const { body } = await server.json<{ data: object[]; problems: string[] }>('/v1/schedules');
-  expect(body.data).toEqual([]);
-  expect(body.problems[0]).toMatch(/schedules\.yaml:1:\d+: /);
-  await writeFile(file, text);
 });

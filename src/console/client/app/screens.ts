@@ -50,8 +50,7 @@ export const screens: readonly Screen[] = [
   screen('/export/:job', async () => (await exports()).ExportFiles),
   screen('/load', async () => (await import('../screens/load/load.tsx')).Load, 'Load a file', 'load', 'In'),
   screen('/schedules', async () => (await schedules()).Schedules, 'Schedules', 'schedules', 'In'),
-  screen('/schedules/-/new', async () => (await editSchedule()).EditSchedule),
-  screen('/schedules/:schedule/edit', async () => (await editSchedule()).EditSchedule),
+  screen('/schedules/-/new', async () => (await editSchedule()).NewSchedule),
   screen('/schedules/:schedule', async () => (await schedules()).ScheduleRuns),
   screen('/inbox', async () => (await import('../screens/inbox.tsx')).Inbox, 'Inbox', 'inbox', 'In'),
   screen(

@@ -131,7 +131,7 @@ function requestOf({ request, emails }: Parameters): Body {
 export function workOf(
   job: JobDetail,
   { parameters }: JobHistory,
-): Readonly<Record<'load' | 'export', object>> | object {
+): { readonly load?: object; readonly export?: object } {
   if (!isLoad(job)) {
     const { from: _from, to: _to, since = null, ...rest } = requestOf(parameters);
     return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };

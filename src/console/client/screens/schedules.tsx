@@ -7,19 +7,9 @@ import { jobHref } from '../lib/jobs.ts';
 import { ActionButton, named } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
 import { Icon } from '../ui/drawings.tsx';
-import {
-  Badge,
-  inTone,
-  Loaded,
-  Notice,
-  Page,
-  Section,
-  Time,
-  type Tone,
-  TwoLines,
-  toneIcons,
-} from '../ui/page.tsx';
+import { Badge, inTone, Loaded, Page, Section, Time, type Tone, TwoLines, toneIcons } from '../ui/page.tsx';
 import { type Column, Table, TableSection } from '../ui/table.tsx';
+import { ScheduleEditor } from './edit-schedule.tsx';
 
 const path = '/v1/schedules';
 
@@ -43,19 +33,9 @@ export function Schedules(): VNode {
 function Shown({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
   return (
     <>
-      {of.problems.length === 0 ? null : (
-        <Notice>
-          <p>The schedules file has errors. Workers continue with its last valid version.</p>
-          <ul class="mono">
-            {of.problems.map((problem) => (
-              <li key={problem}>{visibleText(problem)}</li>
-            ))}
-          </ul>
-        </Notice>
-      )}
       <div class="panel">
         <Table
-          caption="Schedules: those of the file, then the others"
+          caption="Schedules"
           columns={scheduleColumns(onChange)}
           rows={of.data}
           keyOf={({ schedule }) => schedule}
@@ -91,17 +71,22 @@ function nextOf(of: Schedule): VNode {
 
 function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
   const needs = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
-  const deed = (name: string, body?: object) => async (): Promise<void> => {
-    await post(`${path}/${of.schedule}/${name}`, body);
+  const isPaused = of.paused_at !== null;
+  const own = `${path}/${of.schedule}`;
+  const run = async (): Promise<void> => {
+    await post(`${own}/runs`, {});
     onChange();
   };
-  const isPaused = of.paused_at !== null;
+  const pause = async (): Promise<void> => {
+    await api(own, { method: 'PATCH', body: { paused: !isPaused } });
+    onChange();
+  };
   return (
     <div class="row">
-      <ActionButton needs={needs} act={deed('runs', {})}>
+      <ActionButton needs={needs} act={run}>
         {named('Run now', of.schedule)}
       </ActionButton>
-      <ActionButton look="quiet" needs={needs} act={deed(isPaused ? 'resume' : 'pause')}>
+      <ActionButton look="quiet" needs={needs} act={pause}>
         {named(isPaused ? 'Resume' : 'Pause', of.schedule)}
       </ActionButton>
     </div>
@@ -200,8 +185,12 @@ export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const own = `${path}/${encodeURIComponent(schedule)}/runs`;
   const runs = useApi<readonly ScheduleRun[]>(own, 3_000);
-  // Runs of a schedule that the file has no more are shown all the same.
-  const { data: found } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
+  // Open runs of a deleted schedule are shown all the same.
+  const { data: item, reload } = useApi<Schedule>(`${path}/${encodeURIComponent(schedule)}`, 5_000);
+  const onChange = (): void => {
+    reload();
+    runs.reload();
+  };
   const repeat = (run: ScheduleRun) => async (): Promise<void> => {
     await post(own, { due_at: run.due_at });
     runs.reload();
@@ -210,8 +199,8 @@ export function ScheduleRuns(): VNode {
     <Page
       title={visibleText(schedule)}
       parent={{ title: 'Schedules', href: screenHref('/schedules') }}
-      aside={found === undefined ? null : nextOf(found)}
-      actions={found === undefined ? null : <Changes of={found} />}
+      aside={item === undefined ? null : nextOf(item)}
+      actions={item === undefined ? null : <Changes of={item} onChange={onChange} />}
     >
       <TableSection
         title="Runs"
@@ -223,22 +212,39 @@ export function ScheduleRuns(): VNode {
         keyOf={({ due_at }) => due_at}
         empty="It has not run yet"
       />
+      {item === undefined ? null : <Definition of={item} onSaved={reload} />}
     </Page>
   );
 }
 
-function Changes({ of: { schedule, made_by, kind } }: { readonly of: Schedule }): VNode {
+function Definition({ of, onSaved }: { readonly of: Schedule; readonly onSaved: () => void }): VNode {
+  const { schedule, definition, next_times: times } = of;
+  return (
+    <Section title="Definition">
+      <p>
+        {times.length === 0 ? 'It is not due.' : 'Next due: '}
+        {times.map((at) => formatTime(at)).join(', ')}
+      </p>
+      <ScheduleEditor
+        key={JSON.stringify(definition)}
+        name={schedule}
+        definition={definition}
+        onSaved={onSaved}
+      />
+    </Section>
+  );
+}
+
+function Changes({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
+  const { schedule, kind } = of;
   const { route } = useLocation();
-  if (made_by === 'file') return <span class="faint">from the schedules file</span>;
   const remove = async (): Promise<void> => {
     await api(`${path}/${schedule}`, { method: 'DELETE' });
     route(screenHref('/schedules'));
   };
   return (
     <>
-      <a class="button" href={screenHref(`/schedules/${schedule}/edit`)}>
-        Edit
-      </a>
+      <Actions of={of} onChange={onChange} />
       <ConfirmButton
         label="Delete …"
         needs={kind === 'load' ? 'import' : ['import', 'export']}

@@ -6,7 +6,21 @@ import { parse } from 'yaml';
 import { toFileOptions } from '../../../../src/operator-file/load-options.ts';
 import { packageRoot } from '../../../../src/package-root.ts';
 import { readCommandsFile } from '../../../../src/sources/schedules/command.ts';
-import { readSchedulesFile, schedulesFileSchema } from '../../../../src/sources/schedules/schedules-file.ts';
+import type { Confinement } from '../../../../src/sources/schedules/confinement.ts';
+import {
+  readSchedulesFile as readFileOf,
+  schedulesFileSchema,
+} from '../../../../src/sources/schedules/schedules-file.ts';
+
+const variables = ['PARTNER_TOKEN', 'ARCHIVE_KEY', 'ARCHIVE_SECRET'];
+const confinement: Confinement = {
+  environment: 'default',
+  granted: variables.map((name) => `default:SCHEDULE_${name}`),
+  localRoots: ['/in'],
+  exportRoots: [],
+  commands: new Map([['shop', { run: ['psql', '{hours}'] }]]),
+};
+const readSchedulesFile = (bytes: Uint8Array) => readFileOf(bytes, confinement);
 
 /** `line: message` of each problem. */
 function problemsOf(text: string): string[] {
@@ -156,6 +170,31 @@ schedules:
     const source = `{name: nightly, parameters: ${parameters}}`;
     const text = `schedules: [{name: a, cron: "@daily", load: {command: ${source}}}]`;
     expect(problemsOf(text)).toEqual([expect.stringMatching(message)]);
+  });
+
+  // proves: schedule-confined
+  test('secrets in clear, and what the environment may not reach, are refused with their lines', () => {
+    const text = `schedules:
+  - name: a
+    cron: "@daily"
+    load:
+      http:
+        url: https://x.example/a
+        headers:
+          Authorization: Bearer geheim
+  - name: b
+    cron: "@daily"
+    load: { command: { name: crm } }
+  - name: c
+    cron: "@daily"
+    export: { to_dir: out }
+`;
+    expect(problemsOf(text)).toEqual([
+      '8: schedules[0].load.http.headers.Authorization must hold a variable of the workers such as ${env:SCHEDULE_TOKEN}, so that no secret is stored',
+      '11: schedules[1].load.command is refused: crm is not in SOURCE_COMMANDS for this environment. Commands: shop',
+      '14: schedules[2].export.to_dir needs SCHEDULES_EXPORT_ROOTS, which is not set here',
+    ]);
+    expect(problemsOf(text).join()).not.toContain('geheim');
   });
 
   // proves: command-confined

@@ -4,16 +4,15 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { startWorker } from '../../jobs/worker.ts';
 import { readRuns } from '../../src/postgres/stores/schedule-runs.ts';
-import { readMade } from '../../src/postgres/stores/schedules.ts';
+import { saveSchedule } from '../../src/postgres/stores/schedules.ts';
 import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
 import {
-  keepSchedule,
-  readMadeSchedule,
+  readSchedules,
   removeSchedule,
-  withMade,
-} from '../../src/sources/schedules/made-schedules.ts';
+  requireSchedule,
+} from '../../src/sources/schedules/keep-schedules.ts';
 import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
-import { finish, scheduleContext } from '../support/schedules.ts';
+import { finish, readSchedule, scheduleContext } from '../support/schedules.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../support/web-server.ts';
@@ -45,16 +44,13 @@ afterAll(async () => {
 });
 afterEach(() => t.system.pool.query('truncate schedules, users, companies cascade'));
 
-const keep = async (given: object, which: 'new' | 'known' = 'new', config = t.config) => {
-  const schedule = readMadeSchedule({ cron: '0 * * * *', ...given }, t.environment.name, config);
-  await keepSchedule(t.system, t.environment, schedule, which);
-};
+const keep = (given: Readonly<Record<string, unknown>>) =>
+  saveSchedule(t.system.db, t.environment.environmentId, readSchedule(given), new Date());
 /** Runs the schedule of this name as a worker would. */
 async function run(name: string, own = context) {
-  const schedule = withMade([], await readMade(t.system.db, null)).find((each) => each.name === name);
-  if (schedule === undefined) throw new Error(`no schedule ${name}`);
-  await askForRun(t.system.db, t.environment.environmentId, schedule, new Date(), new Date());
-  return finish(own, schedule);
+  const { environmentId } = t.environment;
+  await askForRun(t.system.db, environmentId, name, new Date());
+  return finish(own, (await requireSchedule(t.system.db, environmentId, name)).definition);
 }
 const userIds = async () => {
   const { rows } = await t.system.pool.query<{ user_id: string }>('select user_id from users order by 1');
@@ -73,7 +69,7 @@ test('every worker sees a new schedule, its change and its deletion without a re
   let now = new Date();
   const settings = { ...context.schedules, now: () => now };
   const others = [t.openAnother(), t.openAnother()];
-  const workers = others.map((other) => startWorker(other, { schedules: { file: null, settings } }));
+  const workers = others.map((other) => startWorker(other, { schedules: settings }));
   const statuses = async () => {
     const runs = await readRuns(t.system.db, { name: 'live' }, 10);
     return runs.map(({ dueAt, status }) => `${(dueAt.getTime() - hour) / 60_000} ${status}`);
@@ -82,11 +78,11 @@ test('every worker sees a new schedule, its change and its deletion without a re
     await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
     now = new Date(hour + 1_000);
     await expect.poll(statuses).toEqual(['0 completed']);
-    await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } }, 'known');
+    await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } });
     now = new Date(hour + hourMs + 1_000);
     await expect.poll(statuses).toEqual(['20 completed', '0 completed']);
     expect(await userIds()).toEqual(['first.csv', 'second.csv']);
-    await removeSchedule(t.system, t.environment, 'live');
+    await removeSchedule(t.system.db, t.environment.environmentId, 'live');
     await keep({ name: 'next', load: { files: { pattern: 'first.csv' } } });
     now = new Date(hour + 3 * hourMs);
     await waitFor(
@@ -102,8 +98,8 @@ test('every worker sees a new schedule, its change and its deletion without a re
 
 test('a worker that read a schedule before its change makes the runs of the new one, and none after its deletion', async () => {
   await keep({ name: 'live', load: { files: { pattern: 'first.csv' } } });
-  const known = withMade([], await readMade(t.system.db, null));
-  await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } }, 'known');
+  const known = await readSchedules(t.system.db, null);
+  await keep({ name: 'live', cron: '20 * * * *', load: { files: { pattern: 'second.csv' } } });
   const at = (ms: number) => ({ ...context, schedules: { ...context.schedules, now: () => new Date(ms) } });
   const hour = Math.ceil(Date.now() / hourMs) * hourMs;
   expect(await makeDueRuns(at(hour + hourMs), known)).toBe(1);
@@ -113,7 +109,7 @@ test('a worker that read a schedule before its change makes the runs of the new 
   expect(rows).toMatchObject([{ definition: { load: { files: { pattern: 'second.csv' } } } }]);
   expect(rows[0]?.due_at.getUTCMinutes()).toBe(20);
   await t.system.pool.query('delete from schedule_runs');
-  await removeSchedule(t.system, t.environment, 'live');
+  await removeSchedule(t.system.db, t.environment.environmentId, 'live');
   expect(await makeDueRuns(at(hour + 2 * hourMs), known)).toBe(0);
 });
 

@@ -1,0 +1,113 @@
+import { isAbsolute } from 'node:path';
+import type { Config } from '../../config.ts';
+import type { Place } from '../../operator-file/read.ts';
+import type { Keys } from '../../operator-file/schema.ts';
+import { type Commands, commandProblem, readCommands } from './command.ts';
+import { grantOf } from './context.ts';
+import type { LoadDefinition, ScheduleDefinition } from './schedules-schema.ts';
+import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
+
+/**
+ * What the schedules of an environment may reach: its folders, the variables that an operator grants it, and the commands
+ * that are listed for it. A schedule stores no secret. Whoever has a key may write schedules, so they are held to this when
+ * they are stored, and again when they run.
+ */
+export interface Confinement {
+  readonly environment: string;
+  readonly granted: readonly string[];
+  readonly localRoots: readonly string[];
+  readonly exportRoots: readonly string[];
+  /** A failure refuses every command, and nothing else. */
+  readonly commands: Commands | SourceFailure;
+}
+
+type Settings = Pick<
+  Config,
+  'schedulesVariables' | 'schedulesLocalRoots' | 'schedulesExportRoots' | 'sourceCommands'
+>;
+
+export async function confinementOf(config: Settings, environment: string): Promise<Confinement> {
+  return {
+    environment,
+    granted: config.schedulesVariables,
+    localRoots: config.schedulesLocalRoots,
+    exportRoots: config.schedulesExportRoots,
+    commands: await readCommands(config.sourceCommands, environment).catch((error: unknown) => {
+      if (error instanceof SourceFailure) return error;
+      throw error;
+    }),
+  };
+}
+
+interface Finding {
+  readonly keys: Keys;
+  readonly what: string;
+}
+
+/** Reports what would lead out of the environment, or store a secret. */
+export function reportUnconfined(
+  place: Place,
+  { load, export: exported }: Pick<ScheduleDefinition, 'load' | 'export'>,
+  { environment, granted, localRoots, exportRoots, commands }: Confinement,
+): void {
+  const ungranted = namedVariables(JSON.stringify(load ?? {}))
+    .map((name) => grantOf(environment, name))
+    .filter((grant) => !granted.includes(grant));
+  const command = load?.command && commandProblem(commands, load.command);
+  const findings: readonly Finding[] = [
+    ...ungranted.map((grant) => ({
+      keys: ['load'],
+      what: `names a variable that SCHEDULES_VARIABLES does not grant: ${grant}`,
+    })),
+    ...(load === undefined ? [] : findClearSecrets(load)),
+    ...folderFindings(['load', 'files', 'pattern'], load?.files?.pattern, localRoots, 'LOCAL'),
+    ...folderFindings(['export', 'to_dir'], exported?.to_dir, exportRoots, 'EXPORT'),
+    ...(command == null ? [] : [{ keys: ['load', 'command'], what: `is refused: ${command.message}` }]),
+  ];
+  for (const { keys, what } of findings) place.at(keys).report(what);
+}
+
+/** Headers that hold no secret. */
+const plainHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
+const secretParameter =
+  /[?&]([^=&#]*(?:token|secret|passw|signature|api.?key|credential)[^=&#]*|key|sig)=([^&#]*)/gi;
+const asVariable = `must be a variable of the workers such as \${env:SCHEDULE_TOKEN}, so that no secret is stored`;
+
+function findClearSecrets({ http, s3 }: LoadDefinition): Finding[] {
+  const holdsVariable = (text: string): boolean => namedVariables(text).length > 0;
+  const isVariable = (text: string): boolean => holdsVariable(text) && fillInAnything(text) === 'x';
+  const url = http?.url ?? '';
+  const urlKeys = ['load', 'http', 'url'];
+  const headers = Object.entries(http?.headers ?? {});
+  const bucketKeys = s3 === undefined ? [] : (['access_key', 'secret_key'] as const);
+  // Messages name the host.
+  const isHidden = /^[^/]*\/\/[^/?#]*\$\{/.test(url);
+  return [
+    ...(isHidden ? [{ keys: urlKeys, what: 'must not hold a variable in its host' }] : []),
+    ...headers
+      .filter(([name, value]) => !plainHeaders.has(name.toLowerCase()) && !holdsVariable(value))
+      .map(([name]) => ({
+        keys: ['load', 'http', 'headers', name],
+        what: asVariable.replace('be', 'hold'),
+      })),
+    ...[...url.matchAll(secretParameter)]
+      .filter(([, , value = '']) => !holdsVariable(value))
+      .map(([, name]) => ({ keys: urlKeys, what: `has a secret, it seems; ${name} ${asVariable}` })),
+    ...bucketKeys
+      .filter((name) => !isVariable(s3?.[name] ?? ''))
+      .map((name) => ({ keys: ['load', 's3', name], what: asVariable })),
+  ];
+}
+
+function folderFindings(
+  keys: Keys,
+  path: string | undefined,
+  roots: readonly string[],
+  which: 'LOCAL' | 'EXPORT',
+): Finding[] {
+  if (path === undefined) return [];
+  if (roots.length === 0) return [{ keys, what: `needs SCHEDULES_${which}_ROOTS, which is not set here` }];
+  return isAbsolute(path)
+    ? [{ keys, what: `must not begin with /: it is below the environment's folder` }]
+    : [];
+}

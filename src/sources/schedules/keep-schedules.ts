@@ -1,0 +1,132 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type InputError, inputError } from '../../domain/errors.ts';
+import { MAX_SCHEDULES } from '../../domain/limits.ts';
+import type { Database } from '../../postgres/database.ts';
+import {
+  deleteSchedule,
+  listSchedules,
+  lockSchedule,
+  type StoredSchedule,
+  saveSchedule,
+} from '../../postgres/stores/schedules.ts';
+import type { Schedule, ScheduleDefinition } from './schedules-schema.ts';
+
+/** Schedules are stored as they were checked. */
+const toSchedule = (stored: StoredSchedule): Schedule => ({
+  ...stored,
+  definition: stored.definition as ScheduleDefinition,
+});
+
+/** Reads the schedules of one environment, or of all (`null`), by environment and name. */
+export async function readSchedules(db: Database, environmentId: number | null): Promise<Schedule[]> {
+  return (await listSchedules(db, environmentId)).map(toSchedule);
+}
+
+/** @throws InputError `not_found`. */
+export async function requireSchedule(db: Database, environmentId: number, name: string): Promise<Schedule> {
+  const [stored] = await listSchedules(db, environmentId, name);
+  if (stored === undefined) throw noSchedule(name);
+  return toSchedule(stored);
+}
+
+/** Like `requireSchedule`; holds the schedule until the transaction ends. `null` if there is none. */
+export async function holdSchedule(
+  db: Database,
+  environmentId: number,
+  name: string,
+): Promise<Schedule | null> {
+  const stored = await lockSchedule(db, environmentId, name);
+  return stored && toSchedule(stored);
+}
+
+export function noSchedule(name: string): InputError {
+  return inputError(
+    'not_found',
+    'there is no such schedule',
+    `schedule: ${name.slice(0, 100).toWellFormed()}`,
+  );
+}
+
+/** Stores a schedule: a new one, or one in place of another. @throws InputError `invalid_field` */
+export async function keepSchedule(
+  db: Database,
+  environmentId: number,
+  definition: ScheduleDefinition,
+): Promise<void> {
+  await applySchedules(db, environmentId, [definition], { prune: false, dryRun: false });
+}
+
+/** @throws InputError `not_found` */
+export async function removeSchedule(db: Database, environmentId: number, name: string): Promise<void> {
+  const isGone = await db
+    .transaction()
+    .execute((transaction) => deleteSchedule(transaction, environmentId, name));
+  if (!isGone) throw noSchedule(name);
+}
+
+interface ApplyOptions {
+  /** Whether schedules that are not wanted are deleted. */
+  readonly prune: boolean;
+  readonly dryRun: boolean;
+}
+
+/** What applying a file changes, by names. */
+export interface ScheduleChanges {
+  readonly added: readonly string[];
+  readonly changed: readonly { readonly name: string; readonly fields: readonly string[] }[];
+  readonly removed: readonly string[];
+  readonly unchanged: number;
+}
+
+/** Makes the schedules of an environment those that are wanted, in one transaction. @throws InputError `invalid_field` */
+export function applySchedules(
+  db: Database,
+  environmentId: number,
+  wanted: readonly ScheduleDefinition[],
+  { prune, dryRun }: ApplyOptions,
+): Promise<ScheduleChanges> {
+  return db.transaction().execute(async (transaction) => {
+    const stored = await readSchedules(transaction, environmentId);
+    const changes = compare(stored, wanted, prune);
+    const count = stored.length + changes.added.length - changes.removed.length;
+    if (count > MAX_SCHEDULES) {
+      throw inputError('invalid_field', `an environment has at most ${MAX_SCHEDULES} schedules`, 'name');
+    }
+    if (dryRun) return changes;
+    const now = new Date();
+    const names = new Set([...changes.added, ...changes.changed.map(({ name }) => name)]);
+    for (const definition of wanted) {
+      if (names.has(definition.name)) await saveSchedule(transaction, environmentId, definition, now);
+    }
+    for (const name of changes.removed) await deleteSchedule(transaction, environmentId, name);
+    return changes;
+  });
+}
+
+function compare(
+  stored: readonly Schedule[],
+  wanted: readonly ScheduleDefinition[],
+  prune: boolean,
+): ScheduleChanges {
+  const known = new Map(stored.map(({ definition }) => [definition.name, definition]));
+  const names = new Set(wanted.map(({ name }) => name));
+  const changed = wanted
+    .map((definition) => ({
+      name: definition.name,
+      fields: changedFields(known.get(definition.name) ?? definition, definition),
+    }))
+    .filter(({ fields }) => fields.length > 0);
+  const added = [...names].filter((name) => !known.has(name));
+  return {
+    added,
+    changed,
+    removed: prune ? [...known.keys()].filter((name) => !names.has(name)) : [],
+    unchanged: wanted.length - added.length - changed.length,
+  };
+}
+
+function changedFields(before: ScheduleDefinition, after: ScheduleDefinition): string[] {
+  const stored = JSON.parse(JSON.stringify(after)) as ScheduleDefinition;
+  const fields = new Set([...Object.keys(before), ...Object.keys(stored)]) as Set<keyof ScheduleDefinition>;
+  return [...fields].filter((field) => !isDeepStrictEqual(before[field], stored[field]));
+}

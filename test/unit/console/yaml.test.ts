@@ -1,0 +1,23 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { writeYaml } from '../../../src/console/client/lib/yaml.ts';
+
+const leaf = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null), fc.array(fc.string()));
+const { value } = fc.letrec((tie) => ({
+  value: fc.dictionary(fc.string(), fc.oneof({ maxDepth: 3 }, leaf, tie('value')), { minKeys: 1 }),
+}));
+
+test('an object that is written as YAML is read back as it was', () => {
+  fc.assert(
+    fc.property(value, (object) => {
+      const plain: unknown = JSON.parse(JSON.stringify(object));
+      expect(parse(writeYaml(plain as object), { version: '1.2', schema: 'core', merge: false })).toEqual(
+        plain,
+      );
+    }),
+  );
+  expect(writeYaml({ cron: '0 3 * * *', load: { map: { 'Customer No': 'user_id' } } })).toBe(
+    'cron: "0 3 * * *"\nload:\n  map:\n    Customer No: user_id\n',
+  );
+});
