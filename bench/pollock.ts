@@ -83,7 +83,7 @@ async function load(
     );
     const rows: Row[] = [];
     for (const chunk of chunks) {
-      const read = await reader.read(chunk, { isDated: true });
+      const read = await reader.read(chunk);
       for (const { fields, metadata } of storedRecords(read, chunk.rowCount)) {
         const valueAt = (name: string) =>
           columnMap[name] === 'user_id' ? fields['user_id'] : metadata[name];

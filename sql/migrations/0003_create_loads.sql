@@ -337,18 +337,12 @@ create table sluice.planned_rows (
   company_before text collate "C",
   after jsonb,
   company_after text collate "C",
-  times_before jsonb,
-  seen_before timestamptz,
-  times_after jsonb,
   constraint planned_rows_entity_check check (entity in ('users', 'companies')),
   constraint planned_rows_new_has_no_before check (is_new = (before is null))
 );
 comment on table sluice.planned_rows is 'Profiles that a planned load would make, change or remove; unchanged ones are not here.';
 comment on column sluice.planned_rows.after is 'Null: the profile would be removed.';
 comment on column sluice.planned_rows.chunk_no is 'The chunk, of several the last; behind all chunks: made because a user names it.';
-comment on column sluice.planned_rows.seen_before is
-  'last_seen_at of the profile, where a record with a time of its own is laid over it: then this and times_before decide too.';
-comment on column sluice.planned_rows.times_after is 'Times like sluice.users.times, of keys that stand in several chunks.';
 create index planned_rows_place_idx on sluice.planned_rows (load_id, entity, is_new, chunk_no);
 create unique index planned_rows_repeated_key on sluice.planned_rows (load_id, entity, key) where is_repeated;
 

@@ -23,8 +23,7 @@ create table sluice.changes (
   removed boolean not null default false,
   key text collate "C" not null,
   company_before text collate "C",
-  times_before jsonb,
-  constraint changes_erased_check check (before is not null or (removed and company_before is null and times_before is null))
+  constraint changes_erased_check check (before is not null or (removed and company_before is null))
 ) partition by range (at);
 comment on table sluice.changes is
   'Changed and removed profiles as they were before. One partition a day (UTC), made by sluice.ensure_changes_partition. Deleting a person or a company deletes these and leaves one row that is removed, without before, so that nothing brings them back.';
@@ -96,11 +95,11 @@ begin
       begin
         insert into sluice.changes (
           position, position_before, environment_id, entity, key, load_id, is_operator, removed,
-          before, company_before, times_before, load_before, first_seen_before
+          before, company_before, load_before, first_seen_before
         )
         select
           coalesce(n.position, sluice.current_position()), o.position, o.environment_id, %1$L, o.%2$I, loaded, operates,
-          n.position is null, o.metadata, %3$s, o.times, o.load_id, case when n.position is null then o.first_seen_at end
+          n.position is null, o.metadata, %3$s, o.load_id, case when n.position is null then o.first_seen_at end
         from written_before o
         left join written n using (environment_id, %2$I)
         where n.position is distinct from o.position;
@@ -119,12 +118,12 @@ begin
       begin
         insert into sluice.changes (
           position, position_before, environment_id, entity, key, load_id, is_operator, removed,
-          before, company_before, times_before, load_before, first_seen_before
+          before, company_before, load_before, first_seen_before
         )
         select
           sluice.current_position(), o.position, o.environment_id, %1$L, o.%2$I,
           nullif(current_setting('sluice.load_id', true), '')::bigint, current_setting('application_name') not like 'sluice%%', true,
-          case when keeps then o.metadata end, case when keeps then %3$s end, case when keeps then o.times end,
+          case when keeps then o.metadata end, case when keeps then %3$s end,
           case when keeps then o.load_id end, case when keeps then o.first_seen_at end
         from removed o;
         return null;

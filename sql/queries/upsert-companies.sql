@@ -10,8 +10,4 @@ on conflict (environment_id, company_id) do update set
     when $2::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
     else stored.metadata || excluded.metadata
   end,
-  times = case
-    when stored.times is null and not $2::boolean then null
-    else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at)
-  end,
   last_seen_at = excluded.last_seen_at

@@ -35,12 +35,6 @@ written_users as (
       when excluded.company_id is null then stored.company_id
       else nullif(excluded.company_id, '')
     end,
-    times = case
-      when stored.times is null and not $3::boolean then null
-      else sluice.touch_times(
-        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, excluded.last_seen_at
-      )
-    end,
     last_seen_at = excluded.last_seen_at
   returning 1
 ),
@@ -58,9 +52,5 @@ on conflict (environment_id, company_id) do update set
   metadata = case
     when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
     else stored.metadata || excluded.metadata
-  end,
-  times = case
-    when stored.times is null and not $3::boolean then null
-    else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at)
   end,
   last_seen_at = excluded.last_seen_at

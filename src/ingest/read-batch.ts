@@ -98,8 +98,8 @@ export function readItem(fields: Fields, environmentId: number): readonly ItemRe
   const { type, ...record } = fields.object;
   fields.object = record;
   if (type === 'track') return [{ entity: 'events', record: readEvent(fields, environmentId) }];
-  if (type === 'identify') return [datedProfile('users', fields, environmentId)];
-  if (type === 'company') return [datedProfile('companies', fields, environmentId)];
+  if (type === 'identify') return [profileItem('users', fields, environmentId)];
+  if (type === 'company') return [profileItem('companies', fields, environmentId)];
   const missing = type === undefined || type === null;
   throw inputError(
     missing ? 'missing_field' : 'invalid_field',
@@ -110,11 +110,10 @@ export function readItem(fields: Fields, environmentId: number): readonly ItemRe
 
 const readProfile = { users: readUser, companies: readCompany } as const;
 
-/** Reads a profile that may have a time. Neither that nor the item's id, which is not used, is a property. */
-function datedProfile(entity: Entity, fields: Fields, environmentId: number): ItemRecord {
+/** Reads a profile. Its time, which must be one, and the id of the item are not properties. */
+function profileItem(entity: Entity, fields: Fields, environmentId: number): ItemRecord {
   const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
   fields.object = profile;
-  const at = readMoment(fields, inserted_at, timestamp);
-  const record = { ...readProfile[entity](fields, environmentId), ...(at !== null && { at }) };
-  return { entity, record } as ItemRecord;
+  readMoment(fields, inserted_at, timestamp);
+  return { entity, record: readProfile[entity](fields, environmentId) } as ItemRecord;
 }

@@ -17,13 +17,8 @@ interface Record_ {
   readonly bytes: number;
 }
 
-/** A profile may say since when it holds; else it is since now. Of a property the later time counts. */
-interface ProfileRecord extends Record_ {
-  readonly at?: Instant;
-}
-
 /** A user to be laid over what is stored; a null property is removed. */
-export interface UserRecord extends ProfileRecord {
+export interface UserRecord extends Record_ {
   readonly userId: string;
   /** null leaves the user's company as it is, '' removes it. */
   readonly companyId: string | null;
@@ -31,7 +26,7 @@ export interface UserRecord extends ProfileRecord {
   readonly company: Properties;
 }
 
-export interface CompanyRecord extends ProfileRecord {
+export interface CompanyRecord extends Record_ {
   readonly companyId: string;
   readonly properties: Properties;
 }

@@ -78,16 +78,13 @@ export class PendingBatch {
 interface Rows {
   readonly profiles: ProfileRows;
   readonly events: readonly EventRow[];
-  /** Events whose company is not known until the profiles are written. */
-  readonly laterEvents: readonly EventRow[];
   /** Events that imply their users. */
   readonly implying: readonly EventRecord[];
 }
 
 /**
  * Writes batches: all of a window in one transaction, as if their items had come one after another. Events go first: an event
- * that names no company has that of its user, and where an item before it moved the user, it is told which. An item that is dated
- * may be too old to move the user; the events that come after it are written when that is decided.
+ * that names no company has that of its user, and where an item before it moved the user, it is told which.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -143,21 +140,18 @@ export class BatchWriter {
 
   async #prepare(items: readonly BatchItem[]): Promise<Rows> {
     const profiles = items.flatMap((item) => (item.entity === 'events' ? [] : [item.record]));
-    const { events, later } = eventsOf(items);
-    const rows = await this.#events.prepare([...events, ...later]);
+    const events = eventsOf(items);
     return {
       profiles: await this.#profiles.prepare(profiles),
-      events: rows.slice(0, events.length),
-      laterEvents: rows.slice(events.length),
-      implying: [...events, ...later].filter(({ impliesUser }) => impliesUser === true),
+      events: await this.#events.prepare(events),
+      implying: events.filter(({ impliesUser }) => impliesUser === true),
     };
   }
 
-  async #writeRows(connection: Connection, { events, profiles, laterEvents, implying }: Rows): Promise<void> {
+  async #writeRows(connection: Connection, { events, profiles, implying }: Rows): Promise<void> {
     await this.#writeEvents(connection, events);
     await this.#profiles.write(connection, profiles);
     if (implying.length > 0) await createNamedUsers(connection, implying);
-    await this.#writeEvents(connection, laterEvents);
   }
 
   async #writeEvents(connection: Connection, events: readonly EventRow[]): Promise<void> {
@@ -200,30 +194,20 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-interface Events {
-  readonly events: readonly EventRecord[];
-  readonly later: readonly EventRecord[];
-}
-
-/** The events, each with the company that an item before it moved its user to; and those of users whom a dated item may have moved. */
-function eventsOf(items: readonly BatchItem[]): Events {
-  // null: not known yet.
-  const companies = new Map<string, string | null>();
+/** The events, each with the company that an item before it moved its user to. */
+function eventsOf(items: readonly BatchItem[]): readonly EventRecord[] {
+  const companies = new Map<string, string>();
   const events: EventRecord[] = [];
-  const later: EventRecord[] = [];
   const ids = new Set<string>();
   for (const { entity, record } of items) {
     if (entity === 'users') {
-      const { companyId, at } = record;
-      if (companyId !== null) companies.set(userKey(record), at === undefined ? companyId : null);
+      if (record.companyId !== null) companies.set(userKey(record), record.companyId);
     } else if (entity === 'events' && isFirstOf(ids, record)) {
-      const moved =
-        companies.size === 0 || record.companyId !== null ? undefined : companies.get(userKey(record));
-      if (moved === null) later.push(record);
-      else events.push(moved === undefined ? record : { ...record, companyId: moved });
+      const companyId = record.companyId ?? companies.get(userKey(record)) ?? null;
+      events.push(companyId === record.companyId ? record : { ...record, companyId });
     }
   }
-  return { events, later };
+  return events;
 }
 
 /** Returns true for the first of a user's events with one id, whatever the order of writing. */

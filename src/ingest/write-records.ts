@@ -7,15 +7,7 @@ import { markedNumber, writeJson } from '../formats/json-text.ts';
 import type { Database } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';
-import {
-  type DatedProfileRow,
-  type DatedUserRow,
-  type ProfileRow,
-  type UserRow,
-  writeCompanies,
-  writeDatedProfiles,
-  writeUsers,
-} from '../postgres/stores/profiles.ts';
+import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../postgres/stores/profiles.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type {
   CompanyRecord,
@@ -34,24 +26,19 @@ export function profileWriter({
   return {
     async prepare(records) {
       const found = new NewProperties(knownProperties);
-      const isDated = records.some(({ at }) => at !== undefined);
-      const rows = isDated ? datedRows(records, found) : profileRows(records, found);
+      const rows = profileRows(records, found);
       await found.note(db);
       return rows;
     },
-    async write(connection, rows) {
-      if ('dated' in rows) return writeDatedProfiles(connection, rows.dated, rows.companies);
-      const { users, named, companies } = rows;
+    async write(connection, { users, named, companies }) {
       if (users.length > 0) await writeUsers(connection, users, named);
       if (companies.length > 0) await writeCompanies(connection, companies);
     },
   };
 }
 
-export type ProfileRows = FoldedRows | DatedRows;
-
 /** Each key once. */
-interface FoldedRows {
+export interface ProfileRows {
   readonly users: readonly UserRow[];
   /** Companies that users name and that are not among the others. */
   readonly named: readonly ProfileRow[];
@@ -59,13 +46,8 @@ interface FoldedRows {
   readonly companies: readonly ProfileRow[];
 }
 
-interface DatedRows {
-  readonly dated: readonly DatedUserRow[];
-  readonly companies: readonly DatedProfileRow[];
-}
-
-export function isEmpty(rows: ProfileRows): boolean {
-  return rows.companies.length === 0 && ('dated' in rows ? rows.dated : rows.users).length === 0;
+export function isEmpty({ users, companies }: ProfileRows): boolean {
+  return users.length + companies.length === 0;
 }
 
 /** A row in the making: what the records of one key come to, laid over each other in the order in which they came. */
@@ -79,7 +61,7 @@ interface Draft {
   isOwn: boolean;
 }
 
-function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): FoldedRows {
+function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): ProfileRows {
   const users = new Drafts();
   const companies = new Drafts();
   for (const record of records) {
@@ -97,30 +79,6 @@ function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: Ne
     named: companies.rows('companies', found, false),
     companies: companies.rows('companies', found, true),
   };
-}
-
-function datedRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): DatedRows {
-  const dated: DatedUserRow[] = [];
-  const companies: DatedProfileRow[] = [];
-  for (const record of records) {
-    const { environmentId, companyId, marked } = record;
-    const at = record.at?.text ?? null;
-    const row = (entity: Entity, key: string, properties: Properties): DatedProfileRow => ({
-      environmentId,
-      key,
-      at,
-      removes: found.look(environmentId, entity, properties),
-      properties: writeJson(properties, marked),
-    });
-    if (!('userId' in record)) {
-      companies.push(row('companies', record.companyId, record.properties));
-      continue;
-    }
-    const user = row('users', record.userId, record.properties);
-    dated.push({ ...user, companyId, removes: user.removes || companyId === '' });
-    if (companyId !== null && companyId !== '') companies.push(row('companies', companyId, record.company));
-  }
-  return { dated, companies };
 }
 
 class Drafts {

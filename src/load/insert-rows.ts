@@ -42,7 +42,6 @@ export async function insertRows(
     chunkNo,
     acceptedAt: source.acceptedAt,
     yields: null,
-    dated: false,
     removes: false,
     flat: true,
     counted: 'all',

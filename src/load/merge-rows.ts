@@ -75,7 +75,7 @@ async function findAllRefused(
 ): Promise<void> {
   const { client } = transaction;
   for (const entity of entities) {
-    const records = profilesOf(rows)[entity].records();
+    const records = rows[entity].records();
     await findRefused(client, records, kindOfEntity[entity], refused, async (includes) => {
       await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
       if (entity === 'users') await createTheirCompanies(transaction, source, chunkNo, rows);
@@ -114,17 +114,16 @@ async function mergeProfiles(
   rows: Rows,
   refused: Refused,
 ): Promise<MergedKinds> {
-  const profiles = profilesOf(rows);
   const kinds: Partial<Record<CountedKind, Outcomes>> = await noteUnchangedRecords(
     transaction,
     source,
     chunkNo,
     rows,
   );
-  if (profiles.users.rows + profiles.companies.rows === 0) return kinds;
+  if (rows.users.rows + rows.companies.rows === 0) return kinds;
   await prepareIncoming(transaction.client);
   for (const entity of entities) {
-    const buffer = profiles[entity];
+    const buffer = rows[entity];
     if (buffer.rows === 0) continue;
     const includes = refused.size === 0 ? null : (record: number) => !refused.has(record);
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
@@ -166,7 +165,7 @@ async function createTheirCompanies(
   chunkNo: number,
   rows: Rows,
 ): Promise<void> {
-  if (profilesOf(rows).users.rows === 0) return;
+  if (rows.users.rows === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
@@ -194,9 +193,6 @@ function mergeEntity(
     : mergeBatch(transaction, batch);
 }
 
-/** The chunk's rows of users and companies: all of them are dated, or none. */
-const profilesOf = (rows: Rows): Rows | Rows['dated'] => (rows.dated.rows > 0 ? rows.dated : rows);
-
 /** The entity's rows of a chunk as the merge takes them: all, or those of some records. */
 export function batchOf(
   source: LoadSource,
@@ -206,9 +202,6 @@ export function batchOf(
   includes: RecordFilter | null,
 ): Batch {
   const scope = scopeOf(source, chunkNo, rows, entity);
-  if (scope.dated) {
-    return { entity, scope, text: rows.dated[entity].text(includes ?? undefined), keys: null };
-  }
   const buffer = rows[entity];
   if (includes === null) {
     return { entity, scope, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
@@ -218,16 +211,14 @@ export function batchOf(
 }
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {
-  const dated = rows.dated.rows > 0;
-  const { removes, counted, rows: all } = profilesOf(rows)[entity];
+  const { removes, counted, rows: all } = rows[entity];
   return {
     environmentId: source.environmentId,
     loadId: source.loadId,
     chunkNo,
     acceptedAt: source.acceptedAt,
-    dated,
     removes,
-    flat: !dated && !removes && !rows[entity].nested,
+    flat: !removes && !rows[entity].nested,
     counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
     keepKeys: source.keepsKeys,
   };

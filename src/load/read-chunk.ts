@@ -189,9 +189,9 @@ async function findUnchanged(db: Database, source: LoadSource, offered: Unchange
   }
 }
 
-/** A record that was passed over shares its profile with one that was mapped, or rows go the dated way: they belong together. */
+/** A record that was passed over shares its profile with one that was mapped: they belong together. */
 function isDoubtful(rows: Rows): boolean {
-  return rows.unchanged.count > 0 && (rows.dated.rows > 0 || rows.unchanged.meets(rows));
+  return rows.unchanged.count > 0 && rows.unchanged.meets(rows);
 }
 
 /** Next to nothing unchanged: the chunks that follow are likely to be the same, so a growing number of them is not asked about. */

@@ -170,8 +170,6 @@ export class RecordCells {
   /** `UNCOUNTED` for a row beside the one of the record itself; `entity` then says of what it is. */
   flags = 0;
   entity: Entity | null = null;
-  /** Since when it holds, as `Instant` writes it, where that is not in the field. */
-  since: string | null = null;
   /** The properties that the address of an event's page gives; null: the record has no address. */
   page: Record<string, unknown> | null = null;
   /** The findings of the rules that it broke; null: they have not seen it. */
@@ -190,7 +188,6 @@ export class RecordCells {
     this.problem = null;
     this.flags = 0;
     this.entity = null;
-    this.since = null;
     this.findings = null;
   }
 

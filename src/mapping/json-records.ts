@@ -1,5 +1,4 @@
 import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
-import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { profilesKey, type Reason, refusedKey, reservedNames } from '../domain/reject.ts';
 import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from '../formats/json-text.ts';
@@ -178,18 +177,17 @@ export class JsonRecords {
       this.#records.fill(cells.own, object, source, '') ??
       this.#fillMetadata(cells, metadata, source, 'metadata');
     cells.findFields();
-    if (company !== null) this.#fillCompany(company, object, source);
+    if (company !== null) this.#fillCompany(company, source);
     return null;
   }
 
-  /** A row of the company that the record of a user describes, and that holds since the user's does. */
-  #fillCompany({ id, others }: Company, user: JsonObject, source: Source): void {
+  /** A row of the company that the record of a user describes. */
+  #fillCompany({ id, others }: Company, source: Source): void {
     const cells = this.#next();
     const { metadata, ...beside } = others;
     for (const name of automaticProperties) beside[name] = undefined;
     cells.entity = 'companies';
     cells.flags = UNCOUNTED;
-    cells.since = user['event_type'] == null ? null : (this.#timeOf(user)?.text ?? null);
     this.#records.fill(cells.own, { company_id: id }, source, '');
     cells.problem =
       this.#properties.fill(cells.metadata, beside, source, 'company') ??
@@ -202,12 +200,6 @@ export class JsonRecords {
     if (!isObject(metadata))
       return { code: 'invalid_type', message: `${path} must be an object`, column: path };
     return this.#properties.fill(cells.metadata, metadata, source, path);
-  }
-
-  /** The time of a record, if it is one: what is wrong with it is said when the record is written. */
-  #timeOf({ inserted_at }: JsonObject): Instant | null {
-    const instant = this.#rows.times.read(String(numberText(inserted_at) ?? inserted_at), 'inserted_at');
-    return 'code' in instant ? null : instant;
   }
 }
 

@@ -37,8 +37,6 @@ export const SENT_FLAGS = REMOVES | UNCOUNTED;
 export interface ProfileRow {
   readonly record: number;
   readonly key: string;
-  /** Since when it holds; null: since its load was accepted. */
-  readonly at: string | null;
   /** An object as JSON. */
   readonly properties: string;
   /** Null leaves the company as it is, '' removes it. */

@@ -155,18 +155,10 @@ export class RowWriter {
     else this.#writeNull();
     if (cells.problem !== null || this.#isTrial) return cells.problem;
     const flags = this.#flags | cells.flags;
-    const since = cells.since ?? instant?.text ?? null;
     if ((flags & UNCOUNTED) !== 0) this.#rows.digests.refuse(record);
-    if (since === null) {
-      const start = out.at;
-      out.at = this.#to;
-      out.endRow(start, keyEnd, propertyEnd, this.#to, record, flags);
-    } else {
-      const company = this.#written(propertyEnd + 2, this.#to);
-      const key = this.#written(out.at, keyEnd);
-      const properties = this.#written(keyEnd + 2, propertyEnd);
-      this.#rows.dated.add(entity, key, since, properties, company, flags, record);
-    }
+    const start = out.at;
+    out.at = this.#to;
+    out.endRow(start, keyEnd, propertyEnd, this.#to, record, flags);
     this.#noteTypes(cells, entity, shape);
     if (cells.findings !== null) this.#rows.findings.add(cells.findings);
     return null;
@@ -184,10 +176,6 @@ export class RowWriter {
     if (kind === null) return applyRules(stage, cells, shape);
     const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
     return applyRules(stage, cells, shape, name);
-  }
-
-  #written(start: number, end: number): string {
-    return this.#target.toString('latin1', start, end);
   }
 
   #writeEvent(cells: RecordCells, kind: EventKind, record: number): Reason | null {

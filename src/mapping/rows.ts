@@ -1,5 +1,5 @@
 import { type DataType, dataTypeOf, resemblesIsoDateBytes, widen } from '../domain/data-type.ts';
-import { type Entity, entities, type RecordKind, recordKinds } from '../domain/entity.ts';
+import { type Entity, type RecordKind, recordKinds } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
@@ -7,7 +7,6 @@ import { copyCells, escapeCopy, fromByteString, toByteString, unescapeCopy } fro
 import { FindingCounts, type Stage } from '../rules/compile-rules.ts';
 import { textArray } from './binary-array.ts';
 import { type CellList, kind } from './cells.ts';
-import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-rules.ts';
 import { doubled } from './key-table.ts';
@@ -24,15 +23,6 @@ import { UnchangedRecords } from './unchanged-records.ts';
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-type DatedCells = [
-  key: string,
-  record: string,
-  at: string | null,
-  properties: string,
-  company: string | null,
-  flags: string,
-];
-
 /** What one chunk comes to: rows per entity, and what was refused. It is reused from chunk to chunk. */
 export class Rows {
   readonly records = new RecordIndex();
@@ -43,20 +33,17 @@ export class Rows {
   readonly users = new RowBuffer(this.digests);
   readonly companies = new RowBuffer(this.digests);
   readonly events = new EventBuffer();
-  /** If any profile row of the chunk is dated, this has all of them, and `users` and `companies` have none. */
-  readonly dated = new DatedBuffer();
   /** The types of the rows' properties. */
   readonly types = {
     users: new PropertyTypes(),
     companies: new PropertyTypes(),
     events: new PropertyTypes(),
   };
-  /** When events and dated profiles may be. */
+  /** When events may be. */
   readonly times = new EventTimes();
   /** The rules that records must keep to; null: there are none. */
   stage: Stage | null = null;
   readonly findings = new FindingCounts();
-  #isDated = false;
   rejects: Reject[] = [];
   /** Records whose users are kept out, with the kinds that they name: they are refused unread. */
   #suppressed: ReadonlyMap<number, RecordKind | null> = noRecords;
@@ -66,14 +53,7 @@ export class Rows {
   bytes: Buffer = Buffer.alloc(0);
 
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
-  reset({
-    stamp = null,
-    origin = noOrigin,
-    counter = null,
-    isDated = false,
-    suppressed = noRecords,
-  }: ChunkScope = {}): void {
-    this.#isDated = isDated;
+  reset({ stamp = null, origin = noOrigin, counter = null, suppressed = noRecords }: ChunkScope = {}): void {
     this.#suppressed = suppressed;
     this.records.reset();
     this.digests.close();
@@ -81,7 +61,6 @@ export class Rows {
     this.users.reset(stamp);
     this.companies.reset();
     this.events.reset(origin, counter);
-    this.dated.reset();
     this.kinds.reset();
     this.times.reset(origin.acceptedAt);
     this.findings.reset();
@@ -129,31 +108,19 @@ export class Rows {
 
   /** The rows of profiles, in order. */
   *profiles(entity: Entity): Generator<ProfileRow> {
-    const [undated, dated] = [this[entity], this.dated[entity]];
-    for (let row = 0; row < undated.rows; row++) {
-      const [key, properties, company] = copyCells(undated.content(row)) as [string, string, string | null];
-      const [record, flags] = [undated.recordOf(row), undated.flagsOf(row)];
-      yield { record, key, at: null, properties, company, flags };
-    }
-    for (let row = 0; row < dated.rows; row++) {
-      const [key, , at, properties, company, flags] = copyCells(dated.line(row)) as DatedCells;
-      yield { record: dated.recordOf(row), key, at, properties, company, flags: Number(flags) };
+    const rows = this[entity];
+    for (let row = 0; row < rows.rows; row++) {
+      const [key, properties, company] = copyCells(rows.content(row)) as [string, string, string | null];
+      const [record, flags] = [rows.recordOf(row), rows.flagsOf(row)];
+      yield { record, key, properties, company, flags };
     }
   }
 
-  /** To be called once, when all rows are there. If any profile is dated, all go that way. */
+  /**
+   * Call it once, when all rows are there. A user who comes several times is one row, with the last company: the others were named
+   * too, and so must exist.
+   */
   complete(): void {
-    if (this.dated.rows === 0 && !this.#isDated) this.#addLeftCompanies();
-    else for (const entity of entities) this.#addToDated(entity);
-  }
-
-  #addToDated(entity: Entity): void {
-    this.dated.addUndated(entity, this[entity]);
-    this[entity].reset();
-  }
-
-  /** A user who comes several times is one row, with the last company: the others were named too, and so must exist. */
-  #addLeftCompanies(): void {
     if (this.users.repeated === 0) return;
     for (const rows of this.users.groups()) {
       if (rows.length === 1) continue;
@@ -178,7 +145,6 @@ export class Rows {
   userIds(others: Iterable<string> = []): Buffer {
     const ids = new Set(this.users.keys());
     for (const id of others) ids.add(escapeCopy(toByteString(id)));
-    for (const key of this.dated.users.keys()) ids.add(key);
     for (const user of this.events.users()) ids.add(user);
     return textArray(Array.from(ids, unescapeCopy));
   }
@@ -224,8 +190,6 @@ export interface ChunkScope {
   readonly origin?: EventOrigin;
   /** Counts the events of several chunks together. */
   readonly counter?: IdCounter | null;
-  /** Profiles go the dated way, whether one has a time or not. */
-  readonly isDated?: boolean;
   /** Records that are refused because their users are kept out; see `recordsOf`. */
   readonly suppressed?: ReadonlyMap<number, RecordKind | null>;
 }

@@ -89,7 +89,6 @@ export interface DB {
     load_touches: number | null;
     metadata: Generated<Json>;
     position: Generated<number>;
-    times: Json | null;
     updated_at: Generated<Date>;
   };
   console_links: {
@@ -469,9 +468,6 @@ export interface DB {
     is_repeated: Generated<boolean>;
     key: string;
     load_id: number;
-    seen_before: Date | null;
-    times_after: Json | null;
-    times_before: Json | null;
   };
   properties: {
     created_at: Generated<Date>;
@@ -620,7 +616,6 @@ export interface DB {
     load_touches: number | null;
     metadata: Generated<Json>;
     position: Generated<number>;
-    times: Json | null;
     updated_at: Generated<Date>;
     user_id: string;
   };

@@ -112,32 +112,6 @@ describe('a batch', () => {
   });
 
   // proves: batch-order
-  test('of dated profiles ends, in whatever order they come, as their records one by one in the order of their times', async () => {
-    const dated = fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 1_000 }), fc.oneof(identify, company)), {
-      selector: ([second]) => second,
-      maxLength: 12,
-    });
-    const instant = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1_000).toISOString();
-    await fc.assert(
-      fc.asyncProperty(dated, fc.integer({ min: 1, max: 6 }), async (records, perBatch) => {
-        const run = ++count;
-        for (let from = 0; from < records.length; from += perBatch) {
-          const some = records.slice(from, from + perBatch);
-          await sendBatch(
-            some.map(([second, item]) => ({ ...inRun(run, item), timestamp: instant(second) })),
-          );
-        }
-        for (const [, item] of records.toSorted(([a], [b]) => a - b))
-          await sendAlone(inRun(run, item), other.key);
-        expect(await read(run, site.t.environment.environmentId)).toEqual(
-          await read(run, other.environment.environmentId),
-        );
-      }),
-      { numRuns: runs(60) },
-    );
-  });
-
-  // proves: batch-order
   test('and single profiles of the same keys that nobody waits for take effect in the order in which they were sent', async () => {
     // Two single records have one order only if both are of one profile: an identify may name a company, and say nothing of it.
     const alone = identify.map((item) => {

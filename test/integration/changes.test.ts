@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
-import { type DatedUserRow, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { type UserRow, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
@@ -14,8 +14,8 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { datedFile } from '../support/random-dated.ts';
 import { ndjsonFile } from '../support/random-files.ts';
+import { mixedFile } from '../support/random-mixed.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, systemOfFile } from '../support/system.ts';
@@ -26,7 +26,7 @@ const user = fc.constantFrom('k0', 'k1', 'k2', 'k3');
 const company = fc.constantFrom('c0', 'c1');
 const load = fc.record({
   kind: fc.constant('load' as const),
-  file: fc.oneof(ndjsonFile, datedFile),
+  file: fc.oneof(ndjsonFile, mixedFile),
   chunkBytes: fc.constantFrom(1, 64, 300, 10_000),
   ranks: fc.array(fc.nat(), { minLength: 8, maxLength: 8 }),
   cancelled: fc.constantFrom(false, false, false, true),
@@ -36,7 +36,6 @@ const identify = fc.record({
   key: user,
   companyId: fc.constantFrom(null, '', 'c0', 'c1'),
   properties: fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('1', '2', null), { maxKeys: 2 }),
-  at: fc.constantFrom(null, '2019-06-01T00:00:00Z', '2022-06-01T00:00:00Z'),
 });
 const batch = fc.record({
   kind: fc.constant('batch' as const),
@@ -72,10 +71,10 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 function rowOf(
   environmentId: number,
-  { key, companyId, properties, at }: typeof identify extends fc.Arbitrary<infer T> ? T : never,
-): DatedUserRow {
+  { key, companyId, properties }: typeof identify extends fc.Arbitrary<infer T> ? T : never,
+): UserRow {
   const removes = companyId === '' || Object.values(properties).includes(null);
-  return { environmentId, key, companyId, properties: JSON.stringify(properties), removes, at };
+  return { environmentId, key, companyId, properties: JSON.stringify(properties), removes };
 }
 
 /** Does a step; returns the load that it was. */
@@ -104,13 +103,12 @@ async function doStep(environmentId: number, own: Step): Promise<number | null> 
         .catch((error: { code?: string }) => expect(error.code).toBe('23505')),
     );
   else if (own.kind === 'batch')
-    await writeDatedProfiles(
+    await writeUsers(
       pool,
       own.records.map((each) => rowOf(environmentId, each)),
       [],
     );
-  else if (own.at === null) await writeUsers(pool, [rowOf(environmentId, own)], []);
-  else await writeDatedProfiles(pool, [rowOf(environmentId, own)], []);
+  else await writeUsers(pool, [rowOf(environmentId, own)], []);
   return null;
 }
 
@@ -216,27 +214,25 @@ describe('the log of changes', () => {
     await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 60_000, numRuns: runs(24) });
   });
 
-  test('has no row for a profile of which only times change, and the profile stays at its position', async () => {
+  test('has no row for a profile of which only the time it was seen changes, and the profile stays at its position', async () => {
     const environmentId = await newEnvironment(t.system);
     const of = { environmentId, removes: false };
-    const acme: DatedUserRow = { ...of, key: 'acme', companyId: null, properties: '{"tier":"1"}', at: null };
-    const u: DatedUserRow = { ...of, key: 'u', companyId: 'acme', properties: '{"plan":"a"}', at: null };
-    const old = { at: '2019-01-01T00:00:00Z', properties: '{"plan":"old"}' };
+    const acme: UserRow = { ...of, key: 'acme', companyId: null, properties: '{"tier":"1"}' };
+    const u: UserRow = { ...of, key: 'u', companyId: 'acme', properties: '{"plan":"a"}' };
     const file = '{"user_id":"u","plan":"a","company_id":"acme"}\n';
     await writeUsers(t.system.pool, [u], [acme]);
     const state = async () =>
       (
-        await sql<{ id: string; position: string; seen: string; times: object | null }>`
-          select user_id as id, position::text, last_seen_at::text as seen, times
+        await sql<{ id: string; position: string; seen: string }>`
+          select user_id as id, position::text, last_seen_at::text as seen
           from users where environment_id = ${environmentId}
           union all
-          select company_id, position::text, last_seen_at::text, times
+          select company_id, position::text, last_seen_at::text
           from companies where environment_id = ${environmentId}
           order by id`.execute(t.system.db)
       ).rows;
     const first = await state();
     await writeUsers(t.system.pool, [u], [acme]);
-    await writeDatedProfiles(t.system.pool, [{ ...u, ...old }], [acme]);
     await runManually(await startManually(t.system, environmentId, file));
     await sql`update users set last_seen_at = now() where environment_id = ${environmentId}`.execute(
       t.system.db,

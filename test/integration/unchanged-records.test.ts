@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Tally } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { writeCompanies, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type ManualLoad,
@@ -63,24 +63,16 @@ const load = fc.record({
 const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('1', '2', 1, null), {
   maxKeys: 2,
 });
-const at = fc.constantFrom(
-  undefined,
-  undefined,
-  '2019-01-01T00:00:00.000000Z',
-  '2021-01-01T00:00:00.000000Z',
-);
 const identify = fc.record({
   kind: fc.constant('identify' as const),
   id: fc.constantFrom('k0', 'k1', 'k2', 'k3'),
   company: fc.constantFrom(undefined, undefined, null, 'c0', 'c1'),
   properties,
-  at,
 });
 const identifyCompany = fc.record({
   kind: fc.constant('identify company' as const),
   id: fc.constantFrom('c0', 'c1', 'c2'),
   properties,
-  at,
 });
 const deletion = fc.record({
   kind: fc.constant('deletion' as const),
@@ -109,7 +101,7 @@ async function doStep(site: Site, files: readonly RandomFile[], own: Step): Prom
       update users set metadata = metadata || '{"a": "by hand"}'
       where environment_id = ${environmentId} and user_id = ${own.id}`.execute(db);
   } else {
-    const { kind, id, at: time } = own;
+    const { kind, id } = own;
     const company = kind === 'identify' ? own.company : undefined;
     const row = {
       environmentId,
@@ -120,16 +112,7 @@ async function doStep(site: Site, files: readonly RandomFile[], own: Step): Prom
     const named =
       typeof company === 'string' ? [{ environmentId, key: company, properties: '{}', removes: false }] : [];
     const user = { ...row, companyId: company === null ? '' : (company ?? null) };
-    const dated = { at: time ?? null };
-    if (time !== undefined) {
-      if (kind === 'identify') {
-        await writeDatedProfiles(
-          pool,
-          [{ ...user, ...dated }],
-          named.map((each) => ({ ...each, ...dated })),
-        );
-      } else await writeDatedProfiles(pool, [], [{ ...row, ...dated }]);
-    } else if (kind === 'identify') await writeUsers(pool, [user], named);
+    if (kind === 'identify') await writeUsers(pool, [user], named);
     else await writeCompanies(pool, [row]);
   }
   return null;
@@ -158,13 +141,13 @@ async function runStep(
   return (await runAt(site, started, own.ranks)).tally;
 }
 
-/** What rows say of the load that wrote them, but for which one; and whether they have times. */
+/** What rows say of the load that wrote them, but for which one. */
 async function readMarks(environmentId: number): Promise<unknown> {
   const { rows } = await sql`
-    select 'u ' || user_id as id, load_id is null as unmarked, load_chunk, load_touches, times ? 'dated' as dated
+    select 'u ' || user_id as id, load_id is null as unmarked, load_chunk, load_touches
     from users where environment_id = ${environmentId}
     union all
-    select 'c ' || company_id, load_id is null, load_chunk, load_touches, times ? 'dated'
+    select 'c ' || company_id, load_id is null, load_chunk, load_touches
     from companies where environment_id = ${environmentId}
     order by id`.execute(t.system.db);
   return rows;
@@ -218,12 +201,12 @@ test('loads of a few files, and records between them, end as all records one by 
     if (own.company === undefined) return record;
     return { ...record, company: own.company === null ? null : { id: own.company, properties: {} } };
   };
-  const undated = fc
+  const merging = fc
     .oneof({ weight: 4, arbitrary: load }, { weight: 2, arbitrary: identify }, identifyCompany)
-    .map((own): Step => (own.kind === 'load' ? { ...own, how: 'real' } : { ...own, at: undefined }));
+    .map((own): Step => (own.kind === 'load' ? { ...own, how: 'real' } : own));
   const property = fc.asyncProperty(
     fc.array(randomFile, { minLength: 1, maxLength: 2 }),
-    fc.array(undated, { minLength: 3, maxLength: 10 }),
+    fc.array(merging, { minLength: 3, maxLength: 10 }),
     async (files, steps) => {
       const site = { environmentId: await newEnvironment(t.system), asks: true };
       const oracle = new SerialOracle();

@@ -5,7 +5,7 @@ import type { System } from '../../src/context.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { pageOf } from '../../src/export/write/page.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { type DatedUserRow, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { type UserRow, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { everything } from '../support/export-files.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
@@ -84,11 +84,10 @@ type Schedule = typeof schedule extends fc.Arbitrary<infer T> ? T : never;
 type Act = Schedule[number][number];
 type Said = typeof record extends fc.Arbitrary<infer T> ? T : never;
 
-const rowOf = (environmentId: number, said: Said): DatedUserRow => ({
+const rowOf = (environmentId: number, said: Said): UserRow => ({
   environmentId,
   key: said.key,
   companyId: said.companyId,
-  at: said.at,
   properties: JSON.stringify(said.properties),
   removes: said.companyId === '' || Object.values(said.properties).includes(null),
 });
@@ -110,9 +109,7 @@ async function act(system: System, environmentId: number, own: Act): Promise<voi
   } else if (own.kind === 'deletion') {
     await (await acceptDeletion(system, environmentId, own.of[0], [own.of[1]])).run();
   } else if (own.kind === 'single') {
-    const row = rowOf(environmentId, own.record);
-    if (row.at === null) await writeUsers(system.pool, [row], []);
-    else await writeDatedProfiles(system.pool, [row], []);
+    await writeUsers(system.pool, [rowOf(environmentId, own.record)], []);
   } else await runTransaction(system, environmentId, own);
 }
 

@@ -6,12 +6,7 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
 /** null removes the property; one that is not named stays. */
 export type Properties = Readonly<Record<string, Json>>;
 
-interface Said {
-  /** Since when it holds, in ISO 8601 and before the test; absent: since now. */
-  readonly at?: string;
-}
-
-export interface UserRecord extends Said {
+export interface UserRecord {
   readonly entity: 'users';
   readonly id: string;
   readonly properties: Properties;
@@ -19,7 +14,7 @@ export interface UserRecord extends Said {
   readonly company?: { readonly id: string; readonly properties: Properties } | null;
 }
 
-export interface CompanyRecord extends Said {
+export interface CompanyRecord {
   readonly entity: 'companies';
   readonly id: string;
   readonly properties: Properties;
@@ -53,16 +48,7 @@ interface ExpectedTally {
 interface Profile {
   readonly metadata: Map<string, Json>;
   company: string | null;
-  /** Since when a property, or its absence, holds, and the company under `companyTime`; absent: see `timeOf`. */
-  readonly times: Map<string, string>;
-  /** It keeps times: a dated record, or a removal, touched it. */
-  hasTimes: boolean;
 }
-
-const companyTime = Symbol('company').toString();
-/** Of all that came without a time: later than any time of a record. */
-const now = '9999';
-const never = '';
 
 type Table = Map<string, Profile>;
 
@@ -131,9 +117,9 @@ export class SerialOracle {
   #apply(record: UserRecord | CompanyRecord): void {
     const profile = open(this.#tables[record.entity], record.id);
     const company = record.entity === 'users' ? record.company : undefined;
-    write(profile, record.properties, company, record.at);
+    write(profile, record.properties, company);
     if (company != null) {
-      write(open(this.#tables.companies, company.id), company.properties, undefined, record.at);
+      write(open(this.#tables.companies, company.id), company.properties, undefined);
     }
   }
 
@@ -141,8 +127,7 @@ export class SerialOracle {
     const copy = new SerialOracle();
     for (const entity of ['users', 'companies'] as const) {
       for (const [id, profile] of this.#tables[entity]) {
-        const { metadata, times } = profile;
-        copy.#tables[entity].set(id, { ...profile, metadata: new Map(metadata), times: new Map(times) });
+        copy.#tables[entity].set(id, { ...profile, metadata: new Map(profile.metadata) });
       }
     }
     return copy;
@@ -167,33 +152,17 @@ export function expectTally(tally: Tally, expected: ExpectedTally): void {
 function open(table: Table, id: string): Profile {
   const known = table.get(id);
   if (known !== undefined) return known;
-  const created: Profile = { metadata: new Map(), company: null, times: new Map(), hasTimes: false };
+  const created: Profile = { metadata: new Map(), company: null };
   table.set(id, created);
   return created;
 }
 
-function write(profile: Profile, properties: Properties, company: UserRecord['company'], at = now): void {
-  const wins = (name: string, isThere: boolean): boolean =>
-    at >= (profile.times.get(name) ?? (isThere ? now : never));
-  const won = Object.entries(properties).filter(([name]) => wins(name, profile.metadata.has(name)));
-  const moves = company !== undefined && wins(companyTime, profile.company !== null);
-  const removes =
-    won.some(([name, value]) => value === null && profile.metadata.has(name)) ||
-    (moves && company === null && profile.company !== null);
-  if (removes || (at !== now && (won.length > 0 || moves))) profile.hasTimes = true;
-  for (const [name, value] of won) {
-    keepTime(profile, name, at, value === null && !profile.metadata.has(name));
+function write(profile: Profile, properties: Properties, company: UserRecord['company']): void {
+  for (const [name, value] of Object.entries(properties)) {
     if (value === null) profile.metadata.delete(name);
     else profile.metadata.set(name, value);
   }
-  if (!moves) return;
-  keepTime(profile, companyTime, at, company === null && profile.company === null);
-  profile.company = company?.id ?? null;
-}
-
-/** The removal without a time of what nothing is known of leaves none. */
-function keepTime({ times, hasTimes }: Profile, name: string, at: string, removesNothing: boolean): void {
-  if (hasTimes && !(at === now && removesNothing && !times.has(name))) times.set(name, at);
+  if (company !== undefined) profile.company = company?.id ?? null;
 }
 
 function keyOf(record: UserRecord | CompanyRecord): string {

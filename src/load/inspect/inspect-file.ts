@@ -211,7 +211,7 @@ async function readSample(
   );
   for (const chunk of chunks) {
     if (sample.records >= most) break;
-    const rows = await reader.read(chunk, { isDated: true });
+    const rows = await reader.read(chunk);
     // The last record of a beginning may be cut.
     const isCut = !isWhole && chunk === chunks.at(-1);
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));

@@ -186,8 +186,7 @@ export interface StoredRecord {
 }
 
 /**
- * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get. Its profiles
- * were read the dated way (`isDated`), in which each record has a row of its own.
+ * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get.
  */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = entities.flatMap((entity) =>
@@ -196,16 +195,12 @@ export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   return [...profiles, ...eventRecords(rows, count)].sort((a, b) => a.record - b.record);
 }
 
-function profile(
-  entity: Entity,
-  { record, key, at, properties, company, flags }: ProfileRow,
-): StoredRecord[] {
+function profile(entity: Entity, { record, key, properties, company, flags }: ProfileRow): StoredRecord[] {
   if ((flags & UNCOUNTED) !== 0) return [];
   const fields = {
     [idColumn[entity]]: key,
     // An empty company is none: the user leaves it.
     ...(company !== null && { company_id: company === '' ? null : company }),
-    ...(at !== null && { inserted_at: at }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: JSON.parse(properties) }];
 }

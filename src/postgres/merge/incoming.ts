@@ -7,8 +7,7 @@ import type { Entity } from '../../domain/entity.ts';
 
 /**
  * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
- * it; `digest` is that of the record if the row is all that one record says; flags as in RowBuffer; `times` as of a profile; `seen` is the
- * earliest time of a dated record.
+ * it; `digest` is that of the record if the row is all that one record says; flags as in RowBuffer.
  */
 export const incomingTable = {
   users: 'incoming_users',
@@ -26,9 +25,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
             properties jsonb not null,
             company text collate "C",
             digest uuid,
-            flags smallint not null,
-            times jsonb,
-            seen timestamptz
+            flags smallint not null
           ) on commit delete rows;`,
       )
       .join(''),
@@ -47,10 +44,8 @@ export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
-  /** The time of records without a time of their own, as `Instant` writes it. */
+  /** When the load was accepted, as `Instant` writes it. */
   readonly acceptedAt: string;
-  /** The rows are dated: what is stored stays where it is newer. */
-  readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
   /** No row of the batch removes anything or has a property that is an object or an array. */
@@ -114,12 +109,8 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope.removes)} = ${stored}`;
 }
 
-/** Tells whether a dated record has touched the profile, which is then written for its times alone. */
-export const isDated = (profile: string): RawBuilder<boolean> =>
-  sql<boolean>`coalesce(${sql.ref(`${profile}.times`)} ? 'dated', false)`;
-
-/** Tells whether the stored row `p` already holds all that the undated incoming row `i` brings. */
-export function holdsUndated(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
+/** Tells whether the stored row `p` already holds all that the incoming row `i` brings. */
+export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
     ? sql<boolean>`(${same} and ${sameCompany(sql.ref('p.company_id'), sql.ref('i.company'))})`

@@ -7,13 +7,11 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import { type Database, isTrue, rowOf, type Transaction } from '../database.ts';
-import { copyDated, holdsDated } from './dated.ts';
 import {
   copyText,
-  holdsUndated,
+  holdsIncoming,
   incomingTable,
   isCounted,
-  isDated,
   keyHash,
   type MergeScope,
   notedDropped,
@@ -24,10 +22,10 @@ import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 export interface Batch {
   readonly entity: Entity;
-  /** COPY text: of dated rows see DatedBuffer, else RowBuffer, and each key once. */
+  /** COPY text of a `RowBuffer`, each key once. */
   readonly text: Buffer;
-  /** Keys in it; null: not known, as of dated rows. */
-  readonly keys: number | null;
+  /** Keys in it. */
+  readonly keys: number;
   readonly scope: MergeScope;
 }
 
@@ -44,7 +42,8 @@ export interface Merged {
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
-  const keys = await copyBatch(transaction, batch);
+  const { keys } = batch;
+  await copyBatch(transaction, batch);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
@@ -57,21 +56,15 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   return {
     inserted: written.inserted,
     updated: written.updated,
-    unchanged: before.counted + written.unchanged + after.counted,
+    unchanged: before.counted + after.counted,
     superseded: written.superseded,
   };
 }
 
-/** Brings the batch into the session's table for its entity; returns how many keys it has. */
-export async function copyBatch(transaction: Transaction, batch: Batch): Promise<number> {
-  const { entity, text, scope } = batch;
-  let keys = batch.keys ?? 0;
-  if (scope.dated) keys = await copyDated(transaction, entity, text, scope);
-  else {
-    const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
-    await copyText(transaction.client, target, text);
-  }
-  return keys;
+/** Brings the batch into the session's table for its entity. */
+export async function copyBatch(transaction: Transaction, { entity, text, scope }: Batch): Promise<void> {
+  const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
+  await copyText(transaction.client, target, text);
 }
 
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
@@ -81,16 +74,9 @@ export async function remergeIncoming(db: Database, entity: Entity, scope: Merge
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
-/** Tells whether laying the incoming row `i` over the stored row `p` leaves it unchanged, down to its times. */
-function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
-  if (scope.dated) return holdsDated(entity, scope);
-  return sql<boolean>`(not ${isDated('p')} and ${holdsUndated(entity, scope)})`;
-}
-
 /**
  * Takes out of the batch what the table already holds, so that it is not rewritten. Rows that another chunk of
- * this load wrote stay in: they must be marked again, or an older record could win over this one; and so do those whose
- * times change.
+ * this load wrote stay in: they must be marked again, or an older record could win over this one.
  * A scalar subquery, because it is always an index lookup per row; for a join, a planner without statistics of
  * the temporary table may read the whole profile table for every chunk.
  */
@@ -99,7 +85,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
     with dropped as (
       delete from ${sql.table(incomingTable[entity])} i
       where (
-        select p.load_id is distinct from ${scope.loadId} and ${leavesAsIs(entity, scope)}
+        select p.load_id is distinct from ${scope.loadId} and ${holdsIncoming(entity, scope)}
         from ${sql.table(entity)} p
         where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
       )
@@ -193,7 +179,7 @@ export interface DigestClaims {
 
 /**
  * The places, from 1, of claims that do not hold: there is no such profile, or it does not bear the digest, or this load has
- * written it (it must be marked again), or a record with a time has (its times must be written).
+ * written it (it must be marked again).
  * A scalar subquery, as where unchanged rows are dropped: always an index look-up per row.
  */
 export async function findRefuted(
@@ -209,7 +195,7 @@ export async function findRefuted(
         c.place,
         coalesce(
           (
-            select p.digest = c.digest and p.load_id is distinct from ${loadId} and not ${isDated('p')}
+            select p.digest = c.digest and p.load_id is distinct from ${loadId}
             from ${sql.table(entity)} p
             where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = c.key
           ),

@@ -6,8 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { type Database, rowOf, type Transaction } from '../database.ts';
-import { mergedDated, ofBatch } from './dated.ts';
-import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
+import { holdsIncoming, incomingTable, type MergeScope, merged } from './incoming.ts';
 import { type Batch, copyBatch, countClassified, type Merged } from './merge-batch.ts';
 import { namedCompanies, unknownCompanies } from './upsert.ts';
 
@@ -29,10 +28,9 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   return sql`
     planned as (
       insert into planned_rows (
-        load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after, times_before, seen_before
+        load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after
       )
-      select ${place}, before is null, ${entity}, key, before, company_before, after, company_after,
-        ${scope.dated ? sql`times_before, seen_before` : sql`null, null`}
+      select ${place}, before is null, ${entity}, key, before, company_before, after, company_after
       from classified
       where ${changes}
     ),
@@ -52,19 +50,15 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 
 /** The batch's rows beside what is stored. `held`: it changes nothing; null: there is no such profile. */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
-  const after = scope.dated ? sql`merged` : merged(sql.ref('before'), sql.ref('properties'), scope.removes);
-  const company = scope.dated
-    ? sql`merged_company`
-    : sql`case when company is null then company_before else nullif(company, '') end`;
-  const held = scope.dated
-    ? sql`m.merged = p.metadata and m.merged_company is not distinct from p.company_id`
-    : holdsUndated(entity, scope);
+  const after = merged(sql.ref('before'), sql.ref('properties'), scope.removes);
+  const company = sql`case when company is null then company_before else nullif(company, '') end`;
+  const held = holdsIncoming(entity, scope);
   return sql`
     select
       key, flags, held
       ${
         keepsRows
-          ? sql`, before, company_before, times_before, seen_before,
+          ? sql`, before, company_before,
       case when not held then properties end as changes,
       case when held is null then ${asNew(scope)} when not held then ${after} end as after,
       case when held is null then nullif(company, '') when not held then ${company} end as company_after`
@@ -75,23 +69,19 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
         i.key, i.flags, i.properties, i.company,
         p.metadata as before,
         p.company_id as company_before,
-        p.times as times_before,
-        p.last_seen_at as seen_before,
         case when p.metadata is not null then ${held} end as held
-        ${scope.dated ? sql`, m.merged, m.merged_company` : sql``}
       from ${sql.table(incomingTable[entity])} i
       left join lateral (${stored(entity, scope)}) p on true
-      ${scope.dated ? sql`left join lateral ${mergedDated(entity, 'p', ofBatch, scope)} m on true` : sql``}
     ) found`;
 }
 
 /** The properties that a new profile gets of the row. */
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
-  scope.removes || scope.dated ? sql`sluice.without_nulls(properties)` : sql`properties`;
+  scope.removes ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
 /** The profile of the incoming row `i`. With a limit it is always an index look-up per row; see `dropUnchanged`. */
 const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
-  select p.metadata, p.times, p.last_seen_at, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
+  select p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
   from ${sql.table(entity)} p
   where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
   limit 1`;
@@ -129,27 +119,15 @@ export async function noteNewCompanies(db: Database, scope: MergeScope): Promise
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)
     select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(unknown.company)
-    from (${unknownCompanies(scope, namedCompanies(scope))}) unknown
+    from (${unknownCompanies(scope, namedCompanies())}) unknown
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
 }
 
 /** Selects the profile `s` with the incoming row merged into it. */
-function mergedRow(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
-  const own = (column: string) => sql.ref(`s.${column}`);
-  const incoming = { properties: 's.properties', times: 's.incoming_times', company: 's.incoming_company' };
-  if (scope.dated)
-    return sql`select m.merged, m.merged_times, m.merged_company from ${mergedDated(entity, 's', incoming, scope)} m`;
-  return sql`select
-    ${merged(own('metadata'), own('properties'), scope.removes)} as merged,
-    case
-      when s.times is null and not ${scope.removes}::boolean then null
-      else sluice.touch_times(
-        s.times, s.last_seen_at, s.metadata, s.company_id, s.properties, s.incoming_company, ${scope.acceptedAt}::timestamptz
-      )
-    end as merged_times,
-    case when s.incoming_company is null then s.company_id else nullif(s.incoming_company, '') end as merged_company`;
-}
+const mergedRow = (scope: MergeScope): RawBuilder<unknown> => sql`select
+  ${merged(sql.ref('s.metadata'), sql.ref('s.properties'), scope.removes)} as merged,
+  case when s.incoming_company is null then s.company_id else nullif(s.incoming_company, '') end as merged_company`;
 
 /**
  * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in
@@ -158,44 +136,33 @@ function mergedRow(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_rows as r (
-      load_id, chunk_no, is_new, is_repeated, entity, key, before, company_before, after, company_after,
-      times_before, seen_before, times_after
+      load_id, chunk_no, is_new, is_repeated, entity, key, before, company_before, after, company_after
     )
     select
       ${scope.loadId}, ${scope.chunkNo}, s.before is null, true, ${entity}, s.key, s.before, s.company_before,
       case when s.metadata is null then sluice.without_nulls(s.properties) else m.merged end,
-      case when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end,
-      s.times_before, s.seen_before,
-      case when s.metadata is null then s.incoming_times else m.merged_times end
+      case when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end
     from (
       select
-        i.key, i.properties, i.company as incoming_company, i.times as incoming_times,
+        i.key, i.properties, i.company as incoming_company,
         r.key is not null as is_planned,
         case when r.key is null then p.metadata else r.before end as before,
         case when r.key is null then p.company_id else r.company_before end as company_before,
         case when r.key is null then p.metadata else r.after end as metadata,
-        case when r.key is null then p.company_id else r.company_after end as company_id,
-        case when r.key is null then p.times else r.times_after end as times,
-        case when r.key is null then p.last_seen_at else now() end as last_seen_at,
-        case when r.seen_before is not null then r.times_before ${scope.dated ? sql`else p.times` : sql``} end as times_before,
-        ${scope.dated ? sql`coalesce(r.seen_before, p.last_seen_at)` : sql`r.seen_before`} as seen_before
+        case when r.key is null then p.company_id else r.company_after end as company_id
       from ${sql.table(incomingTable[entity])} i
       left join planned_rows r
         on r.load_id = ${scope.loadId} and r.entity = ${entity} and r.key = i.key and r.is_repeated
       left join lateral (${stored(entity, scope)}) p on true
       where r.key is null or r.chunk_no < ${scope.chunkNo}
     ) s
-    cross join lateral (${mergedRow(entity, scope)}) m
+    cross join lateral (${mergedRow(scope)}) m
     where s.is_planned
       or s.metadata is null
       or m.merged <> s.metadata
       or m.merged_company is distinct from s.company_id
-      or m.merged_times is distinct from s.times
     on conflict (load_id, entity, key) where is_repeated do update set
       chunk_no = excluded.chunk_no,
       after = excluded.after,
-      company_after = excluded.company_after,
-      times_before = excluded.times_before,
-      seen_before = excluded.seen_before,
-      times_after = excluded.times_after`.execute(db);
+      company_after = excluded.company_after`.execute(db);
 }

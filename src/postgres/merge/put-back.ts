@@ -159,20 +159,9 @@ function written(
   company: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   const isUser = entity === 'users';
-  const stored = isUser ? sql`p.company_id` : sql`null`;
-  const leavesCompany = isUser ? sql`(p.company_id is null or ${company} is not null)` : sql`true`;
-  const moved = isUser
-    ? sql`case when p.company_id is distinct from ${company} then coalesce(${company}, '') end`
-    : sql`null`;
   return sql`
     metadata = ${metadata},
     ${isUser ? sql`company_id = ${company},` : sql``}
-    times = case
-      when p.times is null and ${metadata} ?& array(select jsonb_object_keys(p.metadata)) and ${leavesCompany} then null
-      else sluice.touch_times(
-        p.times, p.last_seen_at, p.metadata, ${stored}, sluice.difference(p.metadata, ${metadata}), ${moved}, now()
-      )
-    end,
     digest = null,
     load_id = ${loadId},
     load_chunk = ${chunkNo},

@@ -1,12 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { type Database, rowOf, rowsOf } from '../database.ts';
-import { namedByDated, upsertDated } from './dated.ts';
+import { type Database, rowOf } from '../database.ts';
 import {
   changesNothing,
   incomingTable,
   isCounted,
-  isDated,
   keyHash,
   type MergeScope,
   merged,
@@ -19,8 +17,6 @@ export interface Written {
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Rows of which nothing but the times changed. */
-  readonly unchanged: number;
   /** Rows that another chunk of this load had written before. */
   readonly superseded: number;
 }
@@ -29,19 +25,17 @@ export interface Written {
  * Merges the batch into the table in key order (two writers then never wait for each other crosswise), with one
  * statement. Each row remembers which load wrote it, the highest chunk of that load, and how many chunks did;
  * what a row says of itself afterwards tells whether this chunk was the first (touches = 1), came again, or came
- * too late (a chunk number above ours). A row of which nothing but its times changed keeps the marks it has (touches = 0).
+ * too late (a chunk number above ours).
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
-  const query = scope.dated ? upsertDated(entity, scope) : upsertUndated(entity, scope);
   const counted = countedExpression(scope);
   return rowOf<Written>(db)`
-    with written as (${query})
+    with written as (${upserted(entity, scope)})
     ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
-      count(*) filter (where touches = 0 and ${counted})::int as unchanged,
       count(*) filter (where touches > 1 and ${counted})::int as superseded
     from ${writtenRows(entity, scope)}`;
 }
@@ -51,25 +45,23 @@ function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) 
   const hash = keyHash(sql.ref('written.key'));
   return sql`
     , noted as (
-      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged, repeated)
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, repeated)
       select
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
         coalesce(array_agg(${hash} | is_new::int | (not ${counted})::int * 2) filter (where touches = 1), '{}'),
-        coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches = 0), '{}'),
         coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
       from ${writtenRows(entity, scope)}
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
-        unchanged = load_chunk_keys.unchanged || excluded.unchanged,
         repeated = load_chunk_keys.repeated || excluded.repeated
     ),
     inverted as (
       insert into load_replays (load_id, entity, key_hash)
       select ${scope.loadId}, ${entity}, ${hash}
       from written
-      where touches > 0 and last_chunk > ${scope.chunkNo}
+      where last_chunk > ${scope.chunkNo}
       on conflict do nothing
     )`;
 }
@@ -85,8 +77,8 @@ function countedExpression(scope: MergeScope) {
   return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
 }
 
-/** Each row is written if it changes, if it is dated, or if another chunk of this load wrote it: then it is marked again. */
-function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+/** Each row is written if it changes, or if another chunk of this load wrote it: then it is marked again. */
+function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isUser = entity === 'users';
   const id = sql.ref(idColumn[entity]);
   const own = (column: string) => sql.ref(`${entity}.${column}`);
@@ -95,11 +87,6 @@ function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const isSameCompany = isUser ? sameCompany(companyOf(entity), companyOf('excluded')) : sql`true`;
   const holds = changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope);
   const again = sql`${own('load_id')} = excluded.load_id`;
-  // Only the times change of a dated profile that has all that comes.
-  const timesOnly = sql`${isDated(entity)}
-    and ${own('load_id')} is distinct from excluded.load_id
-    and ${holds}
-    and ${isSameCompany}`;
   const { isNew, touches, lastChunk } = outcomeOf(entity, scope);
   return sql`
     insert into ${sql.table(entity)} (
@@ -112,33 +99,21 @@ function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     order by i.key
     on conflict (environment_id, ${id}) do update set
       metadata = ${merged(own('metadata'), sql.ref('excluded.metadata'), scope.removes)},
-      load_id = case when ${timesOnly} then ${own('load_id')} else excluded.load_id end,
+      load_id = excluded.load_id,
       load_chunk = case
         when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
-        when ${timesOnly} then ${own('load_chunk')}
         else excluded.load_chunk
       end,
-      load_touches = case
-        when ${again} then ${own('load_touches')} + 1
-        when ${timesOnly} then ${own('load_touches')}
-        else 1
-      end,
-      times = case
-        when ${own('times')} is null and not ${scope.removes}::boolean then null
-        else sluice.touch_times(
-          ${own('times')}, ${own('last_seen_at')}, ${own('metadata')}, ${companyOf(entity)},
-          excluded.metadata, ${companyOf('excluded')}, ${scope.acceptedAt}::timestamptz
-        )
-      end,
+      load_touches = case when ${again} then ${own('load_touches')} + 1 else 1 end,
       digest = excluded.digest,
       last_seen_at = excluded.last_seen_at,
-      updated_at = case when ${timesOnly} then ${own('updated_at')} else excluded.updated_at end,
-      position = case when ${timesOnly} then ${own('position')} else excluded.position end
+      updated_at = excluded.updated_at,
+      position = excluded.position
       ${ofUser(sql`,
         company_id = case
           when excluded.company_id is null then users.company_id else nullif(excluded.company_id, '')
         end`)}
-    where ${again} or ${isDated(entity)} or not (${holds}) or not ${isSameCompany}
+    where ${again} or not (${holds}) or not ${isSameCompany}
     returning ${id} as key, ${isNew} as is_new, ${touches} as touches, ${lastChunk} as last_chunk`;
 }
 
@@ -155,29 +130,11 @@ export async function createCompanies(
   const { environmentId } = scope;
   const create = sql`
     insert into companies (environment_id, company_id, first_seen_at)
-    select ${environmentId}::int, unknown.company, least(unknown.seen, ${scope.acceptedAt}::timestamptz)
-    from (${unknownCompanies(scope, namedCompanies(scope, named))}) unknown
+    select ${environmentId}::int, unknown.company, ${scope.acceptedAt}::timestamptz
+    from (${unknownCompanies(scope, namedCompanies(named))}) unknown
     order by unknown.company
     on conflict (environment_id, company_id) do nothing`;
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
-  if (scope.dated) await seeCompaniesEarlier(db, scope);
-}
-
-/** Companies that are known were there when the batch's users first named them. */
-async function seeCompaniesEarlier(db: Database, { environmentId }: MergeScope): Promise<void> {
-  await rowsOf(db)`
-    with locked as materialized (
-      select c.company_id, n.seen
-      from companies c
-      join (${namedByDated}) n on n.company = c.company_id
-      where c.environment_id = ${environmentId} and c.first_seen_at > n.seen
-      order by c.company_id
-      for no key update of c
-    )
-    update companies c
-    set first_seen_at = l.seen
-    from locked l
-    where c.environment_id = ${environmentId} and c.company_id = l.company_id and c.first_seen_at > l.seen`;
 }
 
 /** The companies of `named` that do not exist. Each is looked up by the primary key first. */
@@ -191,17 +148,14 @@ export const unknownCompanies = (
     from named n
     join companies c on c.environment_id = ${environmentId} and c.company_id = n.company
   )
-  select company, seen from named where company not in (select company_id from known)`;
+  select company from named where company not in (select company_id from known)`;
 
 /** Selects the companies given, or else those that the batch's users name, as one column `company`. */
-export function namedCompanies({ dated }: MergeScope, given?: readonly string[]): RawBuilder<unknown> {
+export function namedCompanies(given?: readonly string[]): RawBuilder<unknown> {
   if (given !== undefined)
-    return sql`select company, null::timestamptz as seen from unnest(${given}::text[]) company where company <> ''`;
-  return dated ? namedByDated : namedByBatch;
+    return sql`select company from unnest(${given}::text[]) company where company <> ''`;
+  return sql`select distinct company from incoming_users where company <> ''`;
 }
-
-const namedByBatch = sql`
-  select distinct company, null::timestamptz as seen from incoming_users where company <> ''`;
 
 const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     with created as (${create} returning company_id)

@@ -271,7 +271,6 @@ export async function releaseUsers(
       update users u
       set
         company_id = null,
-        times = sluice.touch_times(u.times, u.last_seen_at, u.metadata, u.company_id, '{}', '', now()),
         updated_at = now()
       from members m
       where u.environment_id = ${environmentId} and u.user_id = m.user_id

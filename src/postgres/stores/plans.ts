@@ -439,6 +439,4 @@ function drifted(
       and hash & -4 not in (select hashtextextended(${id}, 0) & -4 from ${table} p where p.environment_id = ${environmentId})`;
 }
 
-const differs = sql`
-  p.metadata is distinct from r.before
-  or (r.seen_before is not null and (p.times is distinct from r.times_before or p.last_seen_at <> r.seen_before))`;
+const differs = sql`p.metadata is distinct from r.before`;

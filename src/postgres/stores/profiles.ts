@@ -28,17 +28,8 @@ export interface UserRow extends ProfileRow {
   readonly companyId: string | null;
 }
 
-export interface DatedProfileRow extends ProfileRow {
-  /** Written like an `Instant`; `null` and future times mean now. */
-  readonly at: string | null;
-}
-
-export interface DatedUserRow extends DatedProfileRow, UserRow {}
-
 const upsertUsers = readQuery('upsert-users');
 const upsertCompanies = readQuery('upsert-companies');
-const mergeDatedUsers = readQuery('merge-dated-users');
-const mergeDatedCompanies = readQuery('merge-dated-companies');
 const insertNamed = readQuery('insert-named-users');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
@@ -81,30 +72,6 @@ export async function writeCompanies(
   });
 }
 
-/**
- * Lays records that may have times over what is stored, all or nothing: property by property the later counts, of those with one time
- * the later record. In the order in which they came; a key may have several. `companies`: those with records of their own, and all
- * that users name, with `{}` where no more is said of them. Given a client: in its transaction.
- */
-export async function writeDatedProfiles(
-  connection: pg.Pool | pg.PoolClient,
-  users: readonly DatedUserRow[],
-  companies: readonly DatedProfileRow[],
-): Promise<void> {
-  await together(connection, async (client) => {
-    if (users.length > 0) {
-      const given = listOf(users, (row) => withTime(userText(row), row));
-      await runQuery(client, mergeDatedUsers, [given]);
-      if (users.some(isRemoving)) await runQuery(client, applyUserRemovals, [given]);
-    }
-    if (companies.length > 0) {
-      const given = listOf(companies, (row) => withTime(profileText(row), row));
-      await runQuery(client, mergeDatedCompanies, [given]);
-      if (companies.some(isRemoving)) await runQuery(client, applyCompanyRemovals, [given]);
-    }
-  });
-}
-
 /** Does work in a transaction; given a client: in its transaction. */
 export function together(
   connection: pg.Pool | pg.PoolClient,
@@ -126,10 +93,6 @@ function userText(row: UserRow): string {
   const { environmentId, key, companyId, properties } = row;
   const company = companyId === null ? '' : `"c":${JSON.stringify(companyId)},`;
   return `{"e":${environmentId},"k":${JSON.stringify(key)},${company}"p":${properties}}`;
-}
-
-function withTime(text: string, { at }: DatedProfileRow): string {
-  return at === null ? text : `{"t":"${at}",${text.slice(1)}`;
 }
 
 function isRemoving({ removes }: ProfileRow): boolean {

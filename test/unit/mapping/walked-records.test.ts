@@ -55,7 +55,6 @@ function seenOf(rows: Rows) {
       ...{ rows: profilesOf(out.finish()), records: out.records(), removes: out.removes },
       ...{ nested: out.nested, counted: out.counted, repeated: out.repeated },
     })),
-    dated: [rows.dated.users, rows.dated.companies].map(({ rows: count }) => count),
     events: events.text().toString(),
     names: [...events.names],
     months: [...events.months],

@@ -43,10 +43,7 @@ function sqlTextsOf(source: string): string[] {
 
 /** The texts from ON CONFLICT to RETURNING, and the files in which the merge puts its own together. */
 const conflictSets = [
-  ...['upsert', 'dated'].map((name) => {
-    const path = `src/postgres/merge/${name}.ts`;
-    return { path, text: read(path) };
-  }),
+  { path: 'src/postgres/merge/upsert.ts', text: read('src/postgres/merge/upsert.ts') },
   ...statements.flatMap(({ path, text }) =>
     [...text.matchAll(/do update\s+set|doUpdateSet\(/g)].map(({ index }) => ({
       path,

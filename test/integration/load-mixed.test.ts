@@ -2,19 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import {
-  type DatedUserRow,
-  writeCompanies,
-  writeDatedProfiles,
-  writeUsers,
-} from '../../src/postgres/stores/profiles.ts';
+import { type UserRow, writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import {
   countLeftovers,
   type FileOptions,
   type ManualLoad,
   newEnvironment,
   readProfiles,
-  readVersions,
   runAtOnce,
   runManually,
   shuffled,
@@ -22,13 +16,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
-import {
-  batchRecords,
-  datedFile,
-  EventOracle,
-  type MixedFile,
-  singleRecords,
-} from '../support/random-dated.ts';
+import { EventOracle, type MixedFile, mixedFile, singleRecords } from '../support/random-mixed.ts';
 import { runs } from '../support/runs.ts';
 import { type CompanyRecord, expectTally, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
 import { systemOfFile } from '../support/system.ts';
@@ -45,7 +33,7 @@ interface LoadStep {
 }
 
 const loadStep: fc.Arbitrary<LoadStep> = fc.record({
-  file: datedFile,
+  file: mixedFile,
   chunkBytes: fc.constantFrom(1, 1, 150, 400, 10_000),
   ranks: fc.array(fc.nat(), { minLength: 30, maxLength: 30 }),
   atOnce: fc.integer({ min: 1, max: 3 }),
@@ -54,16 +42,15 @@ const loadStep: fc.Arbitrary<LoadStep> = fc.record({
 });
 
 type Records = readonly (UserRecord | CompanyRecord)[];
-type Step = { readonly load: LoadStep } | { readonly singles: Records } | { readonly batch: Records };
+type Step = { readonly load: LoadStep } | { readonly singles: Records };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: loadStep.map((load) => ({ load })) },
   singleRecords.map((singles) => ({ singles })),
-  batchRecords.map((batch) => ({ batch })),
 );
 
-describe('records with and without times, and events, in files, batches and one by one', () => {
-  // proves: older-never-wins, plan-exact
+describe('records with and without times, and events, in files and one by one', () => {
+  // proves: plan-exact
   test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run, and the plan row by row, say so before', async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
       const environmentId = await newEnvironment(t.system);
@@ -71,7 +58,6 @@ describe('records with and without times, and events, in files, batches and one 
       const events = new EventOracle();
       for (const each of steps) {
         if ('load' in each) await loadAndExpect(environmentId, oracle, events, each.load);
-        else if ('batch' in each) await writeBatch(environmentId, oracle, each.batch);
         else for (const record of each.singles) await identify(environmentId, oracle, record);
         expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
         expect(await readEvents(environmentId)).toEqual(events.events());
@@ -149,12 +135,11 @@ async function runShuffled(
   return runAtOnce(load, order, atOnce);
 }
 
-function rowOf(environmentId: number, record: UserRecord | CompanyRecord): DatedUserRow {
+function rowOf(environmentId: number, record: UserRecord | CompanyRecord): UserRow {
   const company = record.entity === 'users' ? record.company : undefined;
   return {
     environmentId,
     key: record.id,
-    at: record.at ?? null,
     companyId: company === undefined ? null : (company?.id ?? ''),
     properties: JSON.stringify(record.properties),
     removes: company === null || Object.values(record.properties).includes(null),
@@ -162,11 +147,10 @@ function rowOf(environmentId: number, record: UserRecord | CompanyRecord): Dated
 }
 
 /** The company that a user's record names. */
-function namedBy(environmentId: number, record: UserRecord | CompanyRecord): DatedUserRow[] {
+function namedBy(environmentId: number, record: UserRecord | CompanyRecord): UserRow[] {
   if (record.entity === 'companies' || record.company == null) return [];
   const { id, properties } = record.company;
-  const dated = record.at === undefined ? {} : { at: record.at };
-  return [rowOf(environmentId, { entity: 'companies', id, properties, ...dated })];
+  return [rowOf(environmentId, { entity: 'companies', id, properties })];
 }
 
 async function identify(
@@ -180,91 +164,22 @@ async function identify(
   await writeUsers(t.system.pool, [row], namedBy(environmentId, record));
 }
 
-async function writeBatch(environmentId: number, oracle: SerialOracle, records: Records): Promise<void> {
-  for (const record of records) oracle.identify(record);
-  await writeDatedProfiles(
-    t.system.pool,
-    records.filter(({ entity }) => entity === 'users').map((record) => rowOf(environmentId, record)),
-    records.flatMap((record) =>
-      record.entity === 'companies' ? [rowOf(environmentId, record)] : namedBy(environmentId, record),
-    ),
-  );
-}
-
-const in2020 = '2020-01-01T00:00:00Z';
-const in2021 = '2021-01-01T00:00:00Z';
-
-function ndjson(...records: readonly object[]): string {
-  return records.map((record) => `${JSON.stringify(record)}\n`).join('');
-}
-
-const user = (user_id: string, inserted_at: string, metadata: object, rest: object = {}): object => ({
-  event_type: 'identify_user',
-  user_id,
-  inserted_at,
-  metadata,
-  ...rest,
-});
-
-describe('a file of dated profiles', () => {
-  // proves: older-never-wins
-  test('is not rewritten when it comes again', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const text = ndjson(
-      user('u', in2021, { plan: 'b', gone: null }, { company_id: 'acme' }),
-      user('u', in2020, { plan: 'a', city: 'Rome' }),
-      user('v', in2020, { plan: 'a' }),
-    );
-    const load = () => startManually(t.system, environmentId, text, { chunkBytes: 1 });
-    const first = await runManually(await load());
-    expect(first.tally).toMatchObject({ read: 3, inserted: 2, superseded: 1 });
-    const before = await readVersions(t.system, environmentId);
-    const again = await runManually(await load());
-    expect(again.tally).toMatchObject({ read: 3, unchanged: 2, superseded: 1 });
-    expect(await readVersions(t.system, environmentId)).toEqual(before);
+test('a record of a profile with an older time than the one before it wins, and the profile is as old as its load', async () => {
+  const environmentId = await newEnvironment(t.system);
+  const user = { event_type: 'identify_user', user_id: 'u' };
+  const text = [
+    { ...user, inserted_at: '2021-01-01T00:00:00Z', metadata: { plan: 'b' } },
+    { ...user, inserted_at: '2020-01-01T00:00:00Z', metadata: { plan: 'a' } },
+  ];
+  const content = text.map((record) => `${JSON.stringify(record)}\n`).join('');
+  await runManually(await startManually(t.system, environmentId, content, { chunkBytes: 1 }));
+  expect((await readProfiles(t.system, environmentId)).users).toEqual({
+    u: { metadata: { plan: 'a' }, company: null },
   });
-
-  test('that is older than all that is stored counts as unchanged, except for what it adds', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const first = ndjson({ user_id: 'u', plan: 'b' }, { user_id: 'v', plan: 'b' });
-    await runManually(await startManually(t.system, environmentId, first));
-    const text = ndjson(user('u', in2020, { plan: 'a' }), user('v', in2020, { plan: 'a', city: 'Rome' }));
-    const ended = await runManually(await startManually(t.system, environmentId, text));
-    expect(ended.tally).toMatchObject({ read: 2, updated: 1, unchanged: 1 });
-    expect((await readProfiles(t.system, environmentId)).users).toEqual({
-      u: { metadata: { plan: 'b' }, company: null },
-      v: { metadata: { plan: 'b', city: 'Rome' }, company: null },
-    });
-  });
-
-  test('may bring back what a record without a time removed and the profile did not have, whichever came first', async () => {
-    const dated = ndjson(user('u', in2020, { b: 'old' }));
-    const removals = [
-      { user_id: 'u', b: null },
-      { user_id: 'u', a: null },
-    ];
-    for (const records of [removals, [...removals].reverse()]) {
-      for (const chunkBytes of [1, 10_000]) {
-        const environmentId = await newEnvironment(t.system);
-        for (const text of [ndjson({ user_id: 'u', a: '1', c: '1' }), ndjson(...records), dated]) {
-          await runManually(await startManually(t.system, environmentId, text, { chunkBytes }));
-        }
-        const { metadata } = (await readProfiles(t.system, environmentId)).users['u'] ?? {};
-        expect(metadata, `${JSON.stringify(records)}, chunks of ${chunkBytes}`).toEqual({ b: 'old', c: '1' });
-      }
-    }
-  });
-
-  test('creates the companies that its users name, of records that lose too', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const text = ndjson(
-      user('u', in2021, {}, { company_id: 'acme' }),
-      user('u', in2020, {}, { company_id: 'past' }),
-    );
-    await runManually(await startManually(t.system, environmentId, text));
-    expect(await readProfiles(t.system, environmentId)).toEqual({
-      users: { u: { metadata: {}, company: 'acme' } },
-      companies: { acme: { metadata: {} }, past: { metadata: {} } },
-    });
-  });
+  const { first_seen_at: first } = await t.system.db
+    .selectFrom('users')
+    .select('first_seen_at')
+    .where('environment_id', '=', environmentId)
+    .executeTakeFirstOrThrow();
+  expect(first.getFullYear()).toBeGreaterThan(2021);
 });

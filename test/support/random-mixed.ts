@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Line, RandomFile } from './random-files.ts';
 import type { CompanyRecord, Json, OracleRecord, Properties, UserRecord } from './serial-oracle.ts';
 
-/* Profiles of which some say since when they hold, as files and as single records. */
+/* Files of profiles, some with a time, and events; and single records. */
 
 const userKey = fc.constantFrom('k0', 'k1', 'k2', 'a\tb');
 const companyKey = fc.constantFrom('c0', 'c1');
@@ -10,51 +10,46 @@ const name = fc.constantFrom('a', 'b', 'c');
 const value: fc.Arbitrary<Json> = fc.constantFrom<Json>('1', '2', 'é "\n', 1, true, ['1'], { deep: null });
 const time = fc.constantFrom('2019', '2020', '2020', '2021').map((year) => `${year}-01-01T00:00:00.000000Z`);
 
-/** What the records without a time of one file may remove: what they remove none of them sets, so that chunks make no difference. */
+/** What the records of one file may remove: what they remove none of them sets, so that chunks make no difference. */
 interface Removals {
   readonly names: readonly string[];
   readonly company: boolean;
 }
 
-const noRemovals: Removals = { names: [], company: false };
-
-function propertiesOf(at: string | undefined, { names }: Removals): fc.Arbitrary<Properties> {
-  const own = at === undefined ? value : fc.oneof({ weight: 4, arbitrary: value }, fc.constant<Json>(null));
-  const all = fc.dictionary(name, own, { maxKeys: 3 });
-  if (names.length === 0) return all;
-  return all.map((properties) =>
-    Object.fromEntries(Object.entries(properties).map(([key, v]) => [key, names.includes(key) ? null : v])),
-  );
+function propertiesOf({ names }: Removals): fc.Arbitrary<Properties> {
+  return fc
+    .dictionary(name, value, { maxKeys: 3 })
+    .map((properties) =>
+      Object.fromEntries(Object.entries(properties).map(([key, v]) => [key, names.includes(key) ? null : v])),
+    );
 }
 
-function companyOf(at: string | undefined, removals: Removals): fc.Arbitrary<UserRecord['company']> {
+function companyOf({ company }: Removals): fc.Arbitrary<UserRecord['company']> {
   const named = companyKey.map((id) => ({ id, properties: {} }));
-  if (at !== undefined)
-    return fc.constantFrom(undefined, undefined, null).chain((c) => fc.oneof(fc.constant(c), named));
-  return fc.oneof(fc.constant(undefined), removals.company ? fc.constant(null) : named);
+  return fc.oneof(fc.constant(undefined), company ? fc.constant(null) : named);
 }
 
-function recordOf(at: string | undefined, removals: Removals): fc.Arbitrary<UserRecord | CompanyRecord> {
-  const dated = at === undefined ? {} : { at };
+function recordOf(removals: Removals): fc.Arbitrary<UserRecord | CompanyRecord> {
   const user = fc
-    .record({ id: userKey, properties: propertiesOf(at, removals), company: companyOf(at, removals) })
+    .record({ id: userKey, properties: propertiesOf(removals), company: companyOf(removals) })
     .map(({ company, ...own }): UserRecord => {
-      const record = { entity: 'users', ...dated, ...own } as const;
+      const record = { entity: 'users', ...own } as const;
       return company === undefined ? record : { ...record, company };
     });
   const company = fc
-    .record({ id: companyKey, properties: propertiesOf(at, removals) })
-    .map((own): CompanyRecord => ({ entity: 'companies', ...dated, ...own }));
+    .record({ id: companyKey, properties: propertiesOf(removals) })
+    .map((own): CompanyRecord => ({ entity: 'companies', ...own }));
   return fc.oneof({ weight: 3, arbitrary: user }, company);
 }
 
-function lineOf(says: UserRecord | CompanyRecord): Line {
+/** The order of the file decides, whatever the times say. */
+function lineOf(says: UserRecord | CompanyRecord, at: string | null): Line {
   const isUser = says.entity === 'users';
   const members: Record<string, unknown> = {
     event_type: isUser ? 'identify_user' : 'identify_company',
     [isUser ? 'user_id' : 'company_id']: says.id,
   };
-  if (says.at !== undefined) members['inserted_at'] = says.at;
+  if (at !== null) members['inserted_at'] = at;
   if (isUser && says.company !== undefined) members['company_id'] = says.company?.id ?? null;
   members['metadata'] = says.properties;
   return { text: JSON.stringify(members), says };
@@ -136,28 +131,17 @@ function fileOf(line: fc.Arbitrary<Line>): fc.Arbitrary<MixedFile> {
   }));
 }
 
-/** Records with and without times, mixed. */
-const mixedLine = fc
-  .option(time, { nil: undefined, freq: 3 })
-  .chain((at) => recordOf(at, noRemovals).map(lineOf));
-const mixedFile = fileOf(mixedLine);
+const removals = fc.record({
+  names: fc.subarray(['a', 'b', 'c'], { maxLength: 2 }),
+  company: fc.boolean(),
+});
 
-const undatedFile = fc
-  .record({ names: fc.subarray(['a', 'b', 'c'], { maxLength: 2 }), company: fc.boolean() })
-  .chain((removals) => fileOf(recordOf(undefined, removals).map(lineOf)));
-
-export const datedFile: fc.Arbitrary<MixedFile> = fc.oneof({ weight: 3, arbitrary: mixedFile }, undatedFile);
-
-/** Records that come one by one, without a time. */
-export const singleRecords: fc.Arbitrary<readonly (UserRecord | CompanyRecord)[]> = fc.array(
-  fc
-    .record({ names: fc.subarray(['a', 'b', 'c'], { maxLength: 1 }), company: fc.boolean() })
-    .chain((removals) => recordOf(undefined, removals)),
-  { minLength: 1, maxLength: 4 },
+export const mixedFile: fc.Arbitrary<MixedFile> = removals.chain((each) =>
+  fileOf(fc.tuple(recordOf(each), fc.option(time)).map(([says, at]) => lineOf(says, at))),
 );
 
-/** Items of one batch, with and without times. */
-export const batchRecords: fc.Arbitrary<readonly (UserRecord | CompanyRecord)[]> = fc.array(
-  time.chain((at) => recordOf(at, noRemovals)),
-  { minLength: 1, maxLength: 8 },
+/** Records that come one by one. */
+export const singleRecords: fc.Arbitrary<readonly (UserRecord | CompanyRecord)[]> = fc.array(
+  removals.chain(recordOf),
+  { minLength: 1, maxLength: 4 },
 );
