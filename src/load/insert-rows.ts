@@ -41,7 +41,6 @@ export async function insertRows(
     loadId: source.loadId,
     chunkNo,
     acceptedAt: source.acceptedAt,
-    yields: null,
     removes: false,
     flat: true,
     counted: 'all',

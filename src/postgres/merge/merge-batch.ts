@@ -62,7 +62,7 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
 }
 
 /** Brings the batch into the session's table for its entity. */
-export async function copyBatch(transaction: Transaction, { entity, text, scope }: Batch): Promise<void> {
+export async function copyBatch(transaction: Transaction, { entity, text }: Batch): Promise<void> {
   const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
   await copyText(transaction.client, target, text);
 }
