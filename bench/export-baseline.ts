@@ -59,7 +59,7 @@ async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
   const plans = await planFiles(client, files, filter);
-  return plans.flatMap(({ readings }) => readings.map(({ select }) => select));
+  return plans.flatMap(({ selects }) => selects);
 }
 
 async function drain(client: pg.PoolClient, select: CopySelect): Promise<number> {

@@ -19,8 +19,8 @@ import {
 const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
 
 const warnings = listOf(
-  'Parts of the request that were ignored.',
-  object('A part of the request that was ignored.', {
+  'Parts of the request that were ignored, and a range that begins before the oldest month that the database keeps whole.',
+  object('Something that the export leaves out.', {
     message: text('A sentence for a person.', 'There is no such field; it was ignored'),
     details: text('Name of the field.', 'form'),
   }),
@@ -112,7 +112,7 @@ export const exportJobDetail = defineRecord('ExportJobDetail', 'An export, shown
 const rows = count('Number of rows at this moment.', 2);
 
 const isExact = flag(
-  'True if the rows were counted. False if they are estimated, because counting takes too long, or if some are in the lake.',
+  'True if the rows were counted. False if they are estimated, because counting takes too long.',
 );
 
 const bytes = count(`Estimated size of the stored files, from the first ${MEASURED_ROWS} rows.`, 312);
@@ -124,7 +124,7 @@ const previewedFile = object('A file of the export.', {
   bytes,
   header: orNull(text('For CSV, the header line; otherwise null.', 'user_id,company_id,plan')),
   first_rows: listOf(
-    'The first rows as the file will hold them; rows of Parquet are shown as NDJSON. Long rows are cut and end with an ellipsis. Events in the lake are left out.',
+    'The first rows as the file will hold them; rows of Parquet are shown as NDJSON. Long rows are cut and end with an ellipsis.',
     Type.String(),
     { maxItems: PREVIEWED_ROWS, examples: [['u1,acme,pro', 'u2,,free']] },
   ),

@@ -81,4 +81,10 @@ const storedEvent = defineRecord('StoredEvent', 'A stored event.', {
 });
 export type StoredEvent = Static<typeof storedEvent.schema>;
 
-export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.');
+export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.', {
+  events_kept_from: orNull(
+    time(
+      'Retention may have removed events before this time, or moved them to the lake. Null if the range contains none of them.',
+    ),
+  ),
+});

@@ -171,8 +171,6 @@ export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
 /** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
 export const MAX_PAGE_BYTES = MiB;
-/** Files of the lake that are read for one page of a user's events. */
-export const MAX_PAGE_LAKE_FILES = 8;
 /** The part of a refused record that a page of JSON shows; files of rejects have all that is kept. */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 /** Refused records, and bytes of them, that a download of rejects holds at a time. */
@@ -327,12 +325,8 @@ export const LAKE_KEPT_APPENDS = 8;
 /** Hours that a month stays as it was written after events were removed from it, and after its end. */
 export const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
-/** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */
+/** Archived events that PostgreSQL is asked about at a time. */
 export const ARCHIVE_BATCH_ROWS = 2_500;
-export const ARCHIVE_BATCH_BYTES = 512 * KiB;
-export const ARCHIVE_SEGMENT_BATCH_GROUPS = 10;
-/** Ids of which an export remembers whose they are. */
-export const MAX_KNOWN_PERSONS = 50_000;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;

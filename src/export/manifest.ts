@@ -32,6 +32,8 @@ export interface JobFacts {
 export interface ManifestFacts extends JobFacts {
   readonly snapshotAt: Date;
   readonly cursor: string;
+  /** Instant before which the range begins, and events may have left the database; null: there is none. */
+  readonly eventsKeptFrom: string | null;
   readonly datasets: readonly DatasetSummary[];
 }
 
@@ -59,6 +61,8 @@ export const manifest = Type.Object({
   snapshot_at: Type.String(),
   /** For `since` of the next export. */
   cursor: Type.String(),
+  /** The range begins before it, and older events may have left the database. */
+  events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   request: Type.Object({}),
   datasets: Type.Array(
     Type.Object({
@@ -93,6 +97,7 @@ export function createManifest(
     job_id: facts.jobId,
     snapshot_at: facts.snapshotAt.toISOString(),
     cursor: facts.cursor,
+    events_kept_from: facts.eventsKeptFrom,
     // A body that asks for the same again.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ dataset, rows, contentSha256 }) => ({

@@ -22,7 +22,7 @@ import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
 import { shorten } from '../domain/wording.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Idempotency } from '../ingest/records.ts';
-import { estimateRows, setParameters } from '../postgres/copy-out.ts';
+import { type CopySelect, estimateRows, setParameters } from '../postgres/copy-out.ts';
 import { type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
@@ -36,8 +36,9 @@ import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired, findSegments } from './filter.ts';
+import { findEventWarnings } from './kept-events.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
-import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
+import { type FilePlan, planFiles } from './write/write-export.ts';
 
 export interface ExportExtras {
   /** The id of the HTTP request, if it came by one. */
@@ -101,7 +102,7 @@ async function accept(
     environmentId,
     request: read.request,
     emails: read.emails,
-    warnings: [...warnings, ...read.warnings],
+    warnings: [...warnings, ...read.warnings, ...(await findEventWarnings(db, read.request))],
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };
@@ -165,7 +166,7 @@ async function findUnknownEvents(
 export interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
-  /** False: an estimate of the planner, because counting takes too long, or of what archives hold. */
+  /** False: an estimate of the planner, because counting takes too long. */
   readonly isExact: boolean;
   /** The size as stored, estimated from the first rows. */
   readonly bytes: number;
@@ -201,8 +202,9 @@ export async function previewExport(
 ): Promise<ExportPreview> {
   const { reader, files, log } = context;
   const read = readRequest(body, await readExportLayout(reader.db, environmentId));
-  const { request, warnings } = read;
+  const { request } = read;
   await requireValid(reader.db, environmentId, read);
+  const warnings = [...read.warnings, ...(await findEventWarnings(reader.db, request))];
   const segments = await findSegments(reader.db, environmentId, request).catch((error: unknown) => {
     if (!(error instanceof FinalFailure)) throw error;
     throw inputError('unknown_segment', error.message, 'segment_id');
@@ -231,8 +233,8 @@ async function previewFile(
   signal: AbortSignal,
 ): Promise<PreviewedFile> {
   let [rows, isExact] = [0, true];
-  for (const reading of plan.readings) {
-    const counted = await countRows(client, reading);
+  for (const select of plan.selects) {
+    const counted = await countRows(client, select);
     rows += counted.rows;
     isExact &&= counted.isExact;
   }
@@ -251,10 +253,10 @@ async function previewFile(
   };
 }
 
-/** Counts what is in the database, for EXPORT_COUNT_MS; then it is the planner's estimate. */
+/** Counts the rows, for EXPORT_COUNT_MS; then it is the planner's estimate. */
 async function countRows(
   client: pg.PoolClient,
-  { select, pieces }: Reading,
+  select: CopySelect,
 ): Promise<{ readonly rows: number; readonly isExact: boolean }> {
   const count = async (): Promise<number> => {
     await setParameters(client, select);
@@ -263,7 +265,7 @@ async function countRows(
   const counted = await inSavepoint(client, count, isCancelledStatement);
   const isExact = 'result' in counted;
   const rows = isExact ? counted.result : Math.max(0, Math.round(await estimateRows(client, select)));
-  return { rows: rows + (pieces?.rows ?? 0), isExact: isExact && (pieces === null || pieces.rows === 0) };
+  return { rows, isExact };
 }
 
 interface Sample {

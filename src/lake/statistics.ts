@@ -31,7 +31,7 @@ function sumUp(chunks: readonly ColumnMetaData[]): ColumnStatistics {
 }
 
 /** Returns a bound in Iceberg's encoding. */
-export function boundOf(value: unknown): Buffer | null {
+function boundOf(value: unknown): Buffer | null {
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.length);
   if (typeof value !== 'bigint') return null;
   const bound = Buffer.alloc(8);

@@ -11,7 +11,7 @@ import type { Filter } from '../export/filter.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
 import { ContentHash } from '../export/write/content-hash.ts';
 import { type Hits, isWhole } from '../export/write/lake-hits.ts';
-import { eventText, lakeWriters, readText } from '../export/write/lake-rows.ts';
+import { eventText, eventValues, readText } from '../export/write/lake-rows.ts';
 import { selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { ndjsonText, ndjsonWriter, type RowBlock } from '../export/write/rows.ts';
@@ -51,7 +51,7 @@ export function selectEvents(
   const filter = { environmentId, request, segment: null, excludedSegments: [], events };
   const select = compileForCopy(selectValues('events', filter));
   // Each file has a content hash of its own.
-  return { ...planRows('events', everything, { select, pieces: null }), content: null };
+  return { ...planRows('events', everything, select), content: null };
 }
 
 const monthStart = (month: string, after: number) =>
@@ -147,7 +147,7 @@ export async function rewriteData(
   try {
     const lake = { fields, onFile: async () => undefined };
     const parquet = new ParquetFile({ dataset: 'events', request: everything, lake }, stored, groupRows);
-    const { toValues } = lakeWriters('events', { request: everything });
+    const toValues = eventValues();
     const toText = eventText();
     let rows = 0;
     for await (const group of readGroups(files, { ...archive, sums: await readSums(db, archive) })) {

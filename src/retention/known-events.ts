@@ -1,6 +1,6 @@
 import { ARCHIVE_BATCH_ROWS } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { allEvents, readGroups } from '../lake/read-events.ts';
+import { readGroups } from '../lake/read-events.ts';
 import type { LakeEvent } from '../lake/row-group.ts';
 import type { Database } from '../postgres/database.ts';
 import { listData } from '../postgres/stores/lake-files.ts';
@@ -38,7 +38,7 @@ async function* readKnown(
   const { from, to } = await readSpan(db, retirement, month.environmentId);
   for (const file of data) {
     if (file.lastMicros < from || file.firstMicros >= to) continue;
-    for await (const group of readGroups(files, file, { ...allEvents, from, to })) {
+    for await (const group of readGroups(files, file, { from, to })) {
       yield Array.from({ length: group.rows }, (_, row) => group.event(row));
       group.release();
     }

@@ -148,5 +148,5 @@ function planRange(table: ProfileTable, range: ProfileRange): FilePlan {
   const profiles = profilesIn(table, range);
   const filter = { environmentId, request: everything, segment: null, excludedSegments: [], profiles };
   const select = compileForCopy(selectValues(name, filter));
-  return { ...planRows(name, everything, { select, pieces: null }), content: null };
+  return { ...planRows(name, everything, select), content: null };
 }

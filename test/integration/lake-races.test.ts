@@ -1,18 +1,16 @@
 import { sql } from 'kysely';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { FileStore } from '../../src/files/file-store.ts';
-import { readUserHistory } from '../../src/profiles/user-events.ts';
 import { mirrorEvents } from '../../src/retention/mirror-events.ts';
 import { pruneEvents, removeReplaced } from '../../src/retention/prune-events.ts';
 import { acceptDeletion } from '../support/deletions.ts';
-import { type ExportOptions, exportAll, records, texts } from '../support/export-files.ts';
 import {
-  comparable,
   expectNamedFiles,
   filesWith,
   type LakeRow,
   mortalSystem,
+  readEverywhere,
   readLake,
   readTable,
 } from '../support/lake.ts';
@@ -57,15 +55,12 @@ async function addUser(id: string): Promise<void> {
 const sorted = (rows: readonly LakeRow[]) =>
   [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0));
 
-async function exported(system: System = t.system, options: ExportOptions = {}): Promise<readonly LakeRow[]> {
-  const written = await exportAll(system, environmentId, { datasets: ['events'], ...options });
-  return records((await texts(system, written))['events.ndjson']).map(comparable);
-}
+const everywhere = (system: System = t.system) => readEverywhere(system, environmentId);
 
-/** Another reader finds in the lake exactly the events and users that an export of ours has. */
+/** Another reader finds in the lake exactly the events and users that there are. */
 async function expectSame(system: System = t.system): Promise<readonly LakeRow[]> {
   const rows = sorted(await readLake(system, 'default'));
-  expect(rows).toEqual(sorted(await exported(system)));
+  expect(rows).toEqual(sorted(await everywhere(system)));
   const found = await mirroredUsers(system);
   const { rows: users } = await sql<{ id: string }>`
     select user_id as id from users where environment_id = ${environmentId}`.execute(system.db);
@@ -130,36 +125,6 @@ test('whichever step a refresh of profiles or a deletion dies at, nothing of the
   await expectNamedFiles(t);
 });
 
-describe('while a month is on its way into the lake', () => {
-  const config = { eventRetentionDays: 100, lake: 'archive' as const };
-  /** The month has left `sluice.events`, and the bucket is away. */
-  const retire = async () => {
-    const files = { ...t.system.files, createAs: () => Promise.reject(new Error('no bucket')) };
-    expect(await pruneEvents({ ...t.system, files, config })).toMatchObject({ archived: 0 });
-    expect(
-      (await sql`select from event_retirements where state = 'retired'`.execute(t.system.db)).rows,
-    ).toHaveLength(1);
-  };
-  const history = async (userId: string) => {
-    const query = { userId, from: null, to: null, eventName: null, before: null, limit: 100, bytes: 1e6 };
-    const { events, next } = await readUserHistory(t.system, environmentId, query);
-    expect(next).toBeNull();
-    return events.map(({ json }) => JSON.parse(json));
-  };
-
-  // proves: lake-history, archives
-  test('the events of the month are exported and listed as before', async () => {
-    await add([7], 4, { user: 'anon' });
-    await add([7, 0], 4, { user: 'u1' });
-    const [all, listed] = [await exported(), await history('anon')];
-    expect(listed).toHaveLength(4);
-    await retire();
-    expect(await exported()).toEqual(all);
-    expect(await history('anon')).toEqual(listed);
-    expect((await history('u1')).length).toBe(8);
-  });
-});
-
 // proves: lake-mirror
 test('a load that is undone while its events are being appended is not in the lake a day later, and all else is', async () => {
   await add([0], 5);
@@ -168,7 +133,7 @@ test('a load that is undone while its events are being appended is not in the la
     `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name: 'seen', event_id: `of-load-${n}` })}\n`;
   const { jobId } = await loadFile(t.system, environmentId, [1, 2, 3].map(line).join(''));
   await mirrorEvents({ ...t.system, files: storeWith(() => undo(t.system, environmentId, [jobId])) });
-  expect(await exported()).toHaveLength(5);
+  expect(await everywhere()).toHaveLength(5);
   await add([0], 2);
   await mirrorEvents(t.system);
   await age(25);
@@ -184,9 +149,9 @@ test('events that come again after they have moved are in the lake once, whateve
   const again = events.slice(0, 30);
   await insertEvents(t, again);
   const late = await add([7], 3);
-  const own = await exported();
+  const own = await everywhere();
   await pruneEvents(t.system);
-  expect(await exported()).toEqual(own);
+  expect(await everywhere()).toEqual(own);
   expect(await expectSame()).toHaveLength(once.length + late.length);
   expect((await sql`select from event_ids`.execute(t.system.db)).rows).toEqual([]);
 });

@@ -1,10 +1,13 @@
 import { icebergRead } from 'icebird';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
+import { readText } from '../../src/export/write/lake-rows.ts';
 import { checkRef, type FileRef, type FileStore } from '../../src/files/file-store.ts';
 import { createDatabase, type Database } from '../../src/postgres/database.ts';
+import { listData } from '../../src/postgres/stores/lake-files.ts';
 import { dropTable, forgetIds, moveEvents, openRetirement } from '../../src/postgres/stores/retirements.ts';
 import { archiveEvents } from '../../src/retention/archive-events.ts';
+import { records } from './export-files.ts';
 import type { TestSystem } from './system.ts';
 
 /** An event of the lake, as an export has it in NDJSON. */
@@ -33,6 +36,32 @@ export async function readLake(
   environment: string,
 ): Promise<LakeRow[]> {
   return (await readTable(system, environment, 'events')).map(comparable);
+}
+
+/** Reads every event of an environment: of the database, on its way to the lake, and of files that only the lake has. */
+export async function readEverywhere(
+  { db, files }: { readonly db: Database; readonly files: FileStore },
+  environmentId: number,
+): Promise<LakeRow[]> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select 'events' as name
+    union all
+    select table_name from event_retirements where state = 'retired' and archives`.execute(db);
+  const all: LakeRow[] = [];
+  for (const { name } of tables) {
+    const { rows } = await sql<Record<string, unknown>>`
+      select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
+      from ${sql.table(name)}
+      where environment_id = ${environmentId}`.execute(db);
+    all.push(...rows.map(comparable));
+  }
+  const data = await listData(db, { environmentId, name: 'events' });
+  const cold = data.filter(({ isHot }) => !isHot);
+  for await (const { bytes } of readText(files, cold)) all.push(...records(bytes.toString()).map(comparable));
+  // An event that came again after it had moved is in both.
+  const keyOf = ({ event_id, user_id }: LakeRow) => JSON.stringify([event_id, user_id]);
+  const events = new Map(all.map((row) => [keyOf(row), row]));
+  return [...events].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
 }
 
 /**

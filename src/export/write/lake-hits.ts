@@ -1,12 +1,7 @@
-import type { ExportRequest } from '../../domain/export.ts';
-import type { Wanted } from '../../lake/read-events.ts';
 import type { LakeGroup, Texts } from '../../lake/row-group.ts';
 import type { DataFile } from '../../postgres/stores/lake-files.ts';
-import { leftOut, microsOf, nameTest } from '../filter.ts';
 
-/*
- * Events of the lake, column by column: which of them an export wants, and in which order those of several files come.
- */
+/* Events of the lake, column by column, and the order in which those of several files come. */
 
 /** Events of a row group. */
 export interface Hits {
@@ -26,88 +21,8 @@ export function isWhole({ group, rows, changed }: Hits): boolean {
   return rows.length === group.rows && changed.size === 0;
 }
 
-interface TextTest {
-  readonly column: string;
-  readonly passes: (text: string | null) => boolean;
-}
-
-/** The events of the lake that an export wants, as far as they themselves tell. */
-export interface LakeFilter {
-  readonly wanted: Wanted;
-  /** Each holds if one of its tests does. */
-  readonly tests: readonly (readonly TextTest[])[];
-}
-
-/** `userIds`: the users that are asked for, by all ids under which the lake has them. */
-export function filterOf(
-  request: Pick<ExportRequest, 'from' | 'to' | 'companyIds' | 'eventKinds' | 'eventNames' | 'exclusions'>,
-  userIds: readonly string[],
-): LakeFilter {
-  const { from, to, companyIds, eventKinds, eventNames, exclusions } = request;
-  const either = (lists: Readonly<Record<string, readonly string[]>>) =>
-    Object.entries(lists).filter(([, list]) => list.length > 0);
-  const lists = [
-    either({ event_type: eventKinds, event_name: eventNames }),
-    either({ company_id: companyIds }),
-    either({ user_id: userIds }),
-  ].filter((each) => each.length > 0);
-  const isLeftOut = (kind: 'company' | 'event', column: string): TextTest[][] => {
-    const excluded = leftOut(exclusions, kind);
-    if (excluded.names.length + excluded.patterns.length === 0) return [];
-    const test = nameTest(excluded);
-    return [[{ column, passes: (text) => text === null || !test(text) }]];
-  };
-  return {
-    wanted: {
-      from: from === null ? Number.NEGATIVE_INFINITY : microsOf(from),
-      to: to === null ? Number.POSITIVE_INFINITY : microsOf(to),
-      texts: lists.map((each) =>
-        each.map(([column, list]) => ({ column, any: list.map((text) => Buffer.from(text)) })),
-      ),
-    },
-    tests: [
-      ...lists.map((each) =>
-        each.map(([column, list]) => {
-          const texts = new Set<string | null>(list);
-          return { column, passes: (text: string | null) => texts.has(text) };
-        }),
-      ),
-      ...isLeftOut('event', 'event_name'),
-      ...isLeftOut('company', 'company_id'),
-    ],
-  };
-}
-
 export function allHits(group: LakeGroup): Hits {
   return { group, rows: Int32Array.from({ length: group.rows }, (_, row) => row), changed: new Map() };
-}
-
-/** Finds the events of a group; columns that no event is left for are not unpacked. */
-export function findHits(group: LakeGroup, { wanted: { from, to }, tests }: LakeFilter): Hits {
-  let { rows } = allHits(group);
-  for (const either of tests) {
-    if (rows.length === 0) break;
-    const passing = either.map((test) => rowTest(group.texts(test.column), test));
-    rows = rows.filter((row) => passing.some((passes) => passes(row)));
-  }
-  if (rows.length > 0 && (from !== Number.NEGATIVE_INFINITY || to !== Number.POSITIVE_INFINITY)) {
-    const { micros } = group;
-    rows = rows.filter((row) => (micros[row] as number) >= from && (micros[row] as number) < to);
-  }
-  return { group, rows, changed: new Map() };
-}
-
-/** Looks at each text once. */
-function rowTest({ memory, starts, ends, places }: Texts, { passes }: TextTest): (row: number) => boolean {
-  const isNullWanted = passes(null);
-  const known = new Uint8Array(starts.length);
-  return (row) => {
-    const place = places[row] as number;
-    if (place === -1) return isNullWanted;
-    if (known[place] === 0)
-      known[place] = passes(memory.toString('utf8', starts[place], ends[place])) ? 2 : 1;
-    return known[place] === 2;
-  };
 }
 
 export function mapTexts(
@@ -152,10 +67,6 @@ export function placeAt(hits: Hits, at: number): Place {
     },
   };
 }
-
-export const copyOf = ({ micros, id, user }: Place): Place => ({
-  ...{ micros, id: Buffer.from(id), user: Buffer.from(user) },
-});
 
 export function comparePlaces(a: Place, b: Place): number {
   return a.micros - b.micros || Buffer.compare(a.id, b.id) || Buffer.compare(a.user, b.user);

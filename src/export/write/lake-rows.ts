@@ -1,12 +1,10 @@
-import type { ExportFormat } from '../../domain/export.ts';
+import { everything } from '../../domain/export.ts';
 import { type Column, columnsOf } from '../../domain/export-columns.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { readGroups } from '../../lake/read-events.ts';
 import type { Texts } from '../../lake/row-group.ts';
 import type { DataFile } from '../../postgres/stores/lake-files.ts';
-import { type Filter, leftOut, nameTest } from '../filter.ts';
-import type { LakeRows } from './archived-events.ts';
-import { allHits, type Hits, isWhole, mapTexts, mergeFiles, textsOf } from './lake-hits.ts';
+import { allHits, type Hits, mapTexts, mergeFiles, textsOf } from './lake-hits.ts';
 import { copyBytes, instantWriter, isPlain, type RowBlock, separator } from './rows.ts';
 
 /* Rows of an export made of events of the lake, to the byte as PostgreSQL would send them. */
@@ -27,12 +25,6 @@ const valueRows: RowStyle = {
   instants: () => (micros, to, at) => at + to.write(String(micros), at, 'latin1'),
 };
 
-/** Each row of a stream has all columns. */
-const streamValueRows: RowStyle = {
-  ...valueRows,
-  missing: (_, index) => `${index === 0 ? '' : separator}null`,
-};
-
 const ndjsonRows: RowStyle = {
   before: ({ name }, index) => `${index === 0 ? '{' : ','}"${name}":`,
   missing: () => '',
@@ -40,38 +32,15 @@ const ndjsonRows: RowStyle = {
   instants: instantWriter,
 };
 
-/** Returns what makes an export's rows of events of the lake. */
-export function lakeWriters(
-  dataset: 'events' | 'stream',
-  { request }: Pick<Filter, 'request'>,
-): Pick<LakeRows, 'columns' | 'toValues' | 'toRows'> {
-  const columns = columnsOf(dataset, request);
-  const { format, exclusions } = request;
-  const excluded = leftOut(exclusions, 'property');
-  const isLeftOut = excluded.names.length + excluded.patterns.length > 0 ? nameTest(excluded) : null;
-  const change = isLeftOut && ((metadata: string) => withoutMembers(metadata, isLeftOut));
-  const style = dataset === 'stream' && format === 'ndjson' ? streamValueRows : valueRows;
-  const toValues = rowWriter(columns, style, change);
-  // A stream's rows are put between others.
-  if (dataset === 'stream') return { columns, toValues, toRows: toValues };
-  const write = rowWriter(columns, ndjsonRows, change);
-  const toHash = rowWriter(columns, ndjsonRows, change, true);
-  const toText = (hits: Hits): RowBlock => ({ ...write(hits), isText: true });
-  const toRows = {
-    ndjson: toText,
-    csv: toValues,
-    parquet: (hits: Hits): RowBlock =>
-      change === null && isWhole(hits)
-        ? { bytes: Buffer.alloc(0), ends: [], packed: { group: hits.group, text: () => toHash(hits) } }
-        : toValues(hits),
-  } satisfies Record<ExportFormat, LakeRows['toRows']>;
-  return { columns, toValues, toRows: toRows[format] };
+/** Returns what makes rows of values of events of the lake. */
+export function eventValues(): (hits: Hits) => RowBlock {
+  return rowWriter(columnsOf('events', everything), valueRows);
 }
 
 /** Returns what makes NDJSON of events. A block lasts until the next. */
 export function eventText(): (hits: Hits) => RowBlock {
   const columns = columnsOf('events', { includeRemoved: false });
-  return rowWriter(columns, ndjsonRows, null, true);
+  return rowWriter(columns, ndjsonRows, true);
 }
 
 type TextFile = Pick<DataFile, 'ref' | 'bytes' | 'rows' | 'firstMicros'>;
@@ -89,13 +58,8 @@ const QUOTE = 0x22;
 /** Room for a time. */
 const instantBytes = 40;
 
-/** Makes rows of events. `change` changes their properties. `isReused`: a block lasts until the next. */
-function rowWriter(
-  columns: readonly Column[],
-  style: RowStyle,
-  change: ((metadata: string) => string) | null,
-  isReused = false,
-): (hits: Hits) => RowBlock {
+/** Makes rows of events. `isReused`: a block lasts until the next. */
+function rowWriter(columns: readonly Column[], style: RowStyle, isReused = false): (hits: Hits) => RowBlock {
   let bytes = Buffer.alloc(0);
   const parts = columns.map((column, index) => ({
     ...column,
@@ -109,8 +73,7 @@ function rowWriter(
     const texts = parts.map(({ name, kind }) => {
       if (kind === 'instant') return null;
       const stored = textsOf(hits, name);
-      if (kind === 'json') return change === null ? stored : mapTexts(stored, change);
-      return escaped(stored);
+      return kind === 'json' ? stored : escaped(stored);
     });
     let room = rows.length * end.length;
     for (const [index, { before, missing }] of parts.entries()) {
@@ -167,28 +130,4 @@ function escaped(texts: Texts): Texts {
   const { memory, starts, ends } = texts;
   const isAllPlain = starts.every((start, place) => isPlain(memory, start, ends[place] as number));
   return isAllPlain ? texts : mapTexts(texts, (text) => JSON.stringify(text).slice(1, -1));
-}
-
-/** Leaves members out of a JSON object as PostgreSQL writes it. */
-function withoutMembers(json: string, isLeftOut: (name: string) => boolean): string {
-  const kept: string[] = [];
-  let [start, depth, nameEnd] = [1, 0, 0];
-  for (let at = 0; at < json.length; at++) {
-    const char = json[at];
-    if (char === '"') {
-      at = endOfString(json, at);
-      if (nameEnd === 0) nameEnd = at + 1;
-    } else if (char === '{' || char === '[') depth++;
-    else if (char === '}' || char === ']') depth--;
-    if (nameEnd === 0 || (depth > 0 && (depth > 1 || json[at] !== ','))) continue;
-    if (!isLeftOut(JSON.parse(json.slice(start, nameEnd)) as string)) kept.push(json.slice(start, at));
-    [start, nameEnd] = [at + 2, 0];
-  }
-  return `{${kept.join(', ')}}`;
-}
-
-function endOfString(json: string, start: number): number {
-  let at = start + 1;
-  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
-  return at;
 }

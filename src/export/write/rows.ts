@@ -50,8 +50,6 @@ export interface RowBlock {
   readonly ends: readonly number[];
   /** True if they are text already where others come as values. */
   readonly isText?: true;
-  /** In place of rows. */
-  readonly packed?: PackedGroup;
 }
 
 /** A row group of a Parquet file, to be copied as it is, and what makes text of it. */

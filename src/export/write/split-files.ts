@@ -3,7 +3,7 @@ import type { Compression, ExportFile, ExportFormat, FileDataset, RowShape } fro
 import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import { endsBlock } from './content-hash.ts';
-import type { PackedGroup, RowBlock } from './rows.ts';
+import type { RowBlock } from './rows.ts';
 
 interface FileOptions {
   readonly dataset: FileDataset;
@@ -131,8 +131,6 @@ export interface GroupFile {
   addRow(bytes: Buffer, start: number, end: number): void;
   /** After at most `groupRows` rows, and at least one. */
   endGroup(): Promise<void>;
-  /** Adds a group that is packed already, where the format is Parquet. */
-  addPacked?(packed: PackedGroup): Promise<void>;
   /** To be called once, after the last group; there may be none. Returns what the lake keeps of its files. */
   end(): Promise<FileFacts | null>;
 }
@@ -161,8 +159,7 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     this.#lake = options.lake;
   }
 
-  async add({ bytes, ends, packed }: RowBlock): Promise<void> {
-    if (packed !== undefined) return this.#addPacked(packed);
+  async add({ bytes, ends }: RowBlock): Promise<void> {
     let start = 0;
     for (const end of ends) {
       if (this.#file === null) await this.current();
@@ -182,14 +179,6 @@ export class GroupFiles extends FileSeries implements DatasetSink {
   override async end(): Promise<void> {
     if (this.#rows > 0) await this.#endGroup();
     await super.end();
-  }
-
-  async #addPacked(packed: PackedGroup): Promise<void> {
-    if (this.#rows > 0) await this.#endGroup();
-    const stored = await this.current();
-    await this.#file?.addPacked?.(packed);
-    this.rowsInFile += packed.group.rows;
-    await this.finishIfLong(stored);
   }
 
   protected async begin(stored: StoredFileWriter): Promise<void> {

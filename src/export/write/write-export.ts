@@ -19,6 +19,7 @@ import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../po
 import { databaseOn } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
 import type { Filter } from '../filter.ts';
+import { findLaterStart } from '../kept-events.ts';
 import {
   createManifest,
   type DatasetSummary,
@@ -26,12 +27,9 @@ import {
   type ManifestFacts,
   manifestName,
 } from '../manifest.ts';
-import { allEvents, findLeftEvents, type LeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { ContentHash } from './content-hash.ts';
 import { formatWriters } from './formats.ts';
-import { lakeWriters } from './lake-rows.ts';
-import { selectValues } from './page.ts';
 import { ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import type { LakeTarget } from './split-files.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
@@ -97,12 +95,14 @@ async function readAll(
 ): Promise<ManifestFacts> {
   const plans = await planFiles(snapshot.client, context.files, options);
   let rowsExpected = 0;
-  for (const { select, pieces } of plans.flatMap(({ readings }) => readings)) {
-    rowsExpected += (await estimateRows(snapshot.client, select)) + (pieces?.rows ?? 0);
+  for (const select of plans.flatMap(({ selects }) => selects)) {
+    rowsExpected += await estimateRows(snapshot.client, select);
   }
   await options.onSnapshot({ rowsExpected, backendPid: snapshot.backendPid });
   const datasets = await writeAll(snapshot, files, plans, options);
-  return { ...options.manifest, snapshotAt: snapshot.at, cursor: snapshot.cursor, datasets };
+  const eventsKeptFrom = await findLaterStart(databaseOn(snapshot.client), options.request);
+  const { at, cursor } = snapshot;
+  return { ...options.manifest, snapshotAt: at, cursor, datasets, eventsKeptFrom };
 }
 
 async function writeAll(
@@ -166,15 +166,7 @@ export async function writeFiles(
   try {
     for (; next.done !== true; next = await blocks.next()) {
       const block = next.value;
-      if (block.packed !== undefined) {
-        const { group, text } = block.packed;
-        content?.addGroup(group, () => [text()]);
-        await sink.add(block);
-        rows += group.rows;
-        options.onProgress(rows, sink.bytes);
-        continue;
-      }
-      const isText = toText === null || block.isText === true || (content === null && sink.takesValues);
+      const isText = toText === null || (content === null && sink.takesValues);
       const text = isText ? block : toText(block);
       content?.add(text);
       await sink.add(sink.takesValues ? block : text);
@@ -190,15 +182,6 @@ export async function writeFiles(
   return { dataset, rows, contentSha256: content?.digest() ?? null };
 }
 
-export interface Reading {
-  readonly select: CopySelect;
-  /** All rows, as values, and the most that there can be in the lake; set if events in the lake must be read too. */
-  readonly pieces: {
-    blocks(client: pg.PoolClient, signal: AbortSignal): AsyncGenerator<RowBlock, number>;
-    readonly rows: number;
-  } | null;
-}
-
 /** The files of one kind of rows, ready to be written. */
 export interface FilePlan {
   readonly dataset: FileDataset;
@@ -206,10 +189,9 @@ export interface FilePlan {
   /** The beginning of every file. */
   readonly header: Buffer;
   /** For the estimate. */
-  readonly readings: readonly Reading[];
+  readonly selects: readonly CopySelect[];
   /**
-   * The rows as COPY sends them, and in the end how many PostgreSQL says there were. `most`: only the first of them, and of
-   * events only what is in the database.
+   * The rows as COPY sends them, and in the end how many PostgreSQL says there were. `most`: only the first of them.
    */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
   /** Returns where those are values: what makes text of them. */
@@ -226,20 +208,15 @@ export async function planFiles(
 ): Promise<readonly FilePlan[]> {
   const { request } = filter;
   const plans: FilePlan[] = [];
-  if (request.layout === 'stream') plans.push(await planStream(client, files, filter));
+  if (request.layout === 'stream') plans.push(planStream(files, filter));
   else
     for (const dataset of datasets) {
-      if (request.datasets.includes(dataset)) plans.push(await planDataset(client, files, dataset, filter));
+      if (request.datasets.includes(dataset)) plans.push(await planDataset(client, dataset, filter));
     }
   return plans;
 }
 
-async function planDataset(
-  client: pg.PoolClient,
-  files: FileStore,
-  dataset: Dataset,
-  filter: Filter,
-): Promise<FilePlan> {
+async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filter): Promise<FilePlan> {
   const { request } = filter;
   const { format } = request;
   const { header, selectFrom } = await formatWriters[format].selectDataset(
@@ -247,55 +224,41 @@ async function planDataset(
     dataset,
     filter,
   );
-  const left = dataset === 'events' ? await findLeftEvents(client, filter) : null;
-  const select = (from: Filter) => compileForCopy(selectFrom(from));
-  if (left !== null && left.data.length > 0) {
-    const values = (from: Filter) => compileForCopy(selectValues('events', from));
-    const plan = planRows(dataset, request, planEvents(files, 'events', filter, left, values));
-    return { ...plan, header };
-  }
-  const reading = { select: select(withStored(filter, left)), pieces: null };
+  const select = compileForCopy(selectFrom(filter));
   // A row that says a profile was removed has no times that the hash could leave out.
-  return { ...planRows(dataset, request, reading), header, ...(request.includeRemoved && { content: null }) };
+  return { ...planRows(dataset, request, select), header, ...(request.includeRemoved && { content: null }) };
 }
 
-/** Returns the plan of one dataset whose rows one reading brings. */
-export function planRows(dataset: Dataset, request: ExportRequest, reading: Reading): FilePlan {
+/** Returns the plan of one dataset whose rows one statement brings. */
+export function planRows(dataset: Dataset, request: ExportRequest, select: CopySelect): FilePlan {
   const { format } = request;
   const { copied, text, toText } = formatWriters[format];
-  const isOfValues = copied === 'lines' || reading.pieces !== null;
   return {
     dataset,
     format,
     header: Buffer.alloc(0),
-    readings: [reading],
-    blocks: (client, signal, most) =>
-      isOfValues
-        ? readValues(client, reading, signal, most)
-        : rowBlocks(copyOut(client, firstOf(reading, most).select, copied, signal), text),
-    toText: isOfValues ? toText(dataset, request) : null,
+    selects: [select],
+    blocks: (client, signal, most) => rowBlocks(copyOut(client, firstOf(select, most), copied, signal), text),
+    toText: copied === 'lines' ? toText(dataset, request) : null,
     content: text,
   };
 }
 
-async function planStream(client: pg.PoolClient, files: FileStore, filter: Filter): Promise<FilePlan> {
+function planStream(files: FileStore, filter: Filter): FilePlan {
   const { request } = filter;
   const profiles = selectStreamProfiles(filter);
-  const about = profiles === null ? null : { select: profiles, pieces: null };
-  const events = request.datasets.includes('events')
-    ? planEvents(files, 'stream', filter, await findLeftEvents(client, filter), selectStreamEvents)
-    : null;
+  const events = request.datasets.includes('events') ? selectStreamEvents(filter) : null;
   const writer = formatWriters[request.format];
   return {
     dataset: 'stream',
     format: request.format,
     header: writer.streamHeader(request),
-    readings: [about, events].filter((reading) => reading !== null),
-    blocks: (copying, signal, most) =>
+    selects: [profiles, events].filter((select) => select !== null),
+    blocks: (client, signal, most) =>
       streamBlocks(
         files,
-        about && copyOut(copying, firstOf(about, most).select, 'lines', signal),
-        events && readValues(copying, events, signal, most),
+        profiles && copyOut(client, firstOf(profiles, most), 'lines', signal),
+        events && rowBlocks(copyOut(client, firstOf(events, most), 'lines', signal), ndjsonText),
       ),
     toText: writer.toText('stream', request),
     // Rows are ordered by when profiles changed, which a load does not bring back.
@@ -303,52 +266,6 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
   };
 }
 
-/** Events on their way into the lake are not in `sluice.events` any more. */
-function withStored(filter: Filter, left: LeftEvents | null): Filter {
-  if (left === null || left.tables.length === 0) return filter;
-  return { ...filter, events: storedEvents(filter, left.tables) };
-}
-
-/** Plans the reading of events as values, in the columns of `dataset`. */
-function planEvents(
-  files: FileStore,
-  dataset: 'events' | 'stream',
-  filter: Filter,
-  left: LeftEvents,
-  select: (filter: Filter) => CopySelect,
-): Reading {
-  const stored = select(withStored(filter, left));
-  if (left.data.length === 0) return { select: stored, pieces: null };
-  const writers = lakeWriters(dataset, filter);
-  return {
-    select: stored,
-    pieces: {
-      blocks: (client, signal) =>
-        allEvents({ files, client }, filter, left, {
-          ...writers,
-          signal,
-          copy: (events) => {
-            const piece = { select: select({ ...filter, events }), pieces: null };
-            return readValues(client, piece, signal);
-          },
-        }),
-      rows: left.data.reduce((sum, { rows }) => sum + rows, 0),
-    },
-  };
-}
-
-function firstOf(reading: Reading, most: number | undefined): Reading {
-  if (most === undefined) return reading;
-  const { text, parameters } = reading.select;
-  return { select: { text: `${text} limit ${most}`, parameters }, pieces: null };
-}
-
-function readValues(
-  client: pg.PoolClient,
-  reading: Reading,
-  signal: AbortSignal,
-  most?: number,
-): AsyncGenerator<RowBlock, number> {
-  const { select, pieces } = firstOf(reading, most);
-  return pieces?.blocks(client, signal) ?? rowBlocks(copyOut(client, select, 'lines', signal), ndjsonText);
+function firstOf({ text, parameters }: CopySelect, most: number | undefined): CopySelect {
+  return { text: most === undefined ? text : `${text} limit ${most}`, parameters };
 }

@@ -14,12 +14,12 @@ import { type Entity, entities, idColumn, namingProperties } from '../../domain/
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { findLaterStart } from '../../export/kept-events.ts';
 import { type ProfileKey, readChangesKeptSince, readHistory } from '../../postgres/stores/changes.ts';
-import { isUserKnown } from '../../postgres/stores/events.ts';
+import { isUserKnown, readUserEvents } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/profiles.ts';
 import { requireSegment } from '../../profiles/segments.ts';
-import { readUserHistory } from '../../profiles/user-events.ts';
 import { isUuid, optional, ruled, textProblem, worded } from '../../validation.ts';
 import {
   askedPage,
@@ -223,7 +223,7 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-/** Events may come before the profile of a user does, but not before that of a company. All of them may be in the lake. */
+/** Events may come before the profile of a user does, but not before that of a company. */
 export async function isKnown(
   system: System,
   entity: Entity,
@@ -232,10 +232,7 @@ export async function isKnown(
 ): Promise<boolean> {
   const { reader } = system;
   if (entity === 'companies') return (await readProfile(reader, entity, environment, id)) !== null;
-  if (await isUserKnown(reader.db, environment, id)) return true;
-  const any = { from: null, to: null, eventName: null, before: null, limit: 1, bytes: MAX_PAGE_BYTES };
-  const { events, next } = await readUserHistory(system, environment, { ...any, userId: id });
-  return events.length > 0 || next !== null;
+  return isUserKnown(reader.db, environment, id);
 }
 
 const eventQuery = lenientQuery({
@@ -263,7 +260,7 @@ const listUserEvents = route({
   operationId: 'listUserEvents',
   summary: 'List the events of a user',
   description:
-    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Events in the lake are listed too; a page that searches the lake may be short or empty: follow the cursor until it is null.',
+    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Only events in the database are listed: `metadata.events_kept_from` says from when on these are all.',
   access: 'read',
   config: { ...pageBytes, trustsKnownKeys: true },
   params: userParameters,
@@ -275,14 +272,16 @@ const listUserEvents = route({
     const { id: userId } = profileOf('users', call);
     const { event_name: eventName = null } = call.query;
     const { limit, after: before } = askedPage(call.query, eventCursor);
-    const { events, next } = await readUserHistory(call.system, environment, {
-      ...readRange(call.query),
-      ...{ userId, eventName, limit, before, bytes: MAX_PAGE_BYTES },
-    });
+    const range = readRange(call.query);
+    const { reader } = call.system;
+    const query = { ...range, userId, eventName, limit, before, bytes: MAX_PAGE_BYTES };
+    const { events, more } = await readUserEvents(reader.pool, environment, query);
+    const next = more ? (events.at(-1) ?? null) : null;
     if (events.length === 0 && next === null && !(await isKnown(call.system, 'users', environment, userId))) {
       throw noSuchProfile('users', userId);
     }
-    return sendEnvelope(call, events, next && eventCursor.write(next));
+    const keptFrom = await findLaterStart(reader.db, { ...range, datasets: ['events'], since: null });
+    return sendEnvelope(call, events, next && eventCursor.write(next), { events_kept_from: keptFrom });
   },
 });
 

@@ -4,7 +4,7 @@ import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import { changedBy, columnOf, countOf, type Database, rowOf, rowsOf } from '../database.ts';
 import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
-import { findRetiredTables, inEventTables, isSameEvent, lockTables, removeDoomed } from './retirements.ts';
+import { inEventTables, isSameEvent, lockTables, removeDoomed } from './retirements.ts';
 
 export interface DeletionBatch {
   readonly deletionId: number;
@@ -28,16 +28,10 @@ export async function previewDeletion(
   environmentId: number,
   ids: readonly string[],
 ): Promise<DeletionPreview> {
-  const tables = [sql.table('events'), ...(await findRetiredTables(db)).map(eventTable)];
   const id = sql.ref(idColumn[entity]);
   const given = sql`${[...ids]}::text[]`;
-  const named = sql.join(
-    tables.map(
-      (table) => sql`select ${id} as id from ${table}
-        where environment_id = ${environmentId} and ${id} = any(${given})`,
-    ),
-    sql` union all `,
-  );
+  const named = sql`select ${id} as id from events
+    where environment_id = ${environmentId} and ${id} = any(${given})`;
   const members =
     entity === 'companies'
       ? sql`select company_id as id from users

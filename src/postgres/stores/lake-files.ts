@@ -179,21 +179,6 @@ export function readSums(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Pr
   return findValue<Buffer>(db)`select sums from lake_files where file_id = ${fileId}`;
 }
 
-/** Files with events in a range (`from` included, `to` not) that have left `sluice.events`, in the order of their first. */
-export function findData(
-  db: Database,
-  environmentId: number,
-  { from = null, to = null }: { readonly from?: string | null; readonly to?: string | null } = {},
-): Promise<DataFile[]> {
-  return listDataWhere(
-    db,
-    sql`${isOfTable({ environmentId, name: 'events' })}
-      and not is_hot
-      and last_at >= coalesce(${from}::timestamptz, '-infinity')
-      and first_at < coalesce(${to}::timestamptz, 'infinity')`,
-  );
-}
-
 /** `month`: null for profiles, undefined for all. */
 export function listData(db: Database, key: TableKey, month?: string | null): Promise<DataFile[]> {
   const isOfMonth = month === undefined ? sql`true` : sql`month is not distinct from ${month}::date`;

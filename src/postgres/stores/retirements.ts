@@ -2,7 +2,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
 import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
-import { columnOf, countOf, type Database, inTransaction, rowOf, rowsOf, updateWhere } from '../database.ts';
+import { instantText } from '../columns.ts';
+import { countOf, type Database, findValue, inTransaction, rowOf, rowsOf, updateWhere } from '../database.ts';
 import {
   eventTable,
   type HeldNames,
@@ -19,8 +20,7 @@ import {
  *   (rows)      ── moveEvents ───►    │                                        ▲
  *                                     └────────── nothing is archived ─────────┘
  *
- * Readers see each event in exactly one place, whatever their snapshot: while it is retired and to be archived, exports
- * read the table too.
+ * Exports and lists read `sluice.events` alone: an event is not in them from the moment at which it is retired.
  */
 
 export interface Retirement {
@@ -161,13 +161,11 @@ export async function markArchived(
   return numUpdatedRows > 0n;
 }
 
-/** Tables that hold events which are to be archived and are not yet: exports read them beside `sluice.events`. */
-export function findRetiredTables(db: Database): Promise<string[]> {
-  return columnOf<string>(db)`
-    select table_name as "table"
-    from event_retirements
-    where state = 'retired' and archives
-    order by retirement_id`;
+/** Returns the first month of which no event was removed by retention; `null` if none was of any. */
+export function findKeptFrom(db: Database): Promise<string | null> {
+  return findValue<string | null>(db)`
+    select ${instantText(sql`(max(month) + interval '1 month') at time zone 'UTC'`)} as "keptFrom"
+    from event_retirements`;
 }
 
 export async function forgetIds(db: Database, { retirementId, table }: Retirement): Promise<number> {

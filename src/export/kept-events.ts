@@ -1,0 +1,29 @@
+/** Tells of events that a range includes and that retention may have taken out of the database. */
+import type { ExportRequest, ExportWarning } from '../domain/export.ts';
+import type { Database } from '../postgres/database.ts';
+import { findKeptFrom } from '../postgres/stores/retirements.ts';
+import { microsOf } from './filter.ts';
+
+/**
+ * Returns the instant from which all events are kept, if the request asks for older ones; otherwise `null`.
+ * An increment contains only rows that changed since its cursor, so that none of them has left.
+ */
+export async function findLaterStart(
+  db: Database,
+  { datasets, since, from }: Pick<ExportRequest, 'datasets' | 'since' | 'from'>,
+): Promise<string | null> {
+  if (!datasets.includes('events') || since !== null) return null;
+  const keptFrom = await findKeptFrom(db);
+  return keptFrom === null || (from !== null && microsOf(from) >= microsOf(keptFrom)) ? null : keptFrom;
+}
+
+/** Returns the warnings of a request that asks for events which may have left. */
+export async function findEventWarnings(
+  db: Database,
+  request: ExportRequest,
+): Promise<readonly ExportWarning[]> {
+  const keptFrom = await findLaterStart(db, request);
+  if (keptFrom === null) return [];
+  const message = `The range begins before ${keptFrom}. Retention may have removed older events or moved them to the lake`;
+  return [{ message, details: 'from' }];
+}
