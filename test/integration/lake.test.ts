@@ -328,7 +328,7 @@ describe('deletion and archived events', () => {
     await prune(t.system);
     const doomed = ['u3', 'u17', 'u39'];
     const of = (id: string): number => events.filter(({ user }) => user === id).length;
-    const kept = events.filter(({ user }) => !doomed.includes(user)).map(({ id }) => id);
+    const kept = events.filter(({ user }) => !doomed.includes(user)).map(bareId);
     const others = await storedIds(neighbour);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [...doomed, 'nobody']);
@@ -464,7 +464,7 @@ test('on S3 events are archived and deleted alike', async () => {
   expect((await storedIds(environmentId)).sort()).toEqual(
     events
       .filter(({ user }) => user !== 'u1')
-      .map(({ id }) => id)
+      .map(bareId)
       .sort(),
   );
 });
@@ -481,6 +481,9 @@ async function fieldIds(): Promise<Readonly<Record<string, number>>> {
     schemas[0].fields.map((field: { name: string; id: number }) => [field.name, field.id]),
   );
 }
+
+/** The id without a mark at its beginning, as `comparable` has it. */
+const bareId = ({ id }: StoredEvent): string => id.replace('\uFEFF', '');
 
 async function storedIds(environment: number): Promise<string[]> {
   return (await readEverywhere(t.system, environment)).map((row) => row.event_id);

@@ -86,7 +86,7 @@ describe('events of a user', () => {
           inserted_at: '2024-02-29T23:59:59.123456Z',
         }),
       ],
-      metadata: { cursor: { after: null, before: null }, limit: 50 },
+      metadata: { cursor: { after: null, before: null }, events_kept_from: null, limit: 50 },
     });
   });
 
