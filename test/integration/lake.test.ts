@@ -207,7 +207,7 @@ describe('archived events', () => {
     const server = await serve(t);
     try {
       const preview = async (body: object) => {
-        const answer = await server.fetch('/v1/analytics/exports/preview', {
+        const answer = await server.fetch('/api/v1/analytics/exports/preview', {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify(body),
