@@ -1,13 +1,10 @@
 /**
  * npm run bench:lake [-- --events N] [--turns N] [--append] [--chdb PATH]
  *
- * Exports a month of events as Parquet and appends it to the lake, in turns; drops it, or moves it into the lake; exports it before and
- * after, in each format; counts it. In the end it prints what the lake is to achieve and what it did. `--append`: the turns only. Memory is
- * that of this process, which does what a worker does, and that of another, which counts as a server does. With `--chdb`, a folder into
- * which `npm install chdb` has put ClickHouse, that reads the table too.
+ * Exports a month of events as Parquet and appends it to the lake, in turns; then drops it, and moves it into the lake. In the end it
+ * prints what the lake is to achieve and what it did. `--append`: the turns only. Memory is that of this process, which does what a worker
+ * does. With `--chdb`, a folder into which `npm install chdb` has put ClickHouse, that reads the table too.
  */
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -17,8 +14,6 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
-import { type ExportFormat, type ExportRequest, exportFormats } from '../src/domain/export.ts';
-import type { FileRef } from '../src/files/file-store.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
 import { mirrorEvents } from '../src/retention/mirror-events.ts';
@@ -35,10 +30,8 @@ const { values: flags } = parseArgs({
   },
 });
 const events = Number(flags.events);
-const times = 3;
 const began = performance.now();
 const gates: string[] = [];
-let serverMemory = 0;
 const counts = 'event_name as name, count(*) as events, count(distinct user_id) as users';
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 
@@ -54,7 +47,6 @@ try {
   await appendInTurns(environmentId);
   if (!flags.append) await moveAll(environmentId);
   gate('peak memory of a worker, MiB', mostMemory(), '≤ 250');
-  if (!flags.append) gate('peak memory of a server, MiB', serverMemory, '≤ 250');
   print(`\n${events} events, ${((performance.now() - began) / 60_000).toFixed(1)} min\n${gates.join('\n')}`);
 } finally {
   await system.close();
@@ -101,44 +93,12 @@ async function appendInTurns(environmentId: number): Promise<void> {
 
 async function moveAll(environmentId: number): Promise<void> {
   await prune('off', environmentId);
-  const before = await exportAll(environmentId, 'live');
   const stored = flags.chdb === undefined ? null : await countByName('select * from sluice.events');
   await prune('archive', environmentId);
   if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
-  const after = await exportAll(environmentId, 'archived');
-  if (before.content !== after.content) throw new Error('the exports differ');
-  print('the exports before and after have the same content');
-  gate(
-    'export of a cold month ÷ of a live one, time',
-    after.parquet / before.parquet,
-    '≤ 0.2',
-    `; ${Math.round(events / after.parquet)}/s`,
-  );
-  for (const filter of [{ userIds: ['user-7'] }, { eventNames: ['event_7'] }]) {
-    const what = JSON.stringify(filter);
-    const { seconds, cpu } = await exportOnce(environmentId, 'ndjson', `archived ${what}`, filter);
-    print(`${Math.round(events / seconds)} events/s were looked at`);
-    gate(`export with ${what}, events/s a core`, events / Math.max(seconds, cpu), '≥ 1000000');
-  }
-  await countAll(environmentId);
 }
 
-/** Counts the events of the lake in another process: segments are the server's work, and its memory is its own. */
-async function countAll(environmentId: number): Promise<void> {
-  await sql`
-    insert into users (environment_id, user_id) select ${environmentId}, 'user-' || n from generate_series(0, 49999) n`.execute(
-    system.db,
-  );
-  const program = new URL('lake-counts.js', import.meta.url);
-  const server = fork(program, [database.url, dataDir, String(environmentId), String(events)]);
-  server.on('message', (peak) => {
-    serverMemory = Number(peak);
-  });
-  const [status] = await once(server, 'close');
-  if (status !== 0) throw new Error('the counts failed');
-}
-
-/** With a lake it is left to the exports; without one it is filled again. */
+/** Drops the month, with a lake into it; without one the month is filled again. */
 async function prune(lake: 'off' | 'archive', environmentId: number): Promise<void> {
   const context = { ...system, config: { eventRetentionDays: 100, lake } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
@@ -194,45 +154,4 @@ async function fill(environmentId: number): Promise<void> {
     )
     insert into event_ids select * from made`.execute(system.db);
   await sql`vacuum (analyze) events, event_ids`.execute(system.db);
-}
-
-async function exportAll(
-  environmentId: number,
-  what: string,
-): Promise<{ readonly content: string; readonly parquet: number }> {
-  const found = { content: '', parquet: 0 };
-  for (const format of exportFormats) {
-    const { seconds, content } = await exportOnce(environmentId, format, what);
-    found.content += content;
-    if (format === 'parquet') found.parquet = seconds;
-  }
-  return found;
-}
-
-/** Exports several times: the fastest counts. */
-async function exportOnce(
-  environmentId: number,
-  format: ExportFormat,
-  what: string,
-  filter: Partial<ExportRequest> = {},
-): Promise<{ readonly seconds: number; readonly cpu: number; readonly content: string }> {
-  let [fastest, least, most, content, rows] = [Infinity, Infinity, 0, '', 0];
-  for (let time = 0; time < times; time++) {
-    const { seconds, cpu, peak, done } = await measure(() =>
-      exportEvents(system, environmentId, { format, ...filter }),
-    );
-    [fastest, least, most] = [Math.min(fastest, seconds), Math.min(least, cpu), Math.max(most, peak)];
-    const manifest = done.files.find(({ dataset }) => dataset === 'manifest');
-    content = await contentOf(manifest?.ref as FileRef);
-    rows = done.files.reduce((sum, file) => sum + file.rows, 0);
-  }
-  print(`${what} export, ${format}: ${rows} events, ${fastest.toFixed(2)} s, peak ${most} MiB`);
-  return { seconds: fastest, cpu: least, content };
-}
-
-/** Returns the content hash that a manifest names. */
-async function contentOf(ref: FileRef): Promise<string> {
-  let text = '';
-  for await (const bytes of system.files.open(ref)) text += String(bytes);
-  return /"content_sha256": "(\w+)"/.exec(text)?.[1] ?? '';
 }
