@@ -196,7 +196,7 @@ class DialectWriter {
 
   write(table: Table): DialectFile {
     const { terminator, preamble, hasSeparatorLine, footer, endsInLine, encoding, hasBom } = this.#dialect;
-    const names = table.names.map((each) => this.#possible(encodable(each, encoding)));
+    const names = distinct(table.names.map((each) => this.#possible(encodable(each, encoding))));
     const rows = table.rows.map(({ id, cells, surplus }) => ({
       id: this.#possible(encodable(id, encoding)),
       cells: cells.map((cell) =>
@@ -327,19 +327,26 @@ class DialectWriter {
     return Object.fromEntries(users);
   }
 
-  /** As columns are called that have no name, or one that another has. */
+  /** The names of the columns in the end; one without a name is called by its position. */
   #columns(names: readonly string[], idColumn: number): string[] {
     const { header } = this.#dialect;
-    const seen = new Map<string, number>();
     return names.map((own, index) => {
       const position = index < idColumn ? index + 1 : index + 2;
       const joined = header === 'two' ? `g ${own}`.trim() : own;
-      if (header === 'none' || joined === '') return `column_${position}`;
-      const times = (seen.get(joined) ?? 0) + 1;
-      seen.set(joined, times);
-      return times === 1 ? joined : `${joined}_${times}`;
+      return header === 'none' || joined === '' ? `column_${position}` : joined;
     });
   }
+}
+
+/** Columns of one name are refused. Two without a name are not, unless they have that of a group. */
+function distinct(names: readonly string[]): string[] {
+  const taken = new Set<string>();
+  return names.map((name) => {
+    let own = name;
+    while (taken.has(own.trim())) own += 'x';
+    taken.add(own.trim());
+    return own;
+  });
 }
 
 function isValue(cell: Cell): boolean {
