@@ -136,6 +136,7 @@ function requireUnchanged(flags: object): void {
     'maxRemovedValues',
     'guard',
     'mirror',
+    'existing',
     'map',
     'optionsOf',
     'preset',

@@ -194,6 +194,11 @@ export const sourceOptions = {
     examples: ['project'],
     read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
   },
+  existing: action(
+    ['replace', 'keep'],
+    'treatment of values that a profile has already: replace them, or keep them and add only what is missing. With keep, the first record of a key in the file wins, and null removes nothing',
+    'keep',
+  ),
   mirror: {
     type: 'string',
     argument: 'action',
@@ -377,6 +382,7 @@ export function findContradictions(source: SourceOptions): SourceProblem[] {
     [startsWith(delimiter), 'comment', 'starts with the delimiter'],
     [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
     [header === 'none' && headerRows !== undefined, 'header_rows', 'has no effect where header is none'],
+    [mirror !== undefined && source.existing === 'keep', 'existing', 'must be replace in a mirror'],
     ...(['max_removed', 'mirror_despite_rejects'] as const).map(
       (name) =>
         [

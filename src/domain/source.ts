@@ -23,6 +23,7 @@ export interface SourceOptions {
   readonly sheet?: string;
   readonly records?: string;
   readonly companyFrom?: string;
+  readonly existing?: string;
   readonly mirror?: string;
   readonly maxRemoved?: string;
   readonly mirrorDespiteRejects?: boolean;

@@ -42,6 +42,7 @@ export async function insertRows(
     chunkNo,
     acceptedAt: source.acceptedAt,
     removes: false,
+    keepsExisting: source.keepsExisting,
     flat: true,
     counted: 'all',
     keepKeys: keepsKeys,

@@ -218,7 +218,8 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     chunkNo,
     acceptedAt: source.acceptedAt,
     removes,
-    flat: !removes && !rows[entity].nested,
+    keepsExisting: source.keepsExisting,
+    flat: !removes && !source.keepsExisting && !rows[entity].nested,
     counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
     keepKeys: source.keepsKeys,
   };

@@ -46,15 +46,15 @@ const notOurs = 'another attempt owns the task, or its load has ended';
  * means for its load; should this process die before that, the reconciler does it.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
-  const { rejected, maxErrors, isRefusedSoFar, completed, finish } = await loadChunk(context, claim);
+  const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
   if (completed !== null) {
     await afterCompletion(context, claim, completed);
   } else if (maxErrors !== null && rejected > maxErrors) {
     await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
   } else if (isRefusedSoFar) {
     await failLoad(context, claim.subjectId, await allRefused(context.db, claim));
-  } else if (finish !== null) {
-    await notifyQueue(context, [finish]);
+  } else if (next !== null) {
+    await notifyQueue(context, [next]);
   }
 }
 

@@ -40,7 +40,8 @@ export type ReadSource = Pick<
   LoadSource,
   | ('entity' | 'header' | 'columnMap' | 'preset' | 'rules' | 'recordKey')
   | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt')
->;
+> &
+  Partial<Pick<LoadSource, 'keepsExisting'>>;
 
 /** Returns those of the ids, a text[] in binary, whose users are kept out. */
 export type FindSuppressed = (ids: Buffer) => Promise<ReadonlySet<string>>;
@@ -77,6 +78,7 @@ export function createChunkReader(
   findSuppressed: FindSuppressed | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
+  rows.keepsExisting = source.keepsExisting ?? false;
   rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
   // A record that says what it is bears no digest, and a preset makes several rows of one.
   const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source) : null;
@@ -120,8 +122,10 @@ export function createChunkReader(
 }
 
 /** All that decides what becomes of a record, beside its bytes. */
-function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap, rules }: ReadSource): Int32Array {
-  return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...(rules === null ? [] : [rules])]);
+function digestKeyOf({ recordKey, rules, ...source }: ReadSource): Int32Array {
+  const { entity, fileFormat, header, columnMap, keepsExisting } = source;
+  const more = [...(rules === null ? [] : [rules]), ...(keepsExisting ? ['existing=keep'] : [])];
+  return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...more]);
 }
 
 function createParser(source: ReadSource, rows: Rows): CsvRows | NdjsonRows {

@@ -13,8 +13,8 @@ import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
  * byte per character ("byte string", latin1), which keeps it compact and needs no decoding: all characters
  * that COPY, CSV and JSON give a meaning to are ASCII.
  *
- * A key that comes twice is one row in the end: `finish` joins the properties in the order they came, as JSON
- * text with repeated names, of which jsonb keeps the last.
+ * A key that comes twice is one row in the end: `finish` joins the properties in the order they came, or from the
+ * last to the first, as JSON text with repeated names, of which jsonb keeps the last.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -53,6 +53,8 @@ export class RowBuffer {
   removes = false;
   /** True if any property is an object or an array. */
   nested = false;
+  /** Of a key that comes twice, the first values win instead of the last. */
+  keepsFirst = false;
   /** The end of every row in place of its flags, with a newline; see `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
@@ -278,7 +280,7 @@ export class RowBuffer {
     let removes = 0;
     let uncounted = UNCOUNTED;
     let some = false;
-    for (const row of rows) {
+    for (const row of this.keepsFirst ? rows.toReversed() : rows) {
       const properties = this.#slice(this.#keys.end(row) + 2, this.#propertyEnds[row]);
       if (properties.length > 0) {
         if (some) parts.push(comma);

@@ -129,6 +129,7 @@ export class RowWriter {
 
   #writeProfile(cells: RecordCells, entity: Entity, shape: Uint8Array, record: number): Reason | null {
     const out = this.#rows[entity];
+    const { keepsExisting } = this.#rows;
     if (cells.has(role.removed) && isTombstone(cells, entity, shape)) return removesProfile;
     const broken = this.#rule(cells, entity, shape);
     if (broken !== null) return broken;
@@ -144,10 +145,11 @@ export class RowWriter {
     if (problem !== null) return problem;
     const keyEnd = this.#to;
     this.#target[this.#to++] = TAB;
-    this.#writeProperties(cells, shape, '');
+    this.#writeProperties(cells, shape, '', keepsExisting);
     const propertyEnd = this.#to - 1;
     this.#target[this.#to++] = TAB;
-    const leaves = isUser && !cells.own.isCsv && (cells.fields[role.companyId] ?? -1) !== -1;
+    const leaves =
+      !keepsExisting && isUser && !cells.own.isCsv && (cells.fields[role.companyId] ?? -1) !== -1;
     if (isUser && cells.has(role.companyId)) {
       const companyProblem = this.#writeId(cells, role.companyId, 'company_id');
       if (companyProblem !== null) return companyProblem;
@@ -345,17 +347,17 @@ export class RowWriter {
   }
 
   /** Writes the object of properties. The last of a name counts in jsonb: `metadata` beats a cell, and a cell the address of a page. */
-  #writeProperties(cells: RecordCells, shape: Uint8Array, page: string): void {
+  #writeProperties(cells: RecordCells, shape: Uint8Array, page: string, leavesNulls = false): void {
     this.#flags = 0;
     this.#target[this.#to++] = OPEN;
     const first = this.#to;
     if (page !== '') this.#to += this.#target.write(page, this.#to, 'latin1');
-    this.#writeList(cells.own, shape, first);
-    if (cells.metadata.count > 0) this.#writeList(cells.metadata, shape, first);
+    this.#writeList(cells.own, shape, first, leavesNulls);
+    if (cells.metadata.count > 0) this.#writeList(cells.metadata, shape, first, leavesNulls);
     this.#target[this.#to++] = CLOSE;
   }
 
-  #writeList(list: CellList, shape: Uint8Array, first: number): void {
+  #writeList(list: CellList, shape: Uint8Array, first: number, leavesNulls: boolean): void {
     const { count, names, starts, ends, kinds, order, isCsv, bytes } = list;
     const target = this.#target;
     let to = this.#to;
@@ -365,10 +367,11 @@ export class RowWriter {
       if (shape[role] === 0) continue;
       let from = starts[cell] as number;
       const end = ends[cell] as number;
+      const is = kinds[cell] as number;
       if (isCsv && from === end) continue;
+      if (leavesNulls && is === cellKind.null) continue;
       if (to !== first) target[to++] = COMMA;
       for (let at = 0; at < prefix.length; at++) target[to++] = prefix[at] as number;
-      const is = kinds[cell] as number;
       if (is !== cellKind.text || end - from > SHORT_BYTES) {
         if (is === cellKind.null) this.#flags |= REMOVES;
         else if (is === cellKind.container) this.#flags |= NESTED;

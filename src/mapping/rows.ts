@@ -41,6 +41,8 @@ export class Rows {
   };
   /** When events may be. */
   readonly times = new EventTimes();
+  /** See `RowBuffer.keepsFirst`; nulls are left out, since they remove nothing. */
+  #keepsExisting = false;
   /** The rules that records must keep to; null: there are none. */
   stage: Stage | null = null;
   readonly findings = new FindingCounts();
@@ -51,6 +53,16 @@ export class Rows {
   dropped = 0;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
+
+  get keepsExisting(): boolean {
+    return this.#keepsExisting;
+  }
+
+  set keepsExisting(keeps: boolean) {
+    this.#keepsExisting = keeps;
+    this.users.keepsFirst = keeps;
+    this.companies.keepsFirst = keeps;
+  }
 
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
   reset({ stamp = null, origin = noOrigin, counter = null, suppressed = noRecords }: ChunkScope = {}): void {
@@ -117,15 +129,16 @@ export class Rows {
   }
 
   /**
-   * Call it once, when all rows are there. A user who comes several times is one row, with the last company: the others were named
-   * too, and so must exist.
+   * Call it once, when all rows are there. A user who comes several times is one row, with the last company, or the first that is to
+   * be kept: the others were named too, and so must exist.
    */
   complete(): void {
     if (this.users.repeated === 0) return;
     for (const rows of this.users.groups()) {
       if (rows.length === 1) continue;
       const companies = rows.map((row) => this.users.companyOf(row));
-      const kept = companies.findLast((company) => company !== null);
+      const isNamed = (company: string | null) => company !== null;
+      const kept = this.#keepsExisting ? companies.find(isNamed) : companies.findLast(isNamed);
       for (const [index, company] of companies.entries()) {
         if (company === null || company === '' || company === kept) continue;
         this.add('companies', company, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));

@@ -48,7 +48,12 @@ export interface MergeScope {
   readonly acceptedAt: string;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** No row of the batch removes anything or has a property that is an object or an array. */
+  /** Values that a profile has win over those of the batch, which then removes nothing. */
+  readonly keepsExisting: boolean;
+  /**
+   * A profile that contains the row needs nothing of it: no row of the batch removes anything or has a property that is an object or
+   * an array, and existing values are replaced.
+   */
   readonly flat: boolean;
   /** The rows of the batch that stand for a record and so belong in the tally. */
   readonly counted: 'all' | 'some' | 'none';
@@ -83,16 +88,32 @@ export const isCounted = (flags: RawBuilder<unknown>): RawBuilder<boolean> =>
 export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>
   sql<string>`(hashtextextended(${key}, 0) & -4)`;
 
-/** `stored` with `incoming` laid over it; nulls remove. */
+/** `stored` with `incoming` laid over it, where nulls remove, or below it. */
 export function merged(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
-  removes: boolean,
+  { removes, keepsExisting }: Pick<MergeScope, 'removes' | 'keepsExisting'>,
 ): RawBuilder<unknown> {
+  if (keepsExisting) return sql`${incoming} || ${stored}`;
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-export function sameCompany(stored: RawBuilder<unknown>, incoming: RawBuilder<unknown>): RawBuilder<boolean> {
+/** The company of a user of `stored` who is told to be in `incoming`: null says nothing, '' takes the user out. */
+export function mergedCompany(
+  stored: RawBuilder<unknown>,
+  incoming: RawBuilder<unknown>,
+  { keepsExisting }: Pick<MergeScope, 'keepsExisting'>,
+): RawBuilder<unknown> {
+  if (keepsExisting) return sql`coalesce(${stored}, ${incoming})`;
+  return sql`case when ${incoming} is null then ${stored} else nullif(${incoming}, '') end`;
+}
+
+export function sameCompany(
+  stored: RawBuilder<unknown>,
+  incoming: RawBuilder<unknown>,
+  { keepsExisting }: Pick<MergeScope, 'keepsExisting'>,
+): RawBuilder<boolean> {
+  if (keepsExisting) return sql<boolean>`(${incoming} is null or ${stored} is not null)`;
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }
 
@@ -103,17 +124,17 @@ export function sameCompany(stored: RawBuilder<unknown>, incoming: RawBuilder<un
 export function changesNothing(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,
-  scope: Pick<MergeScope, 'flat' | 'removes'>,
+  scope: Pick<MergeScope, 'flat' | 'removes' | 'keepsExisting'>,
 ): RawBuilder<boolean> {
   if (scope.flat) return sql<boolean>`${stored} @> ${incoming}`;
-  return sql<boolean>`${merged(stored, incoming, scope.removes)} = ${stored}`;
+  return sql<boolean>`${merged(stored, incoming, scope)} = ${stored}`;
 }
 
 /** Tells whether the stored row `p` already holds all that the incoming row `i` brings. */
 export function holdsIncoming(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
-    ? sql<boolean>`(${same} and ${sameCompany(sql.ref('p.company_id'), sql.ref('i.company'))})`
+    ? sql<boolean>`(${same} and ${sameCompany(sql.ref('p.company_id'), sql.ref('i.company'), scope)})`
     : same;
 }
 

@@ -6,7 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { type Database, rowOf, type Transaction } from '../database.ts';
-import { holdsIncoming, incomingTable, type MergeScope, merged } from './incoming.ts';
+import { holdsIncoming, incomingTable, type MergeScope, merged, mergedCompany } from './incoming.ts';
 import { type Batch, copyBatch, countClassified, type Merged } from './merge-batch.ts';
 import { namedCompanies, unknownCompanies } from './upsert.ts';
 
@@ -50,8 +50,8 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 
 /** The batch's rows beside what is stored. `held`: it changes nothing; null: there is no such profile. */
 function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
-  const after = merged(sql.ref('before'), sql.ref('properties'), scope.removes);
-  const company = sql`case when company is null then company_before else nullif(company, '') end`;
+  const after = merged(sql.ref('before'), sql.ref('properties'), scope);
+  const company = mergedCompany(sql.ref('company_before'), sql.ref('company'), scope);
   const held = holdsIncoming(entity, scope);
   return sql`
     select
@@ -126,8 +126,8 @@ export async function noteNewCompanies(db: Database, scope: MergeScope): Promise
 
 /** Selects the profile `s` with the incoming row merged into it. */
 const mergedRow = (scope: MergeScope): RawBuilder<unknown> => sql`select
-  ${merged(sql.ref('s.metadata'), sql.ref('s.properties'), scope.removes)} as merged,
-  case when s.incoming_company is null then s.company_id else nullif(s.incoming_company, '') end as merged_company`;
+  ${merged(sql.ref('s.metadata'), sql.ref('s.properties'), scope)} as merged,
+  ${mergedCompany(sql.ref('s.company_id'), sql.ref('s.incoming_company'), scope)} as merged_company`;
 
 /**
  * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in

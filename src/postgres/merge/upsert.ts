@@ -8,6 +8,7 @@ import {
   keyHash,
   type MergeScope,
   merged,
+  mergedCompany,
   outcomeOf,
   sameCompany,
 } from './incoming.ts';
@@ -84,7 +85,7 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const own = (column: string) => sql.ref(`${entity}.${column}`);
   const ofUser = (text: RawBuilder<unknown>) => (isUser ? text : sql``);
   const companyOf = (row: string) => (isUser ? sql.ref(`${row}.company_id`) : sql`null`);
-  const isSameCompany = isUser ? sameCompany(companyOf(entity), companyOf('excluded')) : sql`true`;
+  const isSameCompany = isUser ? sameCompany(companyOf(entity), companyOf('excluded'), scope) : sql`true`;
   const holds = changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope);
   const again = sql`${own('load_id')} = excluded.load_id`;
   const { isNew, touches, lastChunk } = outcomeOf(entity, scope);
@@ -98,7 +99,7 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     from ${sql.table(incomingTable[entity])} i
     order by i.key
     on conflict (environment_id, ${id}) do update set
-      metadata = ${merged(own('metadata'), sql.ref('excluded.metadata'), scope.removes)},
+      metadata = ${merged(own('metadata'), sql.ref('excluded.metadata'), scope)},
       load_id = excluded.load_id,
       load_chunk = case
         when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
@@ -110,9 +111,7 @@ function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
       updated_at = excluded.updated_at,
       position = excluded.position
       ${ofUser(sql`,
-        company_id = case
-          when excluded.company_id is null then users.company_id else nullif(excluded.company_id, '')
-        end`)}
+        company_id = ${mergedCompany(companyOf('users'), companyOf('excluded'), scope)}`)}
     where ${again} or not (${holds}) or not ${isSameCompany}
     returning ${id} as key, ${isNew} as is_new, ${touches} as touches, ${lastChunk} as last_chunk`;
 }

@@ -55,13 +55,13 @@ export interface LoadProgress {
   readonly isRefusedSoFar: boolean;
   /** True if it was the only chunk and nothing is left to do: the load is completed. */
   readonly isCompleted: boolean;
-  /** The task that finishes the load after the last chunk, if something is left to do. */
-  readonly finish: DueTask | null;
+  /** The task that finishes the load after the last chunk, if something is left to do, or that of the next chunk of an ordered load. */
+  readonly next: DueTask | null;
 }
 
 /**
  * The fence of a chunk's transaction: ends the task and the chunk and adds its tally, if this attempt still owns the task and the load
- * still runs. Otherwise returns `null`; the caller must then roll back. The last chunk inserts the task that finishes the load. A load of
+ * still runs. Otherwise returns `null`; the caller must then roll back. The task that comes next is inserted, if there is one. A load of
  * one chunk has nothing to replay: unless it is to fail, the same statement completes it.
  */
 export async function finishChunk(
@@ -79,7 +79,7 @@ export async function finishChunk(
     and ${tally.rejected} < done.row_count
     and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)
   )`;
-  const { rows } = await sql<Omit<LoadProgress, 'finish'> & { finishId: number | null }>`
+  const { rows } = await sql<LoadProgress>`
     with own as (
       delete from tasks where ${isOwn(claim)} returning attempt, losses, claimed_at, worker
     ),
@@ -112,8 +112,8 @@ export async function finishChunk(
       returning loads.*
     ),
     ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
-    ${finishing(isRefusedSoFar)}`.execute(db);
-  return toProgress(rows[0]);
+    ${finishing(isRefusedSoFar, claim.part)}`.execute(db);
+  return rows[0] ?? null;
 }
 
 /**
@@ -137,7 +137,7 @@ export async function endValidation(
   claim: TaskClaim,
   rejected: number,
 ): Promise<LoadProgress | null> {
-  const { rows } = await sql<Omit<LoadProgress, 'finish'> & { finishId: number | null }>`
+  const { rows } = await sql<LoadProgress>`
     with own as (
       delete from tasks where ${isOwn(claim)} returning attempt
     ),
@@ -152,34 +152,32 @@ export async function endValidation(
       where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
       returning loads.*
     ),
-    ${finishing(sql`false`)}`.execute(db);
-  return toProgress(rows[0]);
+    ${finishing(sql`false`, claim.part)}`.execute(db);
+  return rows[0] ?? null;
 }
 
-/** Inserts the task that finishes the load after its last chunk, and selects its progress from `counted`. */
-const finishing = (isRefused: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-    finish as (
-      insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
-      select 'finish', load_id, environment_id, job_id, request_id, now()
-      from counted
-      where chunks_done = chunk_count and status = 'processing'
-      returning task_id
+/** The chunks of the load run one after another, in file order. */
+export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
+
+/** Inserts the task that comes after that of chunk `chunkNo`, if any, and selects the load's progress from `counted`. */
+const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
+    next as (
+      insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
+      select
+        case when chunks_done = chunk_count then 'finish' else 'chunk' end, load_id,
+        case when chunks_done = chunk_count then 0 else ${chunkNo + 1} end,
+        environment_id, job_id, request_id, now()
+      from counted loads
+      where (chunks_done = chunk_count or ${isOrdered}) and status = 'processing'
+      returning task_id, kind
     )
     select
       rows_rejected as rejected,
       max_errors as "maxErrors",
       ${isRefused} as "isRefusedSoFar",
       status = 'completed' as "isCompleted",
-      (select task_id from finish) as "finishId"
+      (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
     from counted`;
-
-function toProgress(
-  row: (Omit<LoadProgress, 'finish'> & { readonly finishId: number | null }) | undefined,
-): LoadProgress | null {
-  if (row === undefined) return null;
-  const { finishId, ...progress } = row;
-  return { ...progress, finish: finishId === null ? null : { taskId: finishId, kind: 'finish', attempt: 0 } };
-}
 
 /** Adds the counts of the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
 function countedByKind(kinds: OutcomesByKind) {

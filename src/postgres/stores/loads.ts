@@ -27,6 +27,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
 import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { isOrdered } from './chunks.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
@@ -207,7 +208,9 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
   return { ...job, tasks: begin === null ? [] : [begin] };
 }
 
-/** Inserts a task for each chunk that is not done, or else the one that finishes the load. Returns the tasks to notify the queue of. */
+/**
+ * Inserts a task for each chunk that is not done, for the first only if the load is ordered, or else the one that finishes the load. Returns the tasks to notify the queue of.
+ */
 export async function insertChunkTasks(
   db: Database,
   loadId: number,
@@ -220,6 +223,7 @@ export async function insertChunkTasks(
     from load_chunks
     where load_id = ${loadId} and done_at is null
     order by chunk_no
+    limit (select case when ${isOrdered} then 1 end from loads where load_id = ${loadId})
     returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(db);
   if (rows.length > 0) return rows.filter(({ isTold }) => isTold);
   const finish = await insertTask(db, { kind: 'finish', subjectId: loadId, part: 0, ...load });

@@ -14,6 +14,7 @@ const texts = [
   'preset',
   'company_from',
   'ragged',
+  'existing',
   'mirror',
   'max_removed',
 ] as const;

@@ -104,7 +104,7 @@ export function Dialect({ query, found: { read_as: readAs } }: Inspected): VNode
 
 /** Shows what the records are, and what becomes of profiles that they remove or leave out. */
 export function Meaning({ query, found: { preset, entity } }: Inspected): VNode {
-  const { choose, detected } = controlsOf(query);
+  const { choose, choice, detected } = controlsOf(query);
   return (
     <div class="row filters">
       {detected('entity', 'Records', entity && entityNames[entity], entities)}
@@ -117,6 +117,8 @@ export function Meaning({ query, found: { preset, entity } }: Inspected): VNode 
           onChange={choose('company_from')}
         />
       )}
+      {query.get('mirror') === '' &&
+        choice('existing', 'Values that profiles have', 'Are replaced', [['keep', 'Stay']])}
       <Mirrored query={query} />
     </div>
   );
@@ -143,7 +145,7 @@ function Mirrored({ query }: { readonly query: Query }): VNode {
           ['', 'Stay'],
           ['remove', 'Are removed'],
         ]}
-        onChange={(value) => set({ mirror: value, ...(value === '' && none) })}
+        onChange={(value) => set({ mirror: value, existing: undefined, ...(value === '' && none) })}
       />
       {mirror !== '' && (
         <FilterText

@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  newEnvironment,
+  readProfiles,
+  readVersions,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
+import { readPlannedRows } from '../support/plans.ts';
+import { runs } from '../support/runs.ts';
+import type { Json } from '../support/serial-oracle.ts';
+import { type Profiles, SerialOracle } from '../support/serial-oracle.ts';
+import { systemOfFile } from '../support/system.ts';
+
+const t = await systemOfFile();
+const keep = { source: { existing: 'keep' } };
+
+interface Company {
+  readonly id: string;
+  readonly properties: Readonly<Record<string, Json>>;
+}
+
+/** A user, who may name a company and describe it, or be said to have none. */
+interface Said {
+  readonly id: string;
+  readonly properties: Readonly<Record<string, Json>>;
+  readonly company: Company | null | undefined;
+}
+
+const value = fc.constantFrom<Json>('1', '2', 1, true, null, null, [1, null], { deep: null });
+const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), value, { maxKeys: 3 });
+const company = fc.record({ id: fc.constantFrom('c0', 'c1'), properties });
+const said: fc.Arbitrary<Said> = fc.record({
+  id: fc.constantFrom('k0', 'k1', 'k2', 'k3'),
+  properties,
+  company: fc.oneof(fc.constant(undefined), fc.constant(null), company),
+});
+const file = fc.record({
+  records: fc.array(said, { minLength: 1, maxLength: 20 }),
+  chunkBytes: fc.constantFrom(1, 80, 300, 10_000),
+  keeps: fc.boolean(),
+});
+
+function textOf(records: readonly Said[]): string {
+  const lines = records.map(({ id, properties: own, company: of }) => {
+    const named = of == null ? { company_id: of } : { company: { company_id: of.id, ...of.properties } };
+    return `${JSON.stringify({ user_id: id, ...own, ...named })}\n`;
+  });
+  return lines.join('');
+}
+
+/** What a record adds, as a record that says nothing else. */
+function missing({ id, properties: own, company: of }: Said, { users, companies }: Profiles): Said {
+  const lacks = (names: Said['properties'], known: Said['properties'] = {}) =>
+    Object.fromEntries(
+      Object.entries(names).filter(([name, it]) => it !== null && !Object.hasOwn(known, name)),
+    );
+  const stored = users[id];
+  const isFree = of != null && (stored?.company ?? null) === null;
+  return {
+    id,
+    properties: lacks(own, stored?.metadata),
+    company: isFree ? { id: of.id, properties: lacks(of.properties, companies[of.id]?.metadata) } : undefined,
+  };
+}
+
+function add(oracle: SerialOracle, record: Said, keeps: boolean): void {
+  const before = oracle.profiles();
+  const { id, properties: own, company: of } = keeps ? missing(record, before) : record;
+  const user = { entity: 'users', id, properties: own } as const;
+  oracle.load([of === undefined ? user : { ...user, company: of }]);
+  // A user who stays elsewhere still describes the company that the record names.
+  if (!keeps || of !== undefined || record.company == null) return;
+  const known = before.companies[record.company.id]?.metadata ?? {};
+  const named = missing(
+    { ...record, properties: record.company.properties, company: undefined },
+    {
+      users: { [record.id]: { metadata: known } },
+      companies: {},
+    },
+  );
+  oracle.load([{ entity: 'companies', id: record.company.id, properties: named.properties }]);
+}
+
+// proves: keeps-existing
+test('a load with existing=keep ends as its records one by one, of which each adds only what is missing', async () => {
+  const property = fc.asyncProperty(fc.array(file, { minLength: 2, maxLength: 4 }), async (files) => {
+    const environmentId = await newEnvironment(t.system);
+    const oracle = new SerialOracle();
+    for (const { records, chunkBytes, keeps } of files) {
+      const options = { chunkBytes, ...(keeps && keep) };
+      const load = await startManually(t.system, environmentId, textOf(records), options);
+      const { status, tally } = await runManually(load);
+      expect({ status, read: tally.read, rejected: tally.rejected }).toEqual({
+        status: 'completed',
+        read: records.length,
+        rejected: 0,
+      });
+      for (const record of records) add(oracle, record, keeps);
+      expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+    }
+  });
+  await fc.assert(property, { numRuns: runs(40), endOnFailure: true });
+});
+
+// proves: keeps-existing
+test('a plan of a load with existing=keep has the rows that the load then writes, and the load again writes none', async () => {
+  const environmentId = await newEnvironment(t.system);
+  const stored = textOf([{ id: 'k0', properties: { a: 'old' }, company: { id: 'c0', properties: {} } }]);
+  await runManually(await startManually(t.system, environmentId, stored));
+  const text = textOf([
+    { id: 'k0', properties: { a: 'new', b: 'first' }, company: { id: 'c1', properties: {} } },
+    { id: 'k1', properties: { a: 'first' }, company: undefined },
+    { id: 'k1', properties: { a: 'second', b: 'second' }, company: undefined },
+    { id: 'k0', properties: { b: 'second' }, company: undefined },
+  ]);
+  const plan = await startManually(t.system, environmentId, text, { ...keep, chunkBytes: 1, plan: true });
+  await runManually(plan);
+  const planned = await readPlannedRows(t.system, plan.jobId);
+  await runManually(await startManually(t.system, environmentId, text, { ...keep, chunkBytes: 1 }));
+  const { users } = await readProfiles(t.system, environmentId);
+  expect(users).toEqual({
+    k0: { metadata: { a: 'old', b: 'first' }, company: 'c0' },
+    k1: { metadata: { a: 'first', b: 'second' }, company: null },
+  });
+  const plannedUsers = planned
+    .filter(({ entity }) => entity === 'users')
+    .map(({ key, after }) => [key, after]);
+  expect(Object.fromEntries(plannedUsers)).toEqual(users);
+  const before = await readVersions(t.system, environmentId);
+  const again = await runManually(await startManually(t.system, environmentId, text, keep));
+  expect(again.tally).toMatchObject({ read: 4, inserted: 0, updated: 0 });
+  expect(await readVersions(t.system, environmentId)).toEqual(before);
+});
+
+test('chunks of a load with existing=keep get their tasks one after another', async () => {
+  const environmentId = await newEnvironment(t.system);
+  const text = textOf(['k0', 'k1', 'k2'].map((id) => ({ id, properties: {}, company: undefined })));
+  const load = await startManually(t.system, environmentId, text, { ...keep, chunkBytes: 1 });
+  const tasks = () =>
+    t.system.db
+      .selectFrom('tasks')
+      .select(['kind', 'part'])
+      .where('subject_id', '=', load.loadId)
+      .where('kind', 'in', ['chunk', 'finish'])
+      .execute();
+  expect(await tasks()).toEqual([{ kind: 'chunk', part: 0 }]);
+  await load.chunk(0);
+  expect(await tasks()).toEqual([{ kind: 'chunk', part: 1 }]);
+  await load.chunk(1);
+  await load.chunk(2);
+  expect(await tasks()).toEqual([{ kind: 'finish', part: 0 }]);
+  expect((await load.finish()).status).toBe('completed');
+});
