@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import type { JobDetail } from '../../../src/api/load.ts';
+import { openServer } from '../../support/http.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
+const { key } = await t.addEnvironment('existing');
+
+const records = (from: number, to: number, plan: string) =>
+  `user_id,plan,note\n${Array.from({ length: to - from }, (_, n) => `u${from + n},${plan},${'x'.repeat(40)}\n`).join('')}`;
+
+const post = (query: string, body: string) =>
+  server.json<{ readonly job_id: string; readonly errors: readonly { readonly message: string }[] }>(
+    `/v1/imports?${query}`,
+    {
+      ...{ method: 'POST', key, body, headers: { 'content-type': 'text/csv' } },
+    },
+  );
+
+async function load(query: string, body: string): Promise<JobDetail> {
+  const { job_id } = (await post(query, body)).body;
+  return waitFor('the job to end', async () => {
+    const { body: job } = await server.json<JobDetail>(`/v1/background_jobs/${job_id}`, { key });
+    return job.end_time !== null && job;
+  });
+}
+
+// proves: keeps-existing
+test('a file of several chunks with existing=keep adds only users that are new and properties that are missing', async () => {
+  await load('', records(0, 3_000, 'new'));
+  const job = await load(
+    'existing=keep',
+    records(1_500, 4_500, 'old').replaceAll(',note', ',note,since').replace(/x$/gm, 'x,2020'),
+  );
+  expect(job).toMatchObject({
+    status: 'completed',
+    counts: { read: 3_000, inserted: 1_500, updated: 1_500 },
+  });
+  const chunks = await t.system.pool.query(
+    'select from sluice.load_chunks join sluice.loads using (load_id) where job_id = $1',
+    [job.job_id],
+  );
+  expect(chunks.rowCount).toBeGreaterThan(2);
+  const { rows } = await t.system.pool.query(
+    `select metadata ->> 'plan' as plan, count(*)::int as users, count(metadata ->> 'since')::int as since
+    from sluice.users where environment_id = (select environment_id from sluice.environments where name = 'existing')
+    group by 1 order by 1`,
+  );
+  expect(rows).toEqual([
+    { plan: 'new', users: 3_000, since: 1_500 },
+    { plan: 'old', users: 1_500, since: 1_500 },
+  ]);
+});
+
+test('existing takes replace or keep, and a mirror no keep', async () => {
+  const refused = async (query: string) => {
+    const { status, body } = await post(query, 'user_id\nu1\n');
+    return [status, body.errors[0]?.message];
+  };
+  expect(await refused('existing=yes')).toEqual([400, 'existing must be replace or keep']);
+  expect(await refused('existing=keep&mirror=remove&entity=users')).toEqual([
+    400,
+    'existing must be replace in a mirror',
+  ]);
+});
