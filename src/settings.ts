@@ -317,7 +317,7 @@ const table = {
   ),
   lake: oneOf(
     'off',
-    'What happens to events whose retention is over. off: they are removed; archive: they move to an Iceberg table in the file store, which exports read; mirror: the same, and the lake also gets newer events, users and companies.',
+    'What happens to events whose retention is over. off: they are removed; archive: they move to an Iceberg table in the file store, for engines to read; mirror: the same, and the lake also gets newer events, users and companies.',
     ['off', 'archive', 'mirror'],
   ),
   lakeEveryMs: {

@@ -281,7 +281,6 @@ export const MAX_SEGMENT_CONDITIONS = 100;
 export const MAX_SEGMENT_VALUES = 1_000;
 /** A longer string is neither a number nor a date to a segment; bounds what Postgres is asked to read as one. */
 export const MAX_COMPARED_CHARS = 100;
-export const MAX_SEGMENT_SAMPLE = 100;
 export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
 
 export const TASK_PAUSE_MS = 5_000;
@@ -394,7 +393,7 @@ export const MAX_CURSOR_CHARS = 64 * 1024;
 /** A page of profiles whose search without an index takes longer ends with what it has. */
 export const SEARCH_BUDGET_MS = 250;
 export const SEGMENT_PREVIEW_USERS = 50;
-/** Images of a profile, as stored, that a page of its history has; the first whatever its size. */
+/** Stored bytes of the images on a page of a profile's history. The first image is on it even if it is larger. */
 export const MAX_HISTORY_BYTES = 8 * MiB;
 export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */

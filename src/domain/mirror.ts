@@ -1,7 +1,7 @@
 import { type GuardLimit, readLimit } from './guards.ts';
 import type { SourceOptions } from './source.ts';
 
-/** A mirror is a load whose file holds all profiles of its entity: those that it does not hold are removed. */
+/** A load whose file holds all profiles of its entity. Profiles that the file lacks are removed. */
 export interface Mirror {
   readonly maxRemoved: GuardLimit;
   readonly despiteRejects: boolean;
@@ -29,9 +29,9 @@ export type KeptReason = keyof typeof keptReasons;
 
 /** The outcome of a mirror, once it is decided. */
 export interface Mirrored {
-  /** Profiles of the entity, without those that the file made. */
+  /** Profiles of the entity, except the ones that the file made. */
   readonly profiles: number;
-  /** Profiles that the file does not hold and that nobody has written since it came. */
+  /** Profiles that the file lacks and that nobody has written since it came. */
   readonly missing: number;
   readonly allowed: number;
   /** Profiles that were removed so far. */

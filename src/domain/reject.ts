@@ -74,8 +74,6 @@ type RejectColumn = (typeof rejectColumns)[number];
 /** The job that refused a record, and the number of the record in its file. */
 export const rejectJobKey = 'sluice_job' satisfies RejectColumn;
 export const rejectRowKey = 'sluice_row' satisfies RejectColumn;
-/** The text of a record that does not fit the columns, or is no object. */
-export const rejectRawKey = 'sluice_raw' satisfies RejectColumn;
 
 /*
  * Keys of a record that was rewritten while it was received: changes of profiles that it implies and that are not counted,

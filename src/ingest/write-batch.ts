@@ -83,8 +83,8 @@ interface Rows {
 }
 
 /**
- * Writes batches: all of a window in one transaction, as if their items had come one after another. Events go first: an event
- * that names no company has that of its user, and where an item before it moved the user, it is told which.
+ * Writes batches: all of a window in one transaction, as if their items had come one after another. Events go first. An
+ * event without a company gets the company of its user, or the one to which an earlier item of the batch moved the user.
  */
 export class BatchWriter {
   readonly #context: IngestContext;

@@ -13,8 +13,8 @@ import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
  * byte per character ("byte string", latin1), which keeps it compact and needs no decoding: all characters
  * that COPY, CSV and JSON give a meaning to are ASCII.
  *
- * A key that comes twice is one row in the end: `finish` joins the properties in the order they came, or from the
- * last to the first, as JSON text with repeated names, of which jsonb keeps the last.
+ * A key that comes twice is one row in the end: `finish` joins the properties as JSON text with repeated names, of
+ * which jsonb keeps the last. With `keepsFirst` it joins them from the last to the first.
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
@@ -53,7 +53,7 @@ export class RowBuffer {
   removes = false;
   /** True if any property is an object or an array. */
   nested = false;
-  /** Of a key that comes twice, the first values win instead of the last. */
+  /** The first values of a repeated key win, not the last. */
   keepsFirst = false;
   /** The end of every row in place of its flags, with a newline; see `reset`. */
   #stamp: Buffer | null = null;

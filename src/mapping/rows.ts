@@ -129,8 +129,8 @@ export class Rows {
   }
 
   /**
-   * Call it once, when all rows are there. A user who comes several times is one row, with the last company, or the first that is to
-   * be kept: the others were named too, and so must exist.
+   * Call it once, when all rows are there. A user who comes several times is one row with one company, the last or, with
+   * `keepsExisting`, the first. The other companies were named too, and so must exist.
    */
   complete(): void {
     if (this.users.repeated === 0) return;

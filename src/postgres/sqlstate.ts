@@ -106,11 +106,6 @@ export function isMissingPartition(error: unknown): boolean {
   );
 }
 
-/** Tells whether a table, column or schema is missing: the database was migrated by another version, or never. */
-export function isMissingTable(error: unknown): boolean {
-  return ['42P01', '42703', '3F000'].includes(codeOf(error) ?? '');
-}
-
 /** Names what keeps a connection to PostgreSQL from coming about, and what to do about it: for `sluice status` and for every command. */
 
 export interface ConnectionFault {

@@ -46,8 +46,8 @@ export interface LakeChange extends LakeMonth {
 }
 
 /**
- * Moves what a retired table holds into the lake, and lets exports read it there: in one transaction with the commit of the lake, and only
- * if nobody has changed it meanwhile. Hot files that hold exactly the events of the table are left as they are; otherwise they are replaced
+ * Moves what a retired table holds into the lake, in one transaction with the commit of the lake, and only if nobody has changed it
+ * meanwhile. Hot files that hold exactly the events of the table are left as they are; otherwise they are replaced
  * by files that are written of the table and compared with it.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {

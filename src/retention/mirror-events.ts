@@ -15,7 +15,7 @@ import { selectEvents, writeData } from './data-files.ts';
 import { mirrorProfiles, removeProfiles } from './mirror-profiles.ts';
 
 /*
- * LAKE=mirror: the lake holds events that are in the database too, in hot files, which our own exports leave out. Of each month of an
+ * LAKE=mirror: the lake holds events that are in the database too, in hot files. Of each month of an
  * environment the ledger has the cursor that its files show: what came since is appended, or the whole month written again
  * (`readMonth` says when), and the cursor moves in the transaction that commits the files. So nothing is twice or missing, and whoever is
  * killed leaves unfinished files at most. When the month leaves the database, `archiveEvents` compares.

@@ -157,7 +157,7 @@ function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
   return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
 }
 
-/** Removes files that no snapshot names any more, if no export reads them; else the next sweep does. Returns how many. */
+/** Removes files that no snapshot names any more; if an export is running, the next sweep does. Returns how many. */
 export async function removeReplaced(system: LakeContext): Promise<number> {
   const replaced = await findReplaced(system.db);
   if (replaced.length === 0) return 0;

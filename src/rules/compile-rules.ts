@@ -1,13 +1,12 @@
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
-import {
-  type CountedFinding,
-  type EntityRules,
-  type Finding,
-  hasPersonalRules,
-  type PropertyRule,
-  type Remedy,
-  type RulesDocument,
+import type {
+  CountedFinding,
+  EntityRules,
+  Finding,
+  PropertyRule,
+  Remedy,
+  RulesDocument,
 } from '../domain/rules.ts';
 import { fromByteString, toByteString } from '../formats/json-text.ts';
 import { PersonalProperties } from '../personal/properties.ts';
@@ -24,14 +23,6 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
     return [entity, stage] as const;
   });
   return Object.fromEntries(stages) as Stage;
-}
-
-/** Tells whether a property of records, or a column named so, holds values that are personal, or objects with such values. */
-export function isPersonalProperty(document: RulesDocument, name: string): boolean {
-  if (name === 'metadata') return hasPersonalRules(document);
-  const stages = compileRules(document);
-  const own = name.replace(/^metadata\./, '');
-  return propertyEntities.some((entity) => stages[entity]?.isPersonal(own) === true);
 }
 
 /** Objects in which SDKs and other products send properties of the user along with an event. */
@@ -86,10 +77,6 @@ export class EntityStage {
   /** The rules of a property, by its name as a byte string. */
   find(name: string): RuledProperty | undefined {
     return this.#properties.get(name);
-  }
-
-  isPersonal(name: string): boolean {
-    return this.#personal.concerns(name);
   }
 
   /** Tells whether a property that is not listed, by its name as a byte string, needs no look. */

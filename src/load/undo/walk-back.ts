@@ -88,7 +88,7 @@ export interface UndoneLoads {
   readonly loads: ReadonlySet<number>;
   /** The loads that were ever undone. All that they wrote is in the log. */
   readonly known: ReadonlySet<number>;
-  /** The same loads and their undos: what these changed does not count. */
+  /** The same loads and their undos. Their changes do not count. */
   readonly out: ReadonlySet<number>;
   /** The known loads, by the transactions of their chunks. */
   readonly madeAt: ReadonlyMap<string, number>;

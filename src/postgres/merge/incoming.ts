@@ -48,11 +48,11 @@ export interface MergeScope {
   readonly acceptedAt: string;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** Values that a profile has win over those of the batch, which then removes nothing. */
+  /** Stored values win over incoming ones, and the batch removes nothing. */
   readonly keepsExisting: boolean;
   /**
-   * A profile that contains the row needs nothing of it: no row of the batch removes anything or has a property that is an object or
-   * an array, and existing values are replaced.
+   * `stored @> incoming` tells that a row changes nothing: no row of the batch removes anything or has a property that is
+   * an object or an array, and stored values are replaced.
    */
   readonly flat: boolean;
   /** The rows of the batch that stand for a record and so belong in the tally. */
@@ -98,7 +98,7 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/** The company of a user of `stored` who is told to be in `incoming`: null says nothing, '' takes the user out. */
+/** Returns the company of a user after the merge. `incoming` null leaves the stored one, '' takes the user out of it. */
 export function mergedCompany(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,

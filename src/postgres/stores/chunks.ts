@@ -55,7 +55,7 @@ export interface LoadProgress {
   readonly isRefusedSoFar: boolean;
   /** True if it was the only chunk and nothing is left to do: the load is completed. */
   readonly isCompleted: boolean;
-  /** The task that finishes the load after the last chunk, if something is left to do, or that of the next chunk of an ordered load. */
+  /** The task that finishes the load after its last chunk, or that of the next chunk if the load is ordered. */
   readonly next: DueTask | null;
 }
 

@@ -39,7 +39,7 @@ export interface ColumnStatistics {
 export interface DataFile {
   readonly fileId: number;
   readonly month: string;
-  /** Its events are in `sluice.events` too, where our own exports read them. */
+  /** Its events are in `sluice.events` too. */
   readonly isHot: boolean;
   readonly ref: FileRef;
   readonly bytes: number;
@@ -93,7 +93,7 @@ export async function describeData(
     where file_ref = ${ref} and state = 'writing'`.execute(db);
 }
 
-/** Makes exports read the files, and the next commit name them. @throws AbandonedFile */
+/** Makes the next commit name the files. @throws AbandonedFile */
 export async function storeData(
   db: Database,
   files: readonly Pick<WrittenFile, 'ref'>[],
@@ -193,7 +193,7 @@ function listDataWhere(db: Database, condition: RawBuilder<unknown>): Promise<Da
     order by first_at, first_key, file_id`;
 }
 
-/** Makes later exports, and the next commit, leave the file out. */
+/** Makes the next commit leave the file out. */
 export async function replaceData(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<void> {
   const changed = await changedBy(db)`
     update lake_files set state = 'replaced' where file_id = ${fileId} and state = 'stored'`;
@@ -285,11 +285,6 @@ export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
 
 function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRef[]> {
   return columnOf<FileRef>(db)`select file_ref from lake_files where ${condition} order by file_id`;
-}
-
-/** Keeps files that are replaced from being removed until the transaction ends. */
-export async function keepFiles(db: Database): Promise<void> {
-  await sql`lock table event_retirements in row share mode`.execute(db);
 }
 
 /** Waits for everybody who read a file before it was replaced. Throws 55P03 if that takes long. */

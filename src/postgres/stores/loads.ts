@@ -209,7 +209,8 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
 }
 
 /**
- * Inserts a task for each chunk that is not done, for the first only if the load is ordered, or else the one that finishes the load. Returns the tasks to notify the queue of.
+ * Inserts a task for each chunk that is not done, or, if the load is ordered, for the first of them. If all are done,
+ * inserts the task that finishes the load. Returns the tasks to notify the queue of.
  */
 export async function insertChunkTasks(
   db: Database,

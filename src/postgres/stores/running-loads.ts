@@ -46,7 +46,7 @@ export async function readLoadSource(db: Database, loadId: number) {
     ...load,
     /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
     keepsKeys: load.chunkCount > 1 || options.mirror !== undefined,
-    /** Values that a profile has win over those of the file. Chunks run one after another. */
+    /** Stored values win over those of the file. Chunks run one after another. */
     keepsExisting: options.existing === 'keep',
   };
 }

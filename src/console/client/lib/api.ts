@@ -252,13 +252,6 @@ async function onePage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
   };
 }
 
-/** Returns how many items the list has, without loading them. */
-export async function apiTotal(path: string, query: Values, signal: AbortSignal): Promise<number> {
-  const counted = withQuery(path, { ...query, limit: 1 });
-  return (await api<{ readonly metadata: { readonly total_count: number } }>(counted, { signal })).metadata
-    .total_count;
-}
-
 export interface Loaded<T> {
   /** The last answer; it stays while the next about the same is loaded. */
   readonly data: T | undefined;

@@ -71,12 +71,6 @@ export function formatTime(iso: string, now = new Date()): string {
   return `${(date.getFullYear() === now.getFullYear() ? day : year).format(date)}, ${time}`;
 }
 
-/** 14:03:21.042 */
-export function formatClock(iso: string): string {
-  const date = new Date(iso);
-  return `${clock.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
-}
-
 /** 20 s ago, in 3 min */
 export function formatAgo(iso: string, now = Date.now()): string {
   const ms = now - new Date(iso).getTime();

@@ -1,4 +1,4 @@
-/** Texts that YAML reads as themselves, whatever stands before and after. */
+/** Tells whether YAML reads a text as it is, without quotes. */
 const isPlain = (text: string): boolean =>
   /^[A-Za-z][\w ./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off)$/i.test(text) && !/\s$/.test(text);
 

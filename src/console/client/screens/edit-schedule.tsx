@@ -50,7 +50,7 @@ function nameOf(job: JobDetail | undefined): string {
   return `nightly-${slug}`;
 }
 
-/** What a schedule loaded has the source of that schedule. */
+/** Returns the definition to start from. A job of a schedule gets the source of that schedule. */
 function draftOf(job?: JobDetail, history?: JobHistory, list?: ScheduleList): object {
   const origin = history?.origin;
   const model =
