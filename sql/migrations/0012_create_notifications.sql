@@ -48,11 +48,11 @@ create table sluice.notification_events (
   constraint notification_events_pkey primary key (event_id),
   constraint notification_events_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint notification_events_job_set check (
-    (job_id is null) = (type = 'ping' or type like 'schedule.%')
+    (job_id is null) = (type in ('ping', 'file.refused') or type like 'schedule.%')
   )
 );
 comment on table sluice.notification_events is
-  'Events to notify of: written in the transaction that ends the job or run, if there is a receiver.';
+  'Events to notify of: written in the transaction that ends the job or run, or refuses a file, if there is a receiver.';
 comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every attempt.';
 create index notification_events_created_idx on sluice.notification_events (created_at);
 create index notification_events_job_idx on sluice.notification_events (job_id) where job_id is not null;

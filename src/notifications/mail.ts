@@ -9,7 +9,7 @@ import type { Config } from '../config.ts';
 import { FinalFailure } from '../domain/errors.ts';
 import { describeMirror } from '../domain/mirror.ts';
 import { plural } from '../domain/wording.ts';
-import type { EventBody } from './record-end.ts';
+import type { EventBody, RefusedFile } from './record-end.ts';
 
 /*
  * Mail leaves through the server of SMTP_URL or, without one, into a folder that a developer looks at. Nothing else of
@@ -199,6 +199,10 @@ export function composeMail(
 /** What ended, how and why: enough to decide on a phone whether to get up. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
+  if (event.type === 'file.refused') {
+    const { file, reasons } = event.data as unknown as RefusedFile;
+    return `${file} was not loaded: ${reasons[0]?.message}`;
+  }
   const [kind = '', outcome = ''] = event.type.split('.');
   const job = event.data as JobData;
   const name = isRun(event) ? `Schedule ${(event.data as RunData).schedule}` : (job.filename ?? kind);
@@ -216,9 +220,20 @@ function isRun({ type }: EventBody): boolean {
 function describe(event: EventBody): string[] {
   const environment = `Environment: ${event.environment.name}`;
   if (event.type === 'ping') return [environment, 'Messages about jobs will come to this address.'];
+  if (event.type === 'file.refused')
+    return [environment, ...describeFile(event.data as unknown as RefusedFile)];
   const status = `Status: ${event.type.split('.')[1]?.replaceAll('_', ' ')}`;
   const facts = isRun(event) ? describeRun(event.data) : describeJob(event.data as JobData);
   return [environment, status, ...facts, ...describeCounts(event.data as JobData)];
+}
+
+function describeFile({ file, size, reasons }: RefusedFile): string[] {
+  return [
+    `File: ${file}`,
+    `Bytes: ${count.format(size)}`,
+    ...reasons.map(({ message, details, error_code }) => `Reason: ${message}: ${details} [${error_code}]`),
+    'It lies in the folder failed of the inbox, with its receipt.',
+  ];
 }
 
 function describeJob(data: JobData): string[] {

@@ -1,4 +1,5 @@
 import { uuidv7 } from 'uuidv7';
+import type { InboxReason } from '../domain/inbox.ts';
 import type { EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { DueTask } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
@@ -41,6 +42,28 @@ export async function recordEnd(db: Database, job: EndedJob): Promise<DueTask[]>
   if (recipients.length === 0) return [];
   const event = { environmentId, type: `${kind}.${outcome}`, jobId } as const;
   const eventId = await writeEvent(db, event, await job.describe());
+  return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
+}
+
+/** A file of the inbox that no load came of, as the body of `file.refused` shows it. */
+export interface RefusedFile {
+  readonly file_id: string;
+  /** Below the folder of the environment, such as `users/nightly.csv`. */
+  readonly file: string;
+  readonly size: number;
+  readonly sha256: string | null;
+  readonly reasons: readonly InboxReason[];
+}
+
+/** Writes the event of a refused file and its deliveries, in the transaction that refuses it. As `recordEnd`. */
+export async function recordRefusedFile(
+  db: Database,
+  environmentId: number,
+  file: RefusedFile,
+): Promise<DueTask[]> {
+  const recipients = await findSubscribed(db, environmentId, 'load', 'failed');
+  if (recipients.length === 0) return [];
+  const eventId = await writeEvent(db, { environmentId, type: 'file.refused', jobId: null }, file);
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 

@@ -6,6 +6,7 @@ import {
   link,
   mkdir,
   mkdtemp,
+  readdir,
   readFile,
   rename,
   rm,
@@ -23,9 +24,12 @@ import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import { endedStatuses } from '../../src/domain/load.ts';
+import type { Outcome } from '../../src/domain/notification.ts';
 import type { RulesDocument } from '../../src/domain/rules.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { removeAbandoned } from '../../src/load/received.ts';
+import { readDeliveryPolicy } from '../../src/notifications/deliver-notification.ts';
+import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
 import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox.ts';
 import { applyRules } from '../../src/postgres/stores/rules.ts';
@@ -40,6 +44,7 @@ import { type Concluded, concluded, drop, list, readConcluded } from '../support
 import { readProfiles, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { textRow, workbookFile } from '../support/workbook-file.ts';
 import { zipFile } from '../support/zip-file.ts';
 
@@ -52,7 +57,10 @@ let environments = 0;
 beforeAll(async () => {
   inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   logged = collectLog();
-  const settings = { INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' };
+  const settings = {
+    ...{ INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' },
+    ...{ NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' },
+  };
   t = await openTestSystem({ settings, log: logged.log });
   t.startWorker();
   t.startWorker();
@@ -75,6 +83,13 @@ async function tenant(): Promise<{ environment: Environment; folder: string }> {
 const users = (...ids: readonly string[]): string =>
   `user_id,plan\n${ids.map((id) => `${id},pro\n`).join('')}`;
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
+
+/** The messages that were written instead of sent; `null` while there are none. */
+async function readOutbox(outbox: string): Promise<string[] | null> {
+  const names = await readdir(outbox).catch(() => []);
+  const mails = names.filter((name) => name.endsWith('.eml'));
+  return mails.length === 0 ? null : Promise.all(mails.map((name) => readFile(join(outbox, name), 'utf8')));
+}
 
 /** What the log says of a path. */
 function said(path: string): string[] {
@@ -212,6 +227,45 @@ describe('a file that is dropped', () => {
     );
     const [bad] = await concluded(folder, 'companies/bad.csv');
     expect(bad?.beside).toContain('.rejects.csv');
+  });
+
+  test('that is refused notifies whoever is notified of failed loads, by webhook and by mail', async () => {
+    const receiver = await startWebhookReceiver();
+    try {
+      const { environment, folder } = await tenant();
+      const policy = readDeliveryPolicy(t.config);
+      const subscribe = (channel: 'webhook' | 'email', target: string, outcome: Outcome) =>
+        addSubscription(
+          t.system.db,
+          environment.environmentId,
+          { channel, target, outcomes: [outcome], kinds: ['load'] },
+          policy,
+        );
+      await subscribe('webhook', receiver.url, 'failed');
+      await subscribe('email', 'ops@example.com', 'failed');
+      await subscribe('email', 'other@example.com', 'completed');
+      await drop(join(folder, 'users', 'strange.csv'), 'id,plan\n1,pro\n');
+      const [failed] = await concluded(folder, 'users/strange.csv');
+      await waitFor('the webhook', () => receiver.received.length > 0);
+      const { type, data } = JSON.parse(receiver.received[0]?.body.toString() ?? '');
+      expect(type).toBe('file.refused');
+      expect(data).toEqual({
+        file_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        file: 'users/strange.csv',
+        size: 14,
+        sha256: sha256('id,plan\n1,pro\n'),
+        reasons: failed?.receipt.reasons,
+      });
+      const sent = await waitFor('the mail', () => readOutbox(t.config.outboxDir));
+      expect(sent).toHaveLength(1);
+      expect(sent[0]).toMatch(/^To: ops@example.com\r$/m);
+      expect(sent[0]).toMatch(/^File: users\/strange\.csv\r$/m);
+      expect(sent[0]).toContain('[unrecognised_columns]');
+      const warnings = logged.lines.filter(({ msg }) => msg === 'inbox: file refused');
+      expect(warnings.find(({ file }) => file === 'users/strange.csv')).toMatchObject({ level: 40 });
+    } finally {
+      await receiver.stop();
+    }
   });
 
   test('is read as that of another product if a mapping says so', async () => {

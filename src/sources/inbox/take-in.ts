@@ -10,6 +10,7 @@ import { withKeys } from '../../domain/source-options.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
+import { recordRefusedFile } from '../../notifications/record-end.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import {
@@ -18,6 +19,7 @@ import {
   insertInboxFile,
   type NewInboxFile,
 } from '../../postgres/stores/inbox.ts';
+import { notifyQueue } from '../../tasks/task-kind.ts';
 import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../take-file.ts';
 import { isFolder, isUnchanged, moveWithoutOverwriting, openSeen, placeOf } from './folders.ts';
 import { findInbox, type Inbox, type InboxContext } from './inbox.ts';
@@ -41,9 +43,7 @@ export async function takeIn(
   const handle = await openSeen(join(inbox.path, environment, file.folder, file.name), file);
   if (handle === null) return;
   const row = { ...file, fileId: uuidv7(), inboxId: inbox.id, environmentId };
-  const refuse = (sha256: string | null, reasons: readonly InboxReason[]): Promise<void> =>
-    insertInboxFile(context.db, row, { state: 'refused', sha256, reasons });
-  if (handle === 'unreadable') return refuse(null, [unreadable]);
+  if (handle === 'unreadable') return refuse(context, row, null, [unreadable]);
   const { config } = context;
   const source: SourceFile = {
     ...{ environmentId, filename: file.name, options: file.options, hints: {}, signal },
@@ -56,7 +56,7 @@ export async function takeIn(
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     const sha256 = await hash(handle, signal);
-    if (await isUnchanged(handle, file)) await refuse(sha256, reasonsOf(error));
+    if (await isUnchanged(handle, file)) await refuse(context, row, sha256, reasonsOf(error));
   } finally {
     await handle.close();
   }
@@ -95,7 +95,24 @@ export async function giveUp(
   const details = `given up after ${failures} attempts`;
   const row = { ...file, fileId: uuidv7(), inboxId: inbox.id, environmentId };
   const reasons = [{ error_code: 'internal_error', message, details }];
-  await insertInboxFile(context.db, row, { state: 'refused', sha256: null, reasons });
+  await refuse(context, row, null, reasons);
+}
+
+/** Writes the row of a file that no load comes of, and notifies whoever is notified of failed loads. */
+async function refuse(
+  context: InboxContext,
+  row: NewInboxFile,
+  sha256: string | null,
+  reasons: readonly InboxReason[],
+): Promise<void> {
+  const { fileId, environmentId } = row;
+  const file = { file_id: fileId, file: placeOf(row), size: Number(row.size), sha256, reasons };
+  const due = await context.db.transaction().execute(async (transaction) => {
+    await insertInboxFile(transaction, row, { state: 'refused', sha256, reasons });
+    return recordRefusedFile(transaction, environmentId, file);
+  });
+  context.log.warn(file, 'inbox: file refused');
+  await notifyQueue(context, due);
 }
 
 async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
