@@ -19,7 +19,7 @@ import {
 const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
 
 const warnings = listOf(
-  'Parts of the request that were ignored, and a range that begins before the oldest month that the database keeps whole.',
+  'Parts of the request that were ignored, a range that begins before the oldest month that the database keeps whole and, once the export is completed, loads that it may hold in part.',
   object('Something that the export leaves out.', {
     message: text('A sentence for a person.', 'There is no such field; it was ignored'),
     details: text('Name of the field.', 'form'),
@@ -62,7 +62,7 @@ export const createdExport = defineRecord('CreatedExport', 'An accepted export.'
   job_id: exportFields.job_id,
   links: exportFields.links,
   start_time: exportFields.start_time,
-  warnings,
+  warnings: Type.Optional(warnings),
 });
 
 const linkFields = (filename: string) => ({

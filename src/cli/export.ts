@@ -1,8 +1,8 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { InputError } from '../domain/errors.ts';
+import { InputError, messageOf } from '../domain/errors.ts';
 import { compressions, exportFormatFacts, exportFormats, exportLayouts } from '../domain/export.ts';
 import { formatBytes, plural } from '../domain/wording.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
@@ -64,6 +64,7 @@ const options = {
     'only what was written since an earlier export, of which this is the cursor',
   ),
   includeRemoved: flag('--include-removed', 'with --since: also profiles and properties that were removed'),
+  waitForLoads: flag('--wait-for-loads', 'begin once the loads that were accepted before have ended'),
   eventType: repeated(
     '--event-type <type>',
     'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
@@ -153,12 +154,31 @@ async function requireEmpty(folder: string): Promise<void> {
     throw new UsageError(`${folder} cannot be written to: ${error.message}`);
   });
   if (found.length > 0) throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
+  await requireWritable(dirname(resolve(folder)));
+}
+
+/** Makes the folder above the files: nobody wants to learn after an hour that it cannot be made. @throws UsageError */
+async function requireWritable(parent: string): Promise<void> {
+  try {
+    await mkdir(parent, { recursive: true });
+    await access(parent, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new UsageError(`${parent} cannot be written to: ${messageOf(error)}`);
+  }
 }
 
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
 /** @throws UsageError if something is left out, or would not come back as it is. */
-function requireAll({ layout, format, compression, escapeFormulas, includeRemoved, ...filters }: Wish): void {
+function requireAll({
+  layout,
+  format,
+  compression,
+  escapeFormulas,
+  includeRemoved,
+  waitForLoads: _,
+  ...filters
+}: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
   if (!isFiltered && layout !== 'stream' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
@@ -173,6 +193,7 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
     to: wish.to,
     since: wish.since,
     include_removed: wish.includeRemoved,
+    wait_for_loads: wish.waitForLoads,
     event_type: wish.eventType,
     user_id: wish.user,
     company_id: wish.company,
@@ -217,6 +238,9 @@ function print(
   }
   terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
   printRecords(terminal, files, ['filename', 'rows', 'bytes']);
+  for (const { message, details } of done.warnings) {
+    terminal.inform(`Warning: ${printable(message, 300)} (${printable(details, 300)})`);
+  }
   terminal.print(`Next increment: --since ${done.cursor}`);
 }
 

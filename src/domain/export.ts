@@ -28,6 +28,8 @@ export interface ExportRequest {
   readonly since: string | null;
   /** Removed profiles and properties since the cursor are exported too. */
   readonly includeRemoved: boolean;
+  /** The export begins once the loads that were accepted before it have ended. */
+  readonly waitForLoads: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
   /** Stored types of events, and names of others that are wanted beside them; both empty: all. */
@@ -48,6 +50,7 @@ export const everything: ExportRequest = {
   to: null,
   since: null,
   includeRemoved: false,
+  waitForLoads: false,
   layout: 'datasets',
   datasets: ['events'],
   eventKinds: [],
@@ -134,6 +137,7 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     to,
     since,
     include_removed: request.includeRemoved ? true : null,
+    wait_for_loads: request.waitForLoads ? true : null,
     event_type: givenEvents(request),
     user_id: userIds,
     company_id: companyIds,

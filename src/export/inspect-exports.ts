@@ -26,7 +26,7 @@ export function renderCreated(found: Export, { name, appToken }: Environment, ba
     job_id: found.jobId,
     links: exportUrl(baseUrl, found.jobId),
     start_time: found.acceptedAt.toISOString(),
-    warnings: [...found.warnings],
+    ...(found.warnings.length > 0 && { warnings: [...found.warnings] }),
   };
 }
 

@@ -34,6 +34,8 @@ export interface ManifestFacts extends JobFacts {
   readonly cursor: string;
   /** Instant before which the range begins, and events may have left the database; null: there is none. */
   readonly eventsKeptFrom: string | null;
+  /** The loads that had been accepted and had not ended when the snapshot was taken. */
+  readonly unfinishedLoads: readonly string[];
   readonly datasets: readonly DatasetSummary[];
 }
 
@@ -63,6 +65,8 @@ export const manifest = Type.Object({
   cursor: Type.String(),
   /** The range begins before it, and older events may have left the database. */
   events_kept_from: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  /** Jobs of loads that had been accepted and had not ended; the files may hold part of them. */
+  unfinished_loads: Type.Optional(Type.Array(Type.String())),
   request: Type.Object({}),
   datasets: Type.Array(
     Type.Object({
@@ -98,6 +102,7 @@ export function createManifest(
     snapshot_at: facts.snapshotAt.toISOString(),
     cursor: facts.cursor,
     events_kept_from: facts.eventsKeptFrom,
+    unfinished_loads: [...facts.unfinishedLoads],
     // A body that asks for the same again.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ dataset, rows, contentSha256 }) => ({

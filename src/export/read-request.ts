@@ -60,6 +60,7 @@ export function readRequest(
     ...readRange(fields.from, fields.to, now, problems),
     since: fields.since ?? null,
     includeRemoved,
+    waitForLoads: fields.wait_for_loads ?? false,
     layout,
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),

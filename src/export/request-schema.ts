@@ -93,6 +93,16 @@ export const exportRequest = Type.Object(
         'include_removed is true or false',
       ),
     ),
+    wait_for_loads: Type.Optional(
+      worded(
+        Type.Boolean({
+          default: false,
+          description:
+            'Begin once the loads that were accepted before have ended; the export is `queued` until then. Loads that are held are not waited for. In a schedule the default is true.',
+        }),
+        'wait_for_loads is true or false',
+      ),
+    ),
     emails: list(
       address,
       `emails may list ${MAX_EXPORT_EMAILS} addresses`,

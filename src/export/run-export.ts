@@ -1,7 +1,9 @@
 import { ConflictError, Fault, FinalFailure, inputError } from '../domain/errors.ts';
+import type { ExportWarning } from '../domain/export.ts';
 import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { type DueTask, jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import { plural } from '../domain/wording.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
@@ -16,7 +18,8 @@ import {
   recordProgress,
 } from '../postgres/stores/exports.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
-import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { endTask, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
+import { countAwaitedLoads } from '../postgres/stores/unfinished-loads.ts';
 import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { keepAlive } from '../timers.ts';
@@ -43,12 +46,13 @@ export async function runExport(
   claim: TaskClaim,
   signal: AbortSignal,
 ): Promise<void> {
+  if (await waitsForLoads(context, claim)) return;
   const work = await beginExport(context.db, claim);
   if (work === null) throw new ConflictError(notOurs);
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    await removeEarlierAttempts(context, work.jobId, claim.attempt);
+    if (work.wasBegun) await removeEarlierAttempts(context, work.jobId, claim.attempt);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
     late.throwIfAborted();
     signal.throwIfAborted();
@@ -60,6 +64,18 @@ export async function runExport(
       await removeAttempt(context, work.jobId, claim.attempt);
     throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
+}
+
+/** Until it is looked again whether the loads have ended. */
+const loadsPauseMs = 2_000;
+
+/** Gives an export back if it has to wait for loads. Its last error says so for as long as it is queued. */
+async function waitsForLoads({ db }: ExportContext, claim: TaskClaim): Promise<boolean> {
+  const loads = await countAwaitedLoads(db, claim);
+  if (loads === 0) return false;
+  const message = `Waits for ${plural(loads, 'load')} that ${loads === 1 ? 'was' : 'were'} accepted before it`;
+  await releaseTask(db, claim, { message, pauseMs: loadsPauseMs, counts: false });
+  return true;
 }
 
 /** Each beat notes the progress, so that however fast it is made the ledger is written every two seconds. */
@@ -116,13 +132,24 @@ async function complete(
     // Nothing of the log may have been dropped before it was read.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
-    await completeExport(db, claim.subjectId, written);
+    const warnings = warnOfLoads(written.unfinishedLoads);
+    await completeExport(db, claim.subjectId, { ...written, warnings });
     const recorded = await recordExportEnd(context, db, environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return recorded;
   });
   context.log.info({ ...taskFields(claim), files: written.files.length }, 'export completed');
   await notifyQueue(context, due);
+}
+
+const namedLoads = 10;
+
+/** Warns of loads whose changes the snapshot may have in part. */
+function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
+  if (jobIds.length === 0) return [];
+  const message = `${plural(jobIds.length, 'load')} had been accepted and had not ended, so that the files may hold part of what ${jobIds.length === 1 ? 'it changes' : 'they change'}; wait_for_loads=true waits`;
+  const rest = jobIds.length > namedLoads ? ` and ${plural(jobIds.length - namedLoads, 'more', 'more')}` : '';
+  return [{ message, details: `job_ids: ${jobIds.slice(0, namedLoads).join(', ')}${rest}` }];
 }
 
 /** Others wait meanwhile, and an attempt that is begun anew would take as long. */

@@ -7,6 +7,7 @@ import type { JobDetail } from '../api/load.ts';
 import type { ScheduleRun } from '../api/source.ts';
 import type { Config } from '../config.ts';
 import { FinalFailure } from '../domain/errors.ts';
+import type { ExportWarning } from '../domain/export.ts';
 import { describeMirror } from '../domain/mirror.ts';
 import { plural } from '../domain/wording.ts';
 import type { EventBody, RefusedFile } from './record-end.ts';
@@ -167,7 +168,7 @@ export interface LinkedFiles {
 }
 
 /** The record of the job that the event holds, as the API renders it. */
-type JobData = Partial<JobDetail>;
+type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
 /** The same of a schedule's run. */
 type RunData = Partial<Omit<ScheduleRun, 'items'>> & {
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
@@ -241,6 +242,7 @@ function describeJob(data: JobData): string[] {
   if (data.dry_run === true) facts.push('Dry run: nothing was written.');
   facts.push(`Accepted: ${data.start_time}`, `Ended: ${data.end_time}`);
   if (data.failure != null) facts.push(`Reason: ${data.failure.message} [${data.failure.error_code}]`);
+  for (const { message, details } of data.warnings ?? []) facts.push(`Warning: ${message} (${details})`);
   if (data.mirror != null) facts.push(`Mirror: ${describeMirror(data.mirror)}`);
   if (data.counts !== undefined) return facts;
   return [

@@ -8,14 +8,23 @@ import { pruneExports, schedulePruning } from '../../src/background-jobs/prune.t
 import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
+import { requireExport } from '../../src/export/inspect-exports.ts';
 import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
+import type { FileRef } from '../../src/files/file-store.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
 import { claimNextTask } from '../../src/postgres/stores/tasks.ts';
 import { taskSessionName } from '../../src/postgres/stores/workers.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
-import { acceptFile, expireLeases, runTaskOf, withoutQueue } from '../support/load-file.ts';
+import {
+  acceptFile,
+  expireLeases,
+  runManually,
+  runTaskOf,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -370,5 +379,50 @@ describe('pruning', () => {
     await longAgo(365);
     expect(await prune()).toEqual({ exports: 0, records: 1 });
     await expect(work.look()).rejects.toThrow('no such job');
+  });
+});
+
+describe('an export that is requested while a load is under way', () => {
+  const dropLoads = () => sql`delete from loads where status <> 'completed'`.execute(t.system.db);
+
+  test('names the load in its warnings and its manifest, but not one that only looks', async () => {
+    const load = await startManually(t.system, environmentId, 'user_id,name\nlate,1\n');
+    const work = await accept({ event_type: 'users', compression: 'none' });
+    await sql`update loads set pass = 'dry_run' where job_id = ${await acceptFile(
+      withoutQueue(t.system),
+      environmentId,
+      'user_id,name\nlater,2\n',
+    )}`.execute(t.system.db);
+    await run(work);
+    const { warnings, files } = await requireExport(t.system, environmentId, work.jobId);
+    expect(warnings).toEqual([
+      { message: expect.stringMatching(/^1 load had been accepted/), details: `job_ids: ${load.jobId}` },
+    ]);
+    const { ref, bytes } = files.find(({ filename }) => filename === 'manifest.json') ?? {
+      ref: '',
+      bytes: 0,
+    };
+    const manifest = await t.system.files.readRange(ref as FileRef, 0, bytes);
+    expect(JSON.parse(manifest.toString())).toMatchObject({ unfinished_loads: [load.jobId] });
+    await dropLoads();
+  });
+
+  test('waits for it with wait_for_loads, and then has all of it', async () => {
+    const load = await startManually(t.system, environmentId, 'user_id,name\nlate,1\n');
+    const work = await accept({ event_type: 'users', wait_for_loads: true });
+    await run(work);
+    const waiting = await requireExport(t.system, environmentId, work.jobId);
+    expect(waiting).toMatchObject({
+      status: 'queued',
+      lastError: 'Waits for 1 load that was accepted before it',
+    });
+    await runManually(load);
+    // One that is accepted after the export holds nothing up.
+    const later = await startManually(t.system, environmentId, 'user_id,name\nlater,2\n');
+    await run(work);
+    const done = await requireExport(t.system, environmentId, work.jobId);
+    expect(done).toMatchObject({ status: 'completed', rowsWritten: 501 });
+    expect(done.warnings).toMatchObject([{ details: `job_ids: ${later.jobId}` }]);
+    await dropLoads();
   });
 });

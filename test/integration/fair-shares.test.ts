@@ -46,7 +46,12 @@ async function done(table: 'exports' | 'deletions' | 'loads', environmentId: num
 const records = (count: number): string =>
   `user_id,name\n${Array.from({ length: count }, (_, at) => `u${at},name ${at}\n`).join('')}`;
 
-const writeNothing: ExportWriter = async () => ({ files: [], snapshotAt: new Date(), cursor: '' });
+const writeNothing: ExportWriter = async () => ({
+  files: [],
+  snapshotAt: new Date(),
+  cursor: '',
+  unfinishedLoads: [],
+});
 
 describe('a server that merges small loads itself', () => {
   const notified: number[] = [];

@@ -50,6 +50,7 @@ export const everything: ExportRequest = {
   to: null,
   since: null,
   includeRemoved: false,
+  waitForLoads: false,
   layout: 'datasets',
   datasets,
   eventKinds: [],

@@ -18,6 +18,7 @@ import type { FileStore } from '../../files/file-store.ts';
 import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../postgres/copy-out.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
+import { findUnfinishedLoads } from '../../postgres/stores/unfinished-loads.ts';
 import type { Filter } from '../filter.ts';
 import { findLaterStart } from '../kept-events.ts';
 import {
@@ -58,6 +59,7 @@ export interface WriteExportOptions extends Filter, WriteOptions {
 export interface WrittenExport {
   readonly snapshotAt: Date;
   readonly cursor: string;
+  readonly unfinishedLoads: readonly string[];
   /** The manifest last. */
   readonly files: readonly ExportFile[];
 }
@@ -80,7 +82,8 @@ export async function writeExport(
     );
     await writeManifest(files, options, facts);
     options.signal.throwIfAborted();
-    return { snapshotAt: facts.snapshotAt, cursor: facts.cursor, files: files.files };
+    const { snapshotAt, cursor, unfinishedLoads } = facts;
+    return { snapshotAt, cursor, unfinishedLoads, files: files.files };
   } catch (error) {
     await files.discard(context.log);
     throw error;
@@ -100,9 +103,11 @@ async function readAll(
   }
   await options.onSnapshot({ rowsExpected, backendPid: snapshot.backendPid });
   const datasets = await writeAll(snapshot, files, plans, options);
-  const eventsKeptFrom = await findLaterStart(databaseOn(snapshot.client), options.request);
+  const db = databaseOn(snapshot.client);
+  const eventsKeptFrom = await findLaterStart(db, options.request);
+  const unfinishedLoads = await findUnfinishedLoads(db, options.environmentId);
   const { at, cursor } = snapshot;
-  return { ...options.manifest, snapshotAt: at, cursor, datasets, eventsKeptFrom };
+  return { ...options.manifest, snapshotAt: at, cursor, datasets, eventsKeptFrom, unfinishedLoads };
 }
 
 async function writeAll(

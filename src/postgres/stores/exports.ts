@@ -51,7 +51,7 @@ export async function insertExport(
 
 export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
-/** Begins an attempt, from nothing. Returns `null` if the export has ended. */
+/** Begins an attempt, from nothing. Returns `null` if the export has ended. `wasBegun`: an earlier attempt may have left files. */
 export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
@@ -68,7 +68,7 @@ export async function beginExport(db: Database, claim: TaskClaim) {
     .where('export_id', '=', claim.subjectId)
     .where('status', 'in', ['queued', 'processing'])
     .returning(camel('job_id', 'exports.environment_id', 'app_token', 'request'))
-    .returning('name as environmentName')
+    .returning(['name as environmentName', sql<boolean>`started_at < now()`.as('wasBegun')])
     .executeTakeFirst();
   return row ?? null;
 }
@@ -100,13 +100,15 @@ interface Written {
   readonly files: readonly ExportFile[];
   readonly snapshotAt: Date;
   readonly cursor: string;
+  /** Added to those of its request. */
+  readonly warnings: readonly ExportWarning[];
 }
 
 /** Completes an export and lists its files. Call it in the transaction that ends the task. */
 export async function completeExport(
   db: Database,
   exportId: number,
-  { files, snapshotAt, cursor }: Written,
+  { files, snapshotAt, cursor, warnings }: Written,
 ): Promise<void> {
   const data = files.filter(({ dataset }) => dataset !== 'manifest');
   await updateWhere(db, 'exports', { exportId, status: 'processing' })
@@ -115,6 +117,7 @@ export async function completeExport(
       ended_at: sql`now()`,
       snapshot_at: snapshotAt,
       cursor,
+      warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb`,
       rows_written: data.reduce((sum, { rows }) => sum + rows, 0),
       bytes_written: files.reduce((sum, { bytes }) => sum + bytes, 0),
     })

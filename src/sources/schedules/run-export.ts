@@ -68,7 +68,8 @@ async function request(
   rest: { readonly since?: string | null; readonly from?: string; readonly to?: string },
   warnings: readonly ExportWarning[] = [],
 ): Promise<void> {
-  await requestExport(context, run.environmentId, { ...requestOf(exported), ...rest }, null, {
+  const body = { wait_for_loads: true, ...requestOf(exported), ...rest };
+  await requestExport(context, run.environmentId, body, null, {
     origin: { kind: 'schedule', name: run.name },
     retentionDays: exported.retention_days ?? null,
     warnings,

@@ -119,7 +119,6 @@ describe('POST /api/v1/analytics/exports', () => {
       job_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       links: `${server.address}${exportsPath}/jobs/${body.job_id}`,
       start_time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-      warnings: [],
     });
     await ended(body.job_id);
   });
@@ -197,7 +196,7 @@ describe('POST /api/v1/analytics/exports', () => {
     });
     expect(status).toBe(201);
     const named = ['form', 'properties', 'c\ufffdd'];
-    expect(body.warnings.map(({ details }) => details)).toEqual(named);
+    expect(body.warnings?.map(({ details }) => details)).toEqual(named);
     const detail = await ended(body.job_id);
     expect(detail.warnings).toEqual(body.warnings);
     expect(await records(detail, 'users')).toHaveLength(2);

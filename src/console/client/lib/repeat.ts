@@ -104,6 +104,7 @@ const exportFlags: Readonly<Record<string, string>> = {
 
 const exportSwitches = [
   ['include_removed', true, '--include-removed'],
+  ['wait_for_loads', true, '--wait-for-loads'],
   ['escape_formulas', false, '--no-escape-formulas'],
 ] as const;
 

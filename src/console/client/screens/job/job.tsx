@@ -174,7 +174,7 @@ function factsOf(job: JobDetail): readonly Fact[] {
       ? [
           ['Rows', formatCount(job.completed_rows)],
           ['Size', formatBytes(job.file_size)],
-          ...warnings.map(({ message, details }): Fact => ['Ignored', `${details}: ${message}`]),
+          ...warnings.map(({ message, details }): Fact => ['Warning', `${message} (${details})`]),
         ]
       : [
           ['Ids', `${formatCount(counts['requested'] ?? 0)} requested`],
