@@ -7,7 +7,7 @@ import { layoutOf } from '../../src/embedded-postgres/data-directory.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A server of one test's own, or of the soak's, which it may stop the hard way and start again under the same address. */
+/** A server of one test's own which it may stop the hard way and start again under the same address. */
 export interface PrivatePostgres {
   readonly url: string;
   readonly dataDir: string;
@@ -20,9 +20,8 @@ export interface PrivatePostgres {
 
 const log = pino({ level: 'silent' });
 
-/** On a folder of its own, or on one that is given, and stays. */
-export async function startPrivatePostgres(folder?: string): Promise<PrivatePostgres> {
-  const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'sluice-private-postgres-')));
+export async function startPrivatePostgres(): Promise<PrivatePostgres> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
   // Without fsync a stopped server loses what a stopped server may lose: the commits still in its own buffers.
   const settings = { fsync: 'off', max_connections: '150' };
   let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
@@ -39,8 +38,7 @@ export async function startPrivatePostgres(folder?: string): Promise<PrivatePost
     },
     async close() {
       await server.stop();
-      if (folder === undefined)
-        await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
   };
 }

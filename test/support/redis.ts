@@ -21,14 +21,13 @@ export interface TestRedis {
   kill(): Promise<void>;
   /** Without waiting: for when we end ourselves. */
   killAtOnce(): void;
-  /** On the same port, with what its log of appends has, if it keeps one, or with nothing. */
-  start(options?: { readonly empty: boolean }): Promise<void>;
+  /** On the same port, with nothing. */
+  start(): Promise<void>;
   /** Ends it and removes its folder. */
   stop(): Promise<void>;
 }
 
-/** `appends`: it keeps a log of them. */
-export async function startRedis({ appends = false } = {}): Promise<TestRedis> {
+export async function startRedis(): Promise<TestRedis> {
   const port = await freePort();
   const folder = await mkdtemp(join(tmpdir(), 'sluice-redis-'));
   const url = `redis://127.0.0.1:${port}`;
@@ -39,10 +38,8 @@ export async function startRedis({ appends = false } = {}): Promise<TestRedis> {
     child.kill('SIGKILL');
     await exited;
   };
-  const start = async ({ empty } = { empty: true }): Promise<void> => {
-    if (empty) await rm(join(folder, 'appendonlydir'), { recursive: true, force: true });
-    const log = ['--appendonly', appends ? 'yes' : 'no'];
-    const options = ['--save', '', ...log, '--maxmemory-policy', 'noeviction', '--dir', folder];
+  const start = async (): Promise<void> => {
+    const options = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction', '--dir', folder];
     child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', ...options], {
       stdio: 'ignore',
     });

@@ -35,26 +35,3 @@ export async function forgetReplays(sql: Sql): Promise<() => Promise<void>> {
   );
   return async () => void (await sql('drop function sluice.forget() cascade'));
 }
-
-/**
- * From now on the first chunk of a load is begun only when the others are done, or after 5 s: what a slow worker does by chance,
- * so that keys of several chunks are written out of order.
- */
-export async function holdFirstChunks(sql: Sql): Promise<void> {
-  await sql(
-    `create function sluice.hold() returns trigger language plpgsql as $$
-     begin
-       for _ in 1 .. 100 loop
-         exit when not exists (
-           select 1 from sluice.tasks where kind = 'chunk' and subject_id = new.subject_id and part > 0
-         );
-         perform pg_sleep(0.05);
-       end loop;
-       return new;
-     end $$`,
-  );
-  await sql(
-    `create trigger hold before update on sluice.tasks for each row
-     when (new.kind = 'chunk' and new.part = 0 and new.attempt > old.attempt) execute function sluice.hold()`,
-  );
-}
