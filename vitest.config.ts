@@ -51,7 +51,7 @@ const timed = [
 /** Files that `npm test` leaves out: they take long, and show again what shorter ones show, or a rare fault. */
 const long = [
   'test/acceptance/!(delete|env-example|inbox|start).test.ts',
-  'test/integration/{embedded-postgres,load-order,redis-forms,silent-connections,status-checks}.test.ts',
+  'test/integration/{embedded-postgres,redis-forms,silent-connections,status-checks}.test.ts',
   'test/contract/http/{early-answers,hostile-callers,limits}.test.ts',
 ];
 

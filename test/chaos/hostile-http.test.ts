@@ -3,7 +3,6 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { peakBytes } from '../support/processes.ts';
 import { type Api, onSite, type Site } from '../support/site.ts';
 import { mountSmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -30,9 +29,6 @@ function sendUnread(api: Api, text: string): Socket {
   socket.write(text);
   return socket;
 }
-
-const get = (path: string, key: string, accept = 'application/json') =>
-  `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Token ${key}\r\naccept: ${accept}\r\n\r\n`;
 
 /** Looks at the server the whole time, and has a file of the environment `default` loaded meanwhile. */
 async function expectServed(site: Site, api: Api): Promise<void> {
@@ -70,51 +66,7 @@ async function expectServed(site: Site, api: Api): Promise<void> {
 
 const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 
-/** A completed load with `count` refused records of so many bytes each; returns its job id. */
-async function insertRejects(site: Site, environmentId: number, count: number, bytes: number) {
-  const [load] = await site.sql<{ load_id: number; job_id: string }>(
-    `insert into sluice.loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_format,
-       total_rows, chunk_count, rows_read, rows_rejected, ended_at)
-     values (gen_random_uuid(), $1, 'import', 'users', 'completed', 'x.ndjson', 1, $2, 'ndjson', $3, 0, $3, $3, now())
-     returning load_id, job_id`,
-    [environmentId, Buffer.alloc(32), count],
-  );
-  await site.sql(
-    `insert into sluice.load_rejects (load_id, row_number, line_number, byte_offset, error_code, message, raw, cause, shape)
-     select $1, n, n, n, 'invalid_json', 'no JSON', convert_to(repeat('x', $3), 'UTF8'), 1, ''
-     from generate_series(1, $2::int) n`,
-    [load?.load_id, count, bytes],
-  );
-  return load?.job_id ?? '';
-}
-
 describe('while', () => {
-  // proves: slow-reader
-  test('pages and files of refused records are asked for and never read, memory stays within bounds', async () => {
-    await onSite({ queue: 'postgres' }, async (site) => {
-      const api = await site.serve();
-      await site.work();
-      const hostile = await site.addEnvironment('hostile');
-      const jobId = await insertRejects(site, hostile.environmentId, 500, 60_000);
-      const path = `/v1/background_jobs/${jobId}/rejects`;
-      const pages = get(`${path}?limit=500`, hostile.key).repeat(20);
-      // What the kernel takes for those who do not read is not ours to bound: more of them, and it slows down all of TCP.
-      for (let n = 0; n < 40; n++) {
-        sendUnread(api, pages);
-        sendUnread(api, get(path, hostile.key, n % 2 === 0 ? 'text/csv' : 'application/x-ndjson'));
-      }
-      await expectServed(site, api);
-      // Whoever reads after all is told what was too much.
-      let received = '';
-      sockets[0]?.on('data', (bytes: Buffer) => {
-        received += bytes.toString('latin1');
-      });
-      sockets[0]?.resume();
-      await waitFor('a refusal', () => /HTTP\/1.1 429 .*retry-after: \d/is.test(received));
-      expect(peakBytes(api.process.pid)).toBeLessThan(600 * MiB);
-    });
-  });
-
   test('lists of 20 000 waiting jobs are asked for, none takes long; one more job is refused', async () => {
     await onSite({ queue: 'postgres' }, async (site) => {
       const api = await site.serve();

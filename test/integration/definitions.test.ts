@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Applied, fileFormats, writeDefinitionsFile } from '../../src/definitions/definitions.ts';
+import { type Applied, writeDefinitionsFile } from '../../src/definitions/definitions.ts';
 import { createSegment } from '../../src/definitions/segments.ts';
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -220,17 +220,6 @@ describe('applies at the same time', () => {
       const file = files.find(({ segments }) => segments[0]?.title === name);
       expect(bySortedKeys(outcome, true)).toEqual(bySortedKeys(file ?? noItems, true));
     }
-  });
-});
-
-describe('definitions written as a file', () => {
-  test.each(fileFormats)('as %s makes the same definitions in another environment', async (format) => {
-    const [one, other] = [await newTenant(), await newTenant()];
-    await apply(t, one, sample);
-    const text = writeDefinitionsFile(withoutIds(await stored(one)), format);
-    expect(counts(await apply(t, one, itemsOf(text)))).toMatchObject({ segments: [0, 0, 0, 8] });
-    await apply(t, other, itemsOf(text));
-    expect(withoutIds(await stored(other))).toEqual(withoutIds(await stored(one)));
   });
 });
 

@@ -10,13 +10,12 @@ import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { SendContext } from '../../src/notifications/deliver-notification.ts';
 import { composeMail, openMailTransport } from '../../src/notifications/mail.ts';
-import { beginAttempt, type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import { type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptExport, type ManualExport, runExportTask } from '../support/exports.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { systemOfFile } from '../support/system.ts';
-import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../support/tasks.ts';
+import { makeTasksDue, runDueTasks } from '../support/tasks.ts';
 
 /* The messages about an export, to the addresses that its request names. */
 
@@ -117,15 +116,6 @@ describe('the message about an export', () => {
 });
 
 describe('a mail server', () => {
-  test('that refuses one address for good is not asked again; the others have theirs', async () => {
-    const server = await start({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
-    const work = await ended(['no@example.com', 'ada@example.com']);
-    await deliver(sendingTo(server.url));
-    expect(server.mails.map(({ to }) => to)).toEqual([['ada@example.com']]);
-    expect(await statesOf(work)).toEqual(['no@example.com dead 1', 'ada@example.com delivered 1']);
-    expect((await deliveries(work))[0]?.lastError).toContain('550');
-  });
-
   test('that says "later" is asked later, and nobody has it twice', async () => {
     let code: number | null = 451;
     const server = await start({ answer: (address) => (address === 'bob@example.com' ? code : null) });
@@ -142,25 +132,6 @@ describe('a mail server', () => {
     expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'bob@example.com']);
     expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
   });
-});
-
-test('a worker that is killed while it sends has the rest sent by another, once its lease is over', async () => {
-  const server = await start();
-  const work = await ended(['ada@example.com', 'bob@example.com']);
-  const context = sendingTo(server.url);
-  const killed = await takeTask(context, deliveryJob);
-  if (killed === null) throw new Error('nothing to claim');
-  await beginAttempt(t.system.db, killed.subjectId);
-  await deliver(context);
-  await reconcileTasks(context, [deliveryJob]);
-  await deliver(context);
-  expect(server.mails.map(({ to }) => to[0])).toEqual(['bob@example.com']);
-  expect(await statesOf(work)).toEqual(['ada@example.com pending 1', 'bob@example.com delivered 1']);
-  await expireTaskLeases(t.system.db, 'delivery');
-  await reconcileTasks(context, [deliveryJob]);
-  await deliver(context);
-  expect(server.mails.map(({ to }) => to[0])).toEqual(['bob@example.com', 'ada@example.com']);
-  expect(await statesOf(work)).toEqual(['ada@example.com delivered 2', 'bob@example.com delivered 1']);
 });
 
 describe('without a mail server', () => {

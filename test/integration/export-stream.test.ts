@@ -2,16 +2,8 @@ import { parse } from 'csv-parse/sync';
 import { parquetReadObjects } from 'hyparquet';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { exportFormats } from '../../src/domain/export.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
-import {
-  type ExportOptions,
-  exportAll,
-  inDirectory,
-  records,
-  storedBytes,
-  texts,
-} from '../support/export-files.ts';
+import { type ExportOptions, exportAll, records, storedBytes, texts } from '../support/export-files.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
 
@@ -126,23 +118,6 @@ describe('a stream', () => {
     );
   });
 
-  test.each(exportFormats)(
-    'leaves nothing aside in the store, and passes the verification: %s',
-    async (format) => {
-      const before = await t.storedFiles();
-      const written = await exportAll(t.system, environmentId, {
-        layout: 'stream',
-        format,
-        splitBytes: 70_000,
-      });
-      expect(await t.storedFiles()).toHaveLength(before.length + written.files.length);
-      await inDirectory(t.system, written, async (directory) => {
-        const { verifyExport } = await import('../../src/export/manifest.ts');
-        expect(await verifyExport(directory)).toMatchObject({ differences: [], rows: 7540 });
-      });
-    },
-  );
-
   test('holds what the filters let through', async () => {
     const all = await rowsOf();
     expect(await rowsOf({ datasets: ['users'] })).toEqual(
@@ -164,18 +139,5 @@ describe('a stream', () => {
     expect(without.some((row) => (row['user_id'] as string | null)?.startsWith('u1'))).toBe(false);
     expect(without.some((row) => 'text' in (row['metadata'] as object))).toBe(false);
     expect(await rowsOf({ datasets: [] })).toEqual([]);
-  });
-
-  test('that is aborted half-way leaves nothing', async () => {
-    const before = await t.storedFiles();
-    const stop = new AbortController();
-    const exporting = exportAll(t.system, environmentId, {
-      ...{ layout: 'stream', signal: stop.signal, splitBytes: 10_000 },
-      onProgress: (rows) => {
-        if (rows > 2000) stop.abort(new Error('no longer wanted'));
-      },
-    });
-    await expect(exporting).rejects.toThrow('no longer wanted');
-    expect(await t.storedFiles()).toEqual(before);
   });
 });

@@ -8,7 +8,6 @@ import { propertyNameProblem } from '../../src/domain/reject.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, texts as textArray } from '../../src/export/filter.ts';
 import { heading } from '../../src/export/write/csv.ts';
-import type { FileStore } from '../../src/files/file-store.ts';
 import { compileForCopy, copyOut } from '../../src/postgres/copy-out.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
@@ -16,7 +15,6 @@ import { compileSegment } from '../../src/segments/compile-segment.ts';
 import { text } from '../../src/segments/compile-test.ts';
 import {
   contentHashes,
-  type ExportContext,
   type ExportOptions,
   exportAll,
   records,
@@ -540,20 +538,6 @@ describe('files', () => {
       expect(await read(bytesOf(`companies.${format}`))).toEqual([]);
     },
   );
-
-  // proves: loads-back
-  test('the same rows have the same content hash in NDJSON and Parquet, and the same files each time', async () => {
-    const of = async (options: ExportOptions) => {
-      const written = await exportAll(t.system, environmentId, options);
-      const files = written.files.slice(0, -1).map(({ filename, sha256 }) => [filename, sha256]);
-      return { files, hashes: await contentHashes(t.system, written) };
-    };
-    const { hashes } = await of({ format: 'ndjson' });
-    expect(hashes['users']).toMatch(/^[0-9a-f]{64}$/);
-    const first = await of({ format: 'parquet' });
-    expect(first.hashes).toEqual(hashes);
-    expect(await of({ format: 'parquet' })).toEqual(first);
-  });
 });
 
 const parquetRecords = (bytes: Uint8Array) => parquetReadObjects({ file: Uint8Array.from(bytes).buffer });
@@ -648,31 +632,6 @@ describe('an export loaded into an empty environment', () => {
       expect(await rows(whole)).toEqual(await rows(from));
     },
   );
-
-  // proves: loads-back
-  test('is the same again in CSV, where each property has a value somewhere', async () => {
-    const from = await newEnvironment(t.system);
-    await load(
-      from,
-      lines(
-        {
-          user_id: 'a',
-          company_id: 'c',
-          metadata: { n: -1.5, s: '=1+1', t: 'two\nlines, "quoted"', o: { a: [1] } },
-        },
-        { user_id: 'b', metadata: { s: '', ' edge ': ' x ', 'a;b|c': 'y', user_id: 'own', metadata: 'm' } },
-        { company_id: 'c', metadata: { größe: true } },
-      ),
-    );
-    const options = { format: 'csv', datasets: ['users', 'companies'] } as const;
-    const first = await exportAll(t.system, from, options);
-    const into = await newEnvironment(t.system);
-    const files = await texts(t.system, first);
-    await load(into, files['users.csv'] ?? '', { filename: 'users.csv' });
-    await load(into, files['companies.csv'] ?? '', { filename: 'companies.csv' });
-    const second = await exportAll(t.system, into, options);
-    expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
-  });
 });
 
 describe('an export that does not come to its end', () => {
@@ -728,17 +687,6 @@ describe('an export that does not come to its end', () => {
     await expectNothingLeft(before);
   });
 
-  test.each(['gzip', 'none'] as const)(
-    'because the disk is full (%s) fails with that',
-    async (compression) => {
-      const before = await t.storedFiles();
-      const context: ExportContext = { ...t.system, files: fullAfter(t.system.files, 100_000) };
-      const exporting = exportAll(context, environmentId, { compression, splitBytes: 40_000 });
-      await expect(exporting).rejects.toThrow('disk full');
-      await expectNothingLeft(before);
-    },
-  );
-
   test('because its session is ended fails and leaves nothing', async () => {
     const before = await t.storedFiles();
     const exporting = exportAll(t.system, environmentId, {
@@ -750,23 +698,3 @@ describe('an export that does not come to its end', () => {
     await expectNothingLeft(before);
   });
 });
-
-/** A store that has room for so many bytes. */
-function fullAfter(files: FileStore, room: number): FileStore {
-  let left = room;
-  return {
-    ...files,
-    create: async (folder) => {
-      const writer = await files.create(folder);
-      return {
-        ref: writer.ref,
-        write: (bytes) => {
-          left -= bytes.length;
-          return left < 0 ? Promise.reject(new Error('disk full')) : writer.write(bytes);
-        },
-        commit: () => writer.commit(),
-        discard: () => writer.discard(),
-      };
-    },
-  };
-}

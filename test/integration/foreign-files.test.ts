@@ -1,7 +1,4 @@
-import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { type Preset, presets, presetTitles } from '../../src/domain/load.ts';
-import { readEvents } from '../support/events.ts';
 import {
   acceptFile,
   newEnvironment,
@@ -28,50 +25,6 @@ const formats: Readonly<Record<string, (records: readonly Members[]) => string>>
     return `${[columns.join(','), ...rows].join('\n')}\n`;
   },
 };
-const files = presets.flatMap((preset) => Object.keys(formats).map((format) => [preset, format] as const));
-
-async function fileOf(preset: Preset, format: string): Promise<string> {
-  const sample = new URL(`../../examples/presets/${preset}.ndjson`, import.meta.url);
-  const lines = (await readFile(sample, 'utf8')).trim().split('\n');
-  return formats[format]?.(lines.map((line) => JSON.parse(line) as Members)) ?? '';
-}
-
-const named = { CSV: 'f.csv', JSON: 'f.json', NDJSON: 'f.ndjson' } as Readonly<Record<string, string>>;
-
-describe('an export file of another product', () => {
-  // proves: foreign-files
-  test.each(files)('of %s as %s is refused without its preset, and loads with it', async (preset, format) => {
-    const environment = await newEnvironment(t.system);
-    const text = await fileOf(preset, format);
-    const filename = named[format] ?? '';
-    await expect(acceptFile(t.system, environment, text, { filename })).rejects.toMatchObject({
-      problems: [
-        {
-          code: 'unrecognised_columns',
-          message: expect.stringContaining(
-            `This is an export of ${presetTitles[preset]}: load it with preset=${preset}`,
-          ),
-        },
-      ],
-    });
-    const whole = await startManually(t.system, environment, text, { filename, preset });
-    expect(await runManually(whole)).toMatchObject({ status: 'completed' });
-    expect((await readEvents(t.system, environment)).length).toBeGreaterThan(1);
-    // A CSV has no types, so only which profiles and events there are is compared.
-    const plain = await newEnvironment(t.system);
-    await runManually(await startManually(t.system, plain, await fileOf(preset, 'NDJSON'), { preset }));
-    const profiles = await readProfiles(t.system, environment);
-    const expected = await readProfiles(t.system, plain);
-    if (format === 'JSON') expect(profiles).toEqual(expected);
-    expect(Object.keys(profiles.users)).toEqual(Object.keys(expected.users));
-    expect(Object.keys(profiles.companies)).toEqual(Object.keys(expected.companies));
-    const keyOf = ({ type, name, user, at }: Awaited<ReturnType<typeof readEvents>>[number]) => ({
-      ...{ type, name, user, at },
-    });
-    const events = await readEvents(t.system, environment);
-    expect(events.map(keyOf)).toEqual((await readEvents(t.system, plain)).map(keyOf));
-  });
-});
 
 describe('events that do not say what they are', () => {
   const calls = formats['NDJSON']?.([

@@ -97,28 +97,6 @@ function said(path: string): string[] {
 }
 
 describe('a file that is dropped', () => {
-  // proves: mirror
-  test('is a mirror if its folder says so', async () => {
-    const { environment, folder } = await tenant();
-    await drop(join(folder, 'users.csv'), users('u1', 'u2', 'u3'));
-    await concluded(folder, 'users.csv');
-    await drop(join(folder, 'users', 'mapping.yaml'), 'mirror: remove\nmax_removed: 1\n');
-    await drop(join(folder, 'users', 'rest.csv'), users('u1', 'u3'));
-    await concluded(folder, 'users/rest.csv');
-    const { users: stored } = await readProfiles(t.system, environment.environmentId);
-    expect(Object.keys(stored)).toEqual(['u1', 'u3']);
-  });
-
-  // proves: typed-columns
-  test('has the types of columns that its folder says', async () => {
-    const { environment, folder } = await tenant();
-    await drop(join(folder, 'mapping.yaml'), 'types: ["Seats=decimal_comma"]\n');
-    await drop(join(folder, 'users.csv'), 'user_id;Seats\nu1;1,5\n');
-    await concluded(folder, 'users.csv');
-    const { users: stored } = await readProfiles(t.system, environment.environmentId);
-    expect(stored['u1']?.metadata).toEqual({ Seats: 1.5 });
-  });
-
   // proves: rules-everywhere
   test('keeps to the rules of its environment', async () => {
     const { environment, folder } = await tenant();
@@ -268,25 +246,6 @@ describe('a file that is dropped', () => {
     }
   });
 
-  test('is read as that of another product if a mapping says so', async () => {
-    const { environment, folder } = await tenant();
-    await drop(join(folder, 'first.ndjson'), '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
-    const [refused] = await concluded(folder, 'first.ndjson');
-    expect(refused?.receipt.reasons[0]?.message).toContain('in mapping.yaml with `preset: segment`');
-    await drop(join(folder, 'mapping.yaml'), 'preset: segment\n');
-    await drop(join(folder, 'calls.ndjson'), '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
-    await drop(join(folder, 'calls.csv'), 'type,userId,traits.plan\nidentify,eve,free\n');
-    const [found] = await concluded(folder, 'calls.ndjson');
-    expect(found).toMatchObject({ outcome: 'done', receipt: { options: { preset: 'segment' } } });
-    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
-      ada: { metadata: { plan: 'pro' } },
-    });
-    expect(await concluded(folder, 'calls.csv')).toMatchObject([{ outcome: 'done' }]);
-    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
-      eve: { metadata: { plan: 'free' } },
-    });
-  });
-
   // proves: source-options
   test('is read as its mapping says, which the receipt repeats beside how it was read', async () => {
     const { environment, folder } = await tenant();
@@ -309,28 +268,6 @@ describe('a file that is dropped', () => {
       reasons: [{ error_code: 'invalid_field', details: 'sheet' }],
       read_as: null,
     });
-  });
-
-  // proves: options-of
-  test('takes the options of the earlier load that it names, and goes to failed if there is none of that id', async () => {
-    const { environment, folder } = await tenant();
-    await drop(join(folder, 'mapping.yaml'), 'map: { Nr: user_id }\ndelimiter: pipe\n');
-    await drop(join(folder, 'a.csv'), 'Nr|plan,size\na,b|pro\n');
-    const [earlier] = await concluded(folder, 'a.csv');
-    await drop(join(folder, 'mapping.yaml'), `options_of: ${earlier?.receipt.job_id}\n`);
-    await drop(join(folder, 'b.csv'), 'Nr|plan,size\nb,c|pro\n');
-    const [like] = await concluded(folder, 'b.csv');
-    expect(like?.receipt).toMatchObject({ outcome: 'done', counts: { inserted: 1 } });
-    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
-      'b,c': { metadata: { 'plan,size': 'pro' } },
-    });
-    const unknown = '01890000-0000-7000-8000-000000000000';
-    await drop(join(folder, 'users', 'mapping.yaml'), `options_of: ${unknown}\n`);
-    await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');
-    const [refused] = await concluded(folder, 'users/b.csv');
-    expect(refused?.receipt.reasons).toMatchObject([
-      { error_code: 'not_found', details: `options_of: ${unknown}` },
-    ]);
   });
 
   test('is recognised if its bytes were loaded before, or are being loaded', async () => {
@@ -552,39 +489,7 @@ async function dropInOrder(folder: string, count: number): Promise<void> {
   for (const name of names) await rename(join(folder, `.${name}`), join(folder, name));
 }
 
-async function expectInOrder(
-  system: System,
-  environment: Environment,
-  folder: string,
-  count: number,
-): Promise<void> {
-  const receipts = (await readConcluded(folder)).map(({ receipt }) => receipt);
-  expect(receipts).toHaveLength(count);
-  expect(new Set(receipts.map(({ job_id }) => job_id)).size).toBe(count);
-  expect(receipts.every(({ outcome, counts }) => outcome === 'done' && counts?.['inserted'] !== 0)).toBe(
-    true,
-  );
-  const order = (await loadsOf(environment)).map(({ filename }) => Number(/-(\d+)\./.exec(filename)?.[1]));
-  expect(order).toEqual(Array.from({ length: count }, (_, at) => at));
-  const { users: stored } = await readProfiles(system, environment.environmentId);
-  const last = count - 1;
-  const own = Object.fromEntries(
-    Array.from({ length: 10 }, (_, of) => [`own_${of}`, String(count - 10 + of)]),
-  );
-  expect(stored['u1']?.metadata).toEqual({ last: String(last), ...own });
-  expect(Object.keys(stored)).toHaveLength(count + 1);
-}
-
 describe('two processes, or one that died, do no harm', () => {
-  test('100 files dropped under two workers are loaded once each, in the order of their times, and the last one wins', async () => {
-    const { environment, folder } = await tenant();
-    await dropInOrder(folder, 100);
-    await waitFor('all files to be concluded', async () => (await readConcluded(folder)).length >= 100, {
-      everyMs: 200,
-    });
-    await expectInOrder(t.system, environment, folder, 100);
-  });
-
   test('without the lock that lets only one of them watch, each file is still loaded once', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, folder } = hand;

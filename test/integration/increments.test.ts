@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -8,12 +7,8 @@ import { writeExport } from '../../src/export/write/write-export.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import type { Export } from '../../src/postgres/stores/exports.ts';
-import { acceptDeletion } from '../support/deletions.ts';
 import { records } from '../support/export-files.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
-import { takeIncrement } from '../support/increments.ts';
-import { newEnvironment, readProfiles } from '../support/load-file.ts';
-import { runs } from '../support/runs.ts';
 import { systemOfFile } from '../support/system.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -309,53 +304,6 @@ describe('what was removed', () => {
       { user_id: 'b', removed: expect.anything() },
     ]);
   });
-});
-
-/** What happens between two increments; a company that a user names is there, as with records. */
-const step = fc.oneof(
-  fc.record({
-    verb: fc.constant('set' as const),
-    id: fc.constantFrom('u0', 'u1', 'u2'),
-    company: fc.option(fc.constantFrom('c0', 'c1')),
-    properties: fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.nat(2), { maxKeys: 2 }),
-  }),
-  fc.record({ verb: fc.constantFrom('remove', 'erase'), id: fc.constantFrom('u0', 'u1', 'u2', 'c0', 'c1') }),
-);
-
-async function take(each: typeof step extends fc.Arbitrary<infer Step> ? Step : never): Promise<void> {
-  const { pool } = t.system;
-  const entity = each.id.startsWith('u') ? 'users' : 'companies';
-  if (each.verb === 'erase') await (await acceptDeletion(t.system, environmentId, entity, [each.id])).run();
-  else if (!('properties' in each))
-    await pool.query(
-      `delete from ${entity} where environment_id = $1 and ${entity === 'users' ? 'user_id' : 'company_id'} = $2`,
-      [environmentId, each.id],
-    );
-  else {
-    await setUser(each.id, each.properties);
-    await setCompanyOf(each.id, each.company);
-    if (each.company !== null) await setCompany(each.company, each.properties);
-  }
-}
-
-// proves: increments-removed
-test('increments that are loaded in order keep another environment equal', async () => {
-  const property = fc.asyncProperty(
-    fc.array(fc.array(step, { maxLength: 6 }), { minLength: 2, maxLength: 3 }),
-    async (rounds) => {
-      const copy = await newEnvironment(t.system);
-      let since: string | null = null;
-      for (const steps of rounds) {
-        for (const each of steps) await take(each);
-        const found = await done({ since, include_removed: true });
-        since = found.cursor;
-        const lines = (await read(found, 'users.ndjson')) + (await read(found, 'companies.ndjson'));
-        if (lines !== '') await takeIncrement(t.system, copy, lines, 64);
-        expect(await readProfiles(t.system, copy)).toEqual(await readProfiles(t.system, environmentId));
-      }
-    },
-  );
-  await fc.assert(property.afterEach(clear), { numRuns: runs(12) });
 });
 
 describe('a cursor', () => {

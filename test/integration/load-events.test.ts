@@ -5,7 +5,6 @@ import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { readEvents } from '../support/events.ts';
 import {
-  countLeftovers,
   expireLeases,
   manualLoad,
   newEnvironment,
@@ -23,16 +22,6 @@ const header = 'event_type,event_id,event_name,user_id,inserted_at,n';
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
 const at = '2026-03-04T05:06:07Z';
 const none = { updated: 0, removed: 0, superseded: 0, rejected: 0 };
-
-/** Every order of three chunks. */
-const orders = [
-  [0, 1, 2],
-  [0, 2, 1],
-  [1, 0, 2],
-  [1, 2, 0],
-  [2, 0, 1],
-  [2, 1, 0],
-] as const;
 
 describe('event rows of a file', () => {
   // proves: counts-balance
@@ -274,68 +263,6 @@ describe('event rows of a file', () => {
 });
 
 describe('events that stand in several chunks', () => {
-  test.each(orders)(
-    'are as many as the file has of them: chunks in the order %i, %i, %i',
-    async (...order) => {
-      const environment = await newEnvironment(t.system);
-      const same = `track,,A,u,${at},1`;
-      const timeless = 'track,,A,u,,1';
-      const file = csv(same, same, timeless, same, timeless, timeless, same, same, same);
-      const options = { chunkBytes: 3 * same.length - 10 };
-      const dry = await runManually(
-        await startManually(t.system, environment, file, { ...options, dryRun: true }),
-        order,
-      );
-      expect(await readEvents(t.system, environment)).toEqual([]);
-      const load = await startManually(t.system, environment, file, options);
-      expect(load.chunkCount).toBe(3);
-      const ended = await runManually(load, order);
-      expect(ended).toMatchObject({ status: 'completed', failure: null });
-      expect(ended.tally).toEqual({ ...none, read: 9, inserted: 9, unchanged: 0 });
-      expect(dry.tally).toEqual(ended.tally);
-      const events = await readEvents(t.system, environment);
-      expect(new Set(events.map(({ id }) => id)).size).toBe(9);
-      expect(events.filter((event) => event.at === '2026-03-04T05:06:07.000Z')).toHaveLength(6);
-      expect(await countLeftovers(t.system, load.jobId)).toBe(0);
-      const again = await runManually(await startManually(t.system, environment, file));
-      expect(again.tally).toEqual({ ...none, read: 9, inserted: 0, unchanged: 9 });
-    },
-  );
-
-  // proves: events-once
-  test.each(orders)(
-    'and bear one id are the first of the file: chunks in the order %i, %i, %i',
-    async (...order) => {
-      const environment = await newEnvironment(t.system);
-      const file = csv(
-        `page_view,x,,u,${at},first`,
-        'track,x,A,u,2026-05-01T00:00:00Z,second',
-        `track,x,B,u,${at},third`,
-      );
-      const dry = await runManually(
-        await startManually(t.system, environment, file, { chunkBytes: 1, dryRun: true }),
-        order,
-      );
-      const load = await startManually(t.system, environment, file, { chunkBytes: 1 });
-      const ended = await runManually(load, order);
-      expect(ended.tally).toEqual({ ...none, read: 3, inserted: 1, unchanged: 0, superseded: 2 });
-      expect(ended.tallyByKind).toMatchObject({
-        page_view: { read: 1, inserted: 1 },
-        track: { read: 2, superseded: 2 },
-      });
-      expect(dry.tallyByKind).toEqual(ended.tallyByKind);
-      expect(await readEvents(t.system, environment)).toMatchObject([
-        { id: 'x', type: 'page_view', at: '2026-03-04T05:06:07.000Z', metadata: { n: 'first' } },
-      ]);
-      const again = await runManually(
-        await startManually(t.system, environment, file, { chunkBytes: 1 }),
-        order,
-      );
-      expect(again.tally).toEqual({ ...none, read: 3, inserted: 0, unchanged: 1, superseded: 2 });
-      expect(again.tallyByKind).toMatchObject({ page_view: { unchanged: 1 }, track: { superseded: 2 } });
-    },
-  );
-
   // proves: events-once
   test('of an id that was there before the load do not take its place', async () => {
     const environment = await newEnvironment(t.system);

@@ -1,4 +1,3 @@
-import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
@@ -516,48 +515,7 @@ describe('text is kept as it is', () => {
 });
 
 describe('however the file is encoded and its lines end', () => {
-  const text = 'user_id,größe,note\nu1,ü,"two\nlines"\nu2,😀,\nu3,x,last';
-  const expected = {
-    u1: { metadata: { größe: 'ü', note: 'two\nlines' }, company: null },
-    u2: { metadata: { größe: '😀' }, company: null },
-    u3: { metadata: { größe: 'x', note: 'last' }, company: null },
-  };
   const utf16be = (content: string) => Buffer.from(content, 'utf16le').swap16();
-
-  test.each<[string, Buffer]>([
-    ['UTF-8', Buffer.from(text)],
-    ['UTF-8 with a byte order mark', Buffer.from(`\ufeff${text}`)],
-    ['UTF-16, little end first', Buffer.from(`\ufeff${text}`, 'utf16le')],
-    ['UTF-16, big end first', utf16be(`\ufeff${text}`)],
-    ['UTF-16 without a byte order mark', Buffer.from(text, 'utf16le')],
-  ])('%s', async (_, content) => {
-    for (const chunkBytes of [1, MiB])
-      expect((await loadFile(content, { chunkBytes })).users).toEqual(expected);
-  });
-
-  const inWestern = (content: string) => Buffer.from(content, 'latin1');
-
-  test.each<[string, Buffer, FileOptions]>([
-    ['windows-1252, which nobody said', inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\x80 5\n'), {}],
-    [
-      'windows-1252, in an array',
-      inWestern('[{"user_id":"u1","ville":"Orl\xe9ans"},{"user_id":"u2","ville":"\x80 5"}]'),
-      { filename: 'users.json' },
-    ],
-    [
-      'windows-1252, packed, event rows',
-      gzipSync(inWestern('event_type,user_id,ville\nidentify_user,u1,Orl\xe9ans\nidentify_user,u2,\x80 5\n')),
-      {},
-    ],
-  ])('%s', async (_, content, options) => {
-    for (const chunkBytes of [1, MiB]) {
-      const { users } = await loadFile(content, { ...options, chunkBytes });
-      expect(users).toMatchObject({
-        u1: { metadata: { ville: 'Orléans' } },
-        u2: { metadata: { ville: '€ 5' } },
-      });
-    }
-  });
 
   // proves: encoding-exact
   test.each(['utf-16le', 'utf-16be'])(
@@ -589,16 +547,6 @@ describe('however the file is encoded and its lines end', () => {
       expect(await readRejects(t.system, jobId)).toMatchObject([{ row: 2, code: 'invalid_utf8' }]);
     },
   );
-
-  test('a byte that its encoding has no character for refuses its record and no other', async () => {
-    const content = Buffer.from('user_id,a\nu1,\xb3\nu2,\x81\nu3,\xbf\n', 'latin1');
-    const { users, jobId } = await loadFile(content, { source: { encoding: 'windows-1250' } });
-    expect(users).toMatchObject({ u1: { metadata: { a: 'ł' } }, u3: { metadata: { a: 'ż' } } });
-    const [reject, ...others] = await readRejects(t.system, jobId);
-    expect(reject).toMatchObject({ row: 2, column: 'a', code: 'invalid_utf8' });
-    expect(reject?.message).toContain("bytes that are no character of the file's encoding");
-    expect(others).toEqual([]);
-  });
 
   test('a file that is UTF-8 for its first mebibyte stays so: a later record that is not is refused alone', async () => {
     const head = `user_id,a\n${'u1,é\n'.repeat(250_000)}`;

@@ -10,7 +10,6 @@ import {
   newEnvironment,
   readProfiles,
   runAtOnce,
-  runManually,
   shuffled,
   startManually,
   withoutQueue,
@@ -163,23 +162,3 @@ async function identify(
   if (record.entity === 'companies') return writeCompanies(t.system.pool, [row]);
   await writeUsers(t.system.pool, [row], namedBy(environmentId, record));
 }
-
-test('a record of a profile with an older time than the one before it wins, and the profile is as old as its load', async () => {
-  const environmentId = await newEnvironment(t.system);
-  const user = { event_type: 'identify_user', user_id: 'u' };
-  const text = [
-    { ...user, inserted_at: '2021-01-01T00:00:00Z', metadata: { plan: 'b' } },
-    { ...user, inserted_at: '2020-01-01T00:00:00Z', metadata: { plan: 'a' } },
-  ];
-  const content = text.map((record) => `${JSON.stringify(record)}\n`).join('');
-  await runManually(await startManually(t.system, environmentId, content, { chunkBytes: 1 }));
-  expect((await readProfiles(t.system, environmentId)).users).toEqual({
-    u: { metadata: { plan: 'a' }, company: null },
-  });
-  const { first_seen_at: first } = await t.system.db
-    .selectFrom('users')
-    .select('first_seen_at')
-    .where('environment_id', '=', environmentId)
-    .executeTakeFirstOrThrow();
-  expect(first.getFullYear()).toBeGreaterThan(2021);
-});

@@ -372,21 +372,6 @@ describe('loading again', () => {
     expect(Object.keys(after).filter((key) => after[key] !== before[key])).toEqual(['users/u2']);
   });
 
-  test('if_duplicate=skip gives the earlier job, reject refuses, and neither leaves a file', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const content = 'user_id,a\nu,1\n';
-    const first = await load(environmentId, content);
-    const files = await t.storedFiles();
-    expect(await acceptFile(t.system, environmentId, content, { ifDuplicate: 'skip' })).toBe(first.jobId);
-    const refused = acceptFile(t.system, environmentId, content, { ifDuplicate: 'reject' });
-    expect(await refusal(refused)).toBe('duplicate_file');
-    expect(await t.storedFiles()).toEqual(files);
-    const other = await newEnvironment(t.system);
-    expect(await acceptFile(withoutQueue(t.system), other, content, { ifDuplicate: 'skip' })).not.toBe(
-      first.jobId,
-    );
-  });
-
   // proves: idempotent-import
   test('the same bytes read in another way are no duplicate, and in the same way they are', async () => {
     const environmentId = await newEnvironment(t.system);

@@ -255,15 +255,6 @@ describe('files', () => {
     expect(await userIds()).toEqual(['u8,x']);
   });
 
-  // proves: typed-columns
-  test('have the types of columns that the schedule says', async () => {
-    await put('typed-1.csv', 'user_id,Seats\nt1,"1,200"\n');
-    expect(await doNow(files('typed-*.csv', { types: ['Seats=number'] }))).toMatchObject({
-      status: 'completed',
-    });
-    expect((await readProfiles(t.system, environmentId)).users['t1']?.metadata).toEqual({ Seats: 1200 });
-  });
-
   // proves: rules-everywhere
   test('keep to the rules of their environment', async () => {
     const rules: RulesDocument = { users: { properties: { plan: { enum: ['pro'], otherwise: 'refuse' } } } };
@@ -288,25 +279,6 @@ describe('files', () => {
     const enough = files('mirror-2.csv', { mirror: 'remove', max_removed: 1_000, if_duplicate: 'load' });
     expect(await doNow(enough)).toMatchObject({ status: 'completed', reason: null });
     expect(await userIds()).toEqual(['u1']);
-  });
-
-  // proves: options-of
-  test('are read with the options of the earlier load that the schedule names', async () => {
-    await put('like-1.csv', 'Nr|plan\nu12|pro\n');
-    const own = { map: { Nr: 'user_id' }, delimiter: 'pipe' };
-    const earlier = await doNow(readSchedule({ load: { files: { pattern: 'like-1.csv' }, ...own } }));
-    expect(earlier).toMatchObject({ status: 'completed' });
-    const jobs = await context.db.selectFrom('loads').select('job_id').orderBy('job_id', 'desc').execute();
-    await put('later-1.csv', 'Nr|plan\nu13|pro\n');
-    const load = { files: { pattern: 'later-*.csv' }, options_of: jobs[0]?.job_id };
-    expect(await doNow(readSchedule({ load }))).toMatchObject({ status: 'completed' });
-    expect(await userIds()).toEqual(['u12', 'u13']);
-    const unknown = '01890000-0000-7000-8000-000000000000';
-    await put('later-2.csv', 'Nr|plan\nu14|pro\n');
-    expect(await doNow(readSchedule({ load: { ...load, options_of: unknown } }))).toMatchObject({
-      status: 'failed',
-      reason: expect.stringContaining('there is no load of a file with this job_id'),
-    });
   });
 
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {

@@ -310,39 +310,6 @@ describe('a record that its profile bears the digest of', () => {
     expect(await loadAt(where, csv('a,,free'))).toMatchObject({ unchanged: 1 });
     expect(await plans(where)).toEqual(['tampered']);
   });
-
-  test('is merged again, and marked, when another chunk of its load wrote the profile', async () => {
-    const where = await site();
-    await loadAt(where, csv('a,,free'));
-    // The later chunk changes the profile before the first one, whose digest it bore, is read.
-    const load = await startAt(where, csv('a,,free', 'a,,pro', 'a,,free'), { chunkBytes: 1 });
-    const ended = await runManually(load, [1, 2, 0]);
-    expect(ended.tally).toMatchObject({ read: 3, updated: 1, superseded: 2 });
-    expect(await plans(where)).toEqual(['free']);
-  });
-
-  test('is counted as superseded where a later chunk of its load has the key, and written last if it stands last', async () => {
-    const where = await site();
-    await loadAt(where, csv('a,,free'));
-    const load = await startAt(where, csv('a,,pro', 'a,,free'), { chunkBytes: 1 });
-    const ended = await runManually(load, [1, 0]);
-    expect(ended.tally).toMatchObject({ read: 2, superseded: 1 });
-    expect(await plans(where)).toEqual(['free']);
-  });
-
-  test('is folded with the others of its key in one chunk, also with one whose key shows only when it is parsed', async () => {
-    const where = await site();
-    const base = '{"user_id":"a","plan":"free"}\n';
-    await loadAt(where, base);
-    const mixed = `{"user_id":"\\u0061","plan":"pro"}\n${base}`;
-    expect(await loadAt(where, mixed)).toMatchObject({ read: 2, unchanged: 1, superseded: 1 });
-    expect(await plans(where)).toEqual(['free']);
-    expect(await loadAt(where, `${base}{"user_id":"\\u0061","plan":"pro"}\n`)).toMatchObject({
-      updated: 1,
-      superseded: 1,
-    });
-    expect(await plans(where)).toEqual(['pro']);
-  });
 });
 
 // proves: unchanged-exact

@@ -226,41 +226,6 @@ describe('an address', () => {
       expect([response.status, (await site.user(path))?.id]).toEqual([202, path]);
     },
   );
-
-  test('asked with HEAD answers as GET without a body; with OPTIONS or PUT it says what it takes', async () => {
-    for (const path of ['/v1/validate', '/v1/background_jobs']) {
-      const head = await site.server.fetch(path, { method: 'HEAD' });
-      expect([head.status, await head.text()]).toEqual([200, '']);
-    }
-    for (const method of ['OPTIONS', 'PUT', 'GET']) {
-      const { status, headers, body } = await site.server.json<ErrorBody>('/v1/identify', { method });
-      expect([status, headers.get('allow'), problemsOf(body)[0]?.details]).toEqual([
-        405,
-        'POST',
-        'allowed: POST',
-      ]);
-    }
-  });
-
-  test('asked with GET takes a body, or the type of one that is not there', async () => {
-    const connection = await site.server.connect();
-    const head = (path: string, ...more: string[]) =>
-      [`GET ${path} HTTP/1.1`, 'host: x', `authorization: bearer ${site.t.key}`, ...more].join('\r\n');
-    const requests = [
-      head('/v1/validate', 'content-type: application/json', 'content-length: 2', '', '{}'),
-      head(
-        '/v1/background_jobs/',
-        'content-type: application/json; charset=utf-8',
-        'content-length: 0',
-        '',
-        '',
-      ),
-      head('/api/v1/analytics/exports/lookups/checklists', 'content-type: application/json', '', ''),
-    ];
-    await connection.write(requests.join(''));
-    await connection.until(/^(HTTP\/1\.1 200 OK.*){3}$/s);
-    connection.reset();
-  });
 });
 
 describe('what cannot work is told what to do', () => {
@@ -269,25 +234,6 @@ describe('what cannot work is told what to do', () => {
     connection.head('GET /v1/validate HTTP/1.1', 'host: x', 'Host: y');
     await connection.until(/^HTTP\/1\.1 400 [\s\S]*two Host headers/);
     connection.reset();
-  });
-
-  test('headers that are too large', async () => {
-    const connection = await site.server.connect();
-    await connection.write(`GET /v1/validate HTTP/1.1\r\nhost: x\r\ncookie: ${'x'.repeat(20_000)}\r\n\r\n`);
-    await connection.until(/\}$/);
-    const [head = '', body = ''] = connection.received.split('\r\n\r\n');
-    expect(head).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
-    expect(JSON.parse(body)).toEqual({
-      errors: [
-        {
-          error: 'Request Header Fields Too Large',
-          error_code: 'headers_too_large',
-          message:
-            'The headers of the request are larger than 16384 bytes; send fewer or shorter ones, cookies among them',
-          details: 'the request headers',
-        },
-      ],
-    });
   });
 
   const countLoads = () => site.sql('select count(*) from sluice.loads');

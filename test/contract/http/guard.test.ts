@@ -74,20 +74,6 @@ test('an upload that is unlike its guard is held, shown wherever a person looks,
   expect([refused.status, refused.body.errors[0]?.error_code]).toEqual([409, 'job_not_cancellable']);
 });
 
-// proves: guard-released
-test('a held load is discarded once, and not released afterwards', async () => {
-  const jobId = await hold('d');
-  const first = await act('cancel', jobId);
-  expect(first).toMatchObject({ status: 202, body: { status: 'cancelled' } });
-  expect(await act('cancel', jobId)).toMatchObject({ status: 202, body: first.body });
-  const release = await act('apply', jobId);
-  expect([release.status, release.body.errors[0]?.error_code]).toEqual([409, 'job_not_held']);
-  expect(await detail(jobId)).toMatchObject({
-    status: 'cancelled',
-    held: { decided_by: { kind: 'api_key' } },
-  });
-});
-
 // proves: environments-apart
 test('a held load of another environment, and one that is not held, cannot be released', async () => {
   const jobId = await hold('e');
@@ -104,23 +90,6 @@ test('a held load of another environment, and one that is not held, cannot be re
   await t.ended(body.job_id);
   const path = `/v1/background_jobs/${body.job_id}/apply`;
   expect(await refusalOf(server, path, { method: 'POST' })).toEqual([409, ['job_not_appliable']]);
-});
-
-// proves: guard-usual
-test('bulk arrays of companies are not compared with those of users', async () => {
-  const send = async (entity: 'users' | 'companies', count: number) => {
-    const id = entity === 'users' ? 'user_id' : 'company_id';
-    const rows = Array.from({ length: count }, (_, row) => ({ [id]: `${entity}-${count}-${row}` }));
-    const { body } = await server.json<JobRecord>(`/v1/${entity}/bulk_identify?guard=usual`, {
-      method: 'POST',
-      json: { [entity]: rows },
-    });
-    await waitFor('the load to end', async () => /completed|held/.test((await detail(body.job_id)).status));
-    return (await detail(body.job_id)).status;
-  };
-  for (const count of [101, 102, 103]) expect(await send('users', count)).toBe('completed');
-  expect(await send('companies', 3)).toBe('completed');
-  expect(await send('users', 3)).toBe('held');
 });
 
 test.each(['often', 'rows=9..1', 'columns='])('guard=%s is refused', async (guard) => {

@@ -55,6 +55,7 @@ describe('answers that are not read', () => {
     for (;;) yield Buffer.alloc(ANSWER_PIECE_BYTES);
   }
 
+  // proves: slow-reader
   test('are not made beyond four megabytes of one connection; the others of it are refused', async () => {
     const { unread } = await startAnswering(60_000);
     const connection = await unread('/large', 12);
@@ -64,6 +65,7 @@ describe('answers that are not read', () => {
     expect(connection.received.match(/HTTP\/1.1 429/g)).toHaveLength(8);
   });
 
+  // proves: slow-reader
   test('are not made beyond sixteen megabytes of one environment, and are again when they were read', async () => {
     const { address, unread } = await startAnswering(60_000);
     const path = '/endless';

@@ -358,19 +358,6 @@ describe('Idempotency-Key', () => {
   });
 });
 
-describe('max_errors', () => {
-  test('fails the load once more rejects than that are found', async () => {
-    const bad = `user_id,name\n${',x\n'.repeat(10)}ok,y\n`;
-    const { body } = await postCsv(bad, '/v1/imports?max_errors=3');
-    expect(await detail(body.job_id)).toMatchObject({
-      status: 'failed',
-      failure: { error_code: 'too_many_rejects' },
-    });
-    const share = await postCsv(bad, '/v1/imports?max_errors=95%25');
-    expect(await detail(share.body.job_id)).toMatchObject({ status: 'completed', rejects: { count: 10 } });
-  });
-});
-
 describe('an upload that does not arrive', () => {
   const connections: { reset(): void }[] = [];
   afterEach(() => {

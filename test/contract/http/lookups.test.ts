@@ -307,26 +307,6 @@ describe('the pages of segments', () => {
     );
   });
 
-  test('any walk of steps to and fro is that of a finger along the list', async () => {
-    const steps = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 200 })), { maxLength: 12 });
-    await fc.assert(
-      fc.asyncProperty(steps, async (walk) => {
-        let [from, to] = [0, 50];
-        let here = await page({});
-        for (const [forward, limit] of walk) {
-          const { after, before } = here.metadata.cursor;
-          expect([after !== '', before !== null]).toEqual([to < count, from > 0]);
-          if (forward ? after === '' : before === null) continue;
-          [from, to] = forward ? [to, Math.min(to + limit, count)] : [Math.max(from - limit, 0), from];
-          const cursor = { [forward ? 'after_cursor' : 'before_cursor']: forward ? after : (before ?? '') };
-          here = await page({ limit: String(limit), ...cursor });
-          expect(here.data.map(({ id }) => id)).toEqual(ids.slice(from, to));
-        }
-      }),
-      { numRuns: runs(15) },
-    );
-  });
-
   const encode = (text: string): string => Buffer.from(text).toString('base64url');
   test.each([
     ['limit=0', ['invalid_field limit']],

@@ -115,16 +115,6 @@ describe('a load with mirror=remove', () => {
     expect(await ids(owner)).toEqual(['u1', 'u2', 'u3']);
   });
 
-  test('of a bulk array is as of a file', async () => {
-    const owner = await tenant();
-    await load(owner, stored, '');
-    const body = JSON.stringify({ users: [{ user_id: 'u1', metadata: { plan: 'pro' } }] });
-    const path = '/v1/users/bulk_identify?mirror=remove&max_removed=3';
-    const { body: job } = await post<Job>(owner, path, body, 'application/json');
-    expect((await ended(owner, job.job_id)).mirror).toMatchObject({ missing: 3, done: 3 });
-    expect(await ids(owner)).toEqual(['u1']);
-  });
-
   // proves: mirror
   test('of a stored file that is loaded again leaves alone what was written since the file came', async () => {
     const owner = await tenant();

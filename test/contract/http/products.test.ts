@@ -208,21 +208,6 @@ describe('a record that joins two ids of a person', () => {
   const posthog = (event: string, properties: object) => ({ event, distinct_id: 'ada', properties });
 
   // proves: product-sdks
-  test.each<[string, string, object]>([
-    ['alias of Segment', '/v1/alias', { userId: 'ada', previousId: 'old' }],
-    ['$identify of PostHog', '/capture', posthog('$identify', { $anon_distinct_id: 'anon' })],
-    ['$create_alias of PostHog', '/capture', posthog('$create_alias', { alias: 'old' })],
-    ['$merge_dangerously of PostHog', '/capture', posthog('$merge_dangerously', { alias: 'old' })],
-    ['$identify of Mixpanel', '/track', mixpanel('$identify', { $identified_id: 'ada', $anon_id: 'anon' })],
-    ['$create_alias of Mixpanel', '/track', mixpanel('$create_alias', { distinct_id: 'ada', alias: 'old' })],
-    ['$merge of Mixpanel', '/track', mixpanel('$merge', { $distinct_ids: ['ada', 'old'] })],
-  ])('such as %s is refused, and stores nothing', async (_, path, json) => {
-    const { key, profiles } = await tenant();
-    expect(await refusalOf(server, path, { key, json })).toEqual([400, ['unsupported_kind']]);
-    expect(await profiles()).toEqual({ users: {}, companies: {} });
-  });
-
-  // proves: product-sdks
   test('and says something of the user changes the user alone', async () => {
     const { key, profiles } = await tenant();
     const calls: [string, object][] = [

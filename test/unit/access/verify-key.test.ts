@@ -43,22 +43,6 @@ test('a caller is known for the time from when it was asked for, and no longer',
   expect(cache.get('a')).toBeNull();
 });
 
-test('many who come at once with one key ask once', async () => {
-  const { cache, asked } = open();
-  const found = [cache.find('a'), cache.find('a'), cache.find('b')];
-  expect(asked.map(({ header }) => header)).toEqual(['a', 'b']);
-  for (const { header, answer } of asked) answer(caller(header));
-  expect((await Promise.all(found)).map((each) => each?.keyId)).toEqual(['a', 'a', 'b']);
-});
-
-test('a look-up that hangs is waited for by those of its time only', () => {
-  const { cache, clock, asked } = open();
-  void cache.find('a');
-  clock.now = 1_000;
-  void cache.find('a');
-  expect(asked).toHaveLength(2);
-});
-
 test('refusals and failures are not remembered', async () => {
   const { cache, asked } = open();
   const refused = cache.find('a');
@@ -70,20 +54,6 @@ test('refusals and failures are not remembered', async () => {
   expect(cache.get('a')).toBeNull();
   void cache.find('a');
   expect(asked).toHaveLength(3);
-});
-
-test('a caller in use is looked up again in time, by one who does not wait', async () => {
-  const { cache, clock, asked, learn } = open();
-  await learn('a');
-  clock.now = 499;
-  cache.get('a');
-  expect(asked).toHaveLength(1);
-  clock.now = 500;
-  expect([cache.get('a')?.keyId, cache.get('a')?.keyId, asked.length]).toEqual(['a', 'a', 2]);
-  asked[1]?.answer(caller('a, again'));
-  await expect.poll(() => cache.get('a')?.keyId).toBe('a, again');
-  clock.now = 1_499;
-  expect(cache.get('a')?.keyId).toBe('a, again');
 });
 
 test('it holds so many keys and no more, and none that is absurdly long', async () => {

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isIsoDate } from '../../../src/domain/data-type.ts';
-import { MAX_COMPARED_CHARS } from '../../../src/domain/limits.ts';
 import { readSegment } from '../../../src/segments/read-segment.ts';
 import { operators, segmentSchema } from '../../../src/segments/segment.ts';
 import { definition } from '../../support/random-segments.ts';
@@ -176,48 +174,7 @@ describe('the JSON Schema', () => {
     );
     expect(refused).toBeGreaterThan(1_000);
   });
-
-  test('agrees of dates', () => {
-    const digit = fc.constantFrom('', ...'0 1 2 3 5 6 9 29 30 31 T Z - : .'.split(' '));
-    const day = fc
-      .tuple(digit, digit, digit, digit, digit, digit)
-      .map(([a, b, c, d, e, f]) => `${a}${b}${c}${d}-${e}-${f}`);
-    const near = fc
-      .tuple(
-        fc.constantFrom('2024', '2023', '2000', '1900', '0000', '0001', '9999', '0400', '2026'),
-        fc.integer({ min: 0, max: 13 }),
-        fc.integer({ min: 0, max: 32 }),
-        fc.constantFrom(
-          '',
-          ...'T12:00 T24:00 T23:59:59 T23:59:60 T00:00:00. T00:00:00.1 T00 t00:00'.split(' '),
-        ),
-        fc.constantFrom('', '', 'Z', '+15:59', '-16:00', '+01', '+0100', 'z', '\n'),
-      )
-      .map(([year, month, dayOfMonth, time, zone]) => {
-        const two = (number: number) => String(number).padStart(2, '0');
-        return `${year}-${two(month)}-${two(dayOfMonth)}${time}${zone}`;
-      });
-    fc.assert(
-      fc.property(fc.oneof(near, day), (date) => {
-        const json = { property: 'p', less_than: date };
-        const expected = { date, accepted: isDateText(date) };
-        expect({ date, accepted: matchesSchema(json) }).toEqual(expected);
-        expect({ date, accepted: readSegment(json).segment !== null }).toEqual(expected);
-      }),
-      { numRuns: 5_000 },
-    );
-  });
 });
-
-/** What the lookups call a date, but for what Postgres cannot read as an instant: the year 0000, zones of 16 hours and more. */
-function isDateText(text: string): boolean {
-  return (
-    text.length <= MAX_COMPARED_CHARS &&
-    isIsoDate(text) &&
-    !text.startsWith('0000') &&
-    (/(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/.test(text) || !/[+-][0-9]{2}:[0-9]{2}$/.test(text))
-  );
-}
 
 type Place = readonly (string | number)[];
 
