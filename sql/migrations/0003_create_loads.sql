@@ -26,20 +26,6 @@ create table sluice.loads (
   dry_run boolean not null generated always as (pass <> 'load') stored,
   begins_anew boolean not null default false,
   max_errors bigint,
-  max_changed bigint,
-  max_removed_values bigint,
-  guard jsonb,
-  held_at timestamptz,
-  held_for jsonb,
-  decided_at timestamptz,
-  decided_by jsonb,
-  on_drift text,
-  planned_at timestamptz,
-  plan_cursor pg_snapshot,
-  plan jsonb,
-  plan_ended_at timestamptz,
-  mirror jsonb,
-  applied_at timestamptz,
   duplicate_of uuid,
   file_of uuid,
   request_id text,
@@ -65,7 +51,6 @@ create table sluice.loads (
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
   dropped_properties bigint not null default 0,
-  undoes bigint[],
   undone_by bigint,
   mends bigint,
   repeats_resolved_at timestamptz,
@@ -76,16 +61,10 @@ create table sluice.loads (
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint loads_mends_fkey foreign key (mends) references sluice.loads on delete set null,
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
-  constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot')),
   constraint loads_status_check check (status in ('queued', 'processing', 'held', 'completed', 'failed', 'cancelled')),
-  constraint loads_held_is_explained check ((held_for is not null) = (held_at is not null) and (status <> 'held' or held_at is not null)),
-  constraint loads_decided_was_held check (decided_at is null or held_at is not null),
   constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
-  constraint loads_on_drift_check check (on_drift in ('refuse', 'proceed')),
-  constraint loads_plan_has_time check ((plan is not null) = (plan_ended_at is not null)),
-  constraint loads_applied_has_plan check (applied_at is null or plan is not null),
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
   constraint loads_sha256_check check (octet_length(sha256) = 32),
@@ -112,23 +91,16 @@ comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8
 comment on column sluice.loads.rules_version is 'The rules of its environment that it was accepted with; null: there were none.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
-comment on column sluice.loads.guard is 'What its file is expected to be; null: anything. If it is not, the load is held.';
-comment on column sluice.loads.held_for is 'The figures of the file that were not as expected when it was held last.';
-comment on column sluice.loads.decided_by is 'The origin of the request that released or discarded it when it was held.';
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
-comment on column sluice.loads.plan_cursor is 'What had been committed when the plan began: it may not have seen what came after.';
 comment on column sluice.loads.file_at is 'The time at which its file was accepted; of a stored file that is loaded again, for the first time.';
 comment on column sluice.loads.file_cursor is 'What had been committed at file_at: a mirror leaves alone what was written since.';
-comment on column sluice.loads.mirror is
-  'What the file of a mirror does not hold, and what was decided about it, {"profiles", "missing", "allowed", "done", "kept_because"}; null until then.';
 comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
-comment on column sluice.loads.undoes is 'The loads that this one undoes. Its file is written when its turn in the lane comes.';
 comment on column sluice.loads.undone_by is 'The undo of this load that began last.';
 comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
@@ -137,9 +109,73 @@ create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_held_idx on sluice.loads (environment_id) where status = 'held';
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
-create index loads_undoes_idx on sluice.loads (environment_id) where undoes is not null;
 create index loads_rejects_idx on sluice.loads (environment_id, job_id)
 where status = 'completed' and rows_rejected > 0 and not dry_run;
+
+-- Facts of loads that only some have. Each table has at most one row for a load.
+
+create table sluice.load_guards (
+  load_id bigint not null,
+  max_changed bigint,
+  max_removed_values bigint,
+  guard jsonb,
+  held_at timestamptz,
+  held_for jsonb,
+  decided_at timestamptz,
+  decided_by jsonb,
+  constraint load_guards_pkey primary key (load_id),
+  constraint load_guards_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_guards_held_is_explained check ((held_for is not null) = (held_at is not null)),
+  constraint load_guards_held_has_guard check (held_at is null or guard is not null),
+  constraint load_guards_decided_was_held check (decided_at is null or held_at is not null)
+);
+comment on table sluice.load_guards is 'The limits that a load must keep before it writes, and the decision if it was held.';
+comment on column sluice.load_guards.guard is 'The figures expected of the file; null: any. If the file differs, the load is held.';
+comment on column sluice.load_guards.held_for is 'The figures of the file that were not as expected when the load was held last.';
+comment on column sluice.load_guards.decided_by is 'The origin of the request that released or discarded the held load.';
+
+create table sluice.load_plans (
+  load_id bigint not null,
+  planned_at timestamptz not null,
+  plan_cursor pg_snapshot not null,
+  plan jsonb,
+  plan_ended_at timestamptz,
+  on_drift text,
+  applied_at timestamptz,
+  constraint load_plans_pkey primary key (load_id),
+  constraint load_plans_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_plans_has_time check ((plan is not null) = (plan_ended_at is not null)),
+  constraint load_plans_on_drift_check check (on_drift in ('refuse', 'proceed')),
+  constraint load_plans_applied_has_plan check (applied_at is null or plan is not null)
+);
+comment on table sluice.load_plans is 'The latest plan of a load, from the moment it begins.';
+comment on column sluice.load_plans.plan_cursor is 'What had been committed when the plan began: it may not have seen what came after.';
+comment on column sluice.load_plans.plan is 'The summary; null until all chunks are planned.';
+
+create table sluice.load_mirrors (
+  load_id bigint not null,
+  profiles bigint not null,
+  missing bigint not null,
+  allowed bigint not null,
+  done bigint not null default 0,
+  kept_because text,
+  constraint load_mirrors_pkey primary key (load_id),
+  constraint load_mirrors_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_mirrors_kept_removes_none check (kept_because is null or done = 0)
+);
+comment on table sluice.load_mirrors is
+  'The decision about the profiles that the file of a mirror does not hold. No row until it is made.';
+comment on column sluice.load_mirrors.done is 'Profiles removed so far.';
+
+create table sluice.load_undos (
+  load_id bigint not null,
+  undoes bigint[] not null,
+  constraint load_undos_pkey primary key (load_id),
+  constraint load_undos_load_fkey foreign key (load_id) references sluice.loads on delete cascade
+);
+comment on table sluice.load_undos is
+  'The loads that an undo undoes; some may have been pruned. Its file is written when its turn in the lane comes.';
+create index load_undos_undoes_idx on sluice.load_undos using gin (undoes);
 
 create table sluice.load_kinds (
   load_id bigint not null,

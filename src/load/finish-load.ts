@@ -28,6 +28,7 @@ import {
   type FinishState,
   type LoadSource,
   readFinishState,
+  readLimitedPlan,
   readLoadSource,
 } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
@@ -108,12 +109,12 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
 async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   const state = await readFinishState(db, claim.subjectId);
-  const { tally, totalRows, pass, guards, plan } = state;
+  const { tally, totalRows, pass, maxErrors } = state;
   if (pass !== 'validate') requireBalance(state);
-  if (guards.maxErrors !== null && tally.rejected > guards.maxErrors) {
-    throw fails(tooManyRejects(tally.rejected, guards.maxErrors));
-  }
-  const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
+  if (maxErrors !== null && tally.rejected > maxErrors)
+    throw fails(tooManyRejects(tally.rejected, maxErrors));
+  const planned = keepsPlan(pass) ? await readLimitedPlan(db, claim.subjectId) : null;
+  const hit = planned && findGuardHit(planned, planned.plan);
   if (hit !== null) throw fails(hit);
   if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
     throw fails(await allRefused(db, claim));
@@ -242,7 +243,7 @@ export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure
 
 /** The first guard that a plan hits; null if there is none. */
 function findGuardHit(
-  { maxChanged, maxRemovedValues }: Limits<number>,
+  { maxChanged, maxRemovedValues }: Omit<Limits<number>, 'maxErrors'>,
   { profiles, values }: PlanSummary,
 ): TaskFailure | null {
   const { users, companies } = profiles;

@@ -36,7 +36,6 @@ import type {
   Preset,
   StoredFormat,
 } from '../domain/load.ts';
-import type { Mirrored } from '../domain/mirror.ts';
 import type { Channel, DeliveryState, EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { RejectCode } from '../domain/reject.ts';
 import type { Remedy, RulesDocument } from '../domain/rules.ts';
@@ -70,21 +69,21 @@ interface Known {
     state: InboxState;
   };
   load_findings: { entity: PropertyEntity; otherwise: Remedy };
+  load_guards: {
+    decided_by: Origin | null;
+    guard: VolumeGuard | null;
+    held_for: readonly Surprise[] | null;
+  };
+  load_plans: { on_drift: OnDrift; plan: PlanSummary | null };
   load_rejects: { error_code: RejectCode; kind: CountedKind };
   loads: {
     column_map: Readonly<Record<string, string>>;
     entity: LoadEntity;
     file_format: StoredFormat;
     file_ref: FileRef;
-    guard: VolumeGuard | null;
-    decided_by: Origin | null;
-    held_for: readonly Surprise[] | null;
     header: CsvHeader | null;
-    mirror: Mirrored | null;
-    on_drift: OnDrift;
     origin: Origin['kind'];
     pass: LoadPass;
-    plan: PlanSummary | null;
     preset: Preset;
     read_as: ReadAs | null;
     source_options: SourceOptions;

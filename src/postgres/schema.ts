@@ -286,6 +286,16 @@ export interface DB {
     records: number;
     rule: string;
   };
+  load_guards: {
+    decided_at: Date | null;
+    decided_by: Json | null;
+    guard: Json | null;
+    held_at: Date | null;
+    held_for: Json | null;
+    load_id: number;
+    max_changed: number | null;
+    max_removed_values: number | null;
+  };
   load_kinds: {
     kind: string;
     load_id: number;
@@ -302,9 +312,26 @@ export interface DB {
     mended_row: number;
     row_number: number;
   };
+  load_mirrors: {
+    allowed: number;
+    done: Generated<number>;
+    kept_because: string | null;
+    load_id: number;
+    missing: number;
+    profiles: number;
+  };
   load_missing: {
     key: string;
     load_id: number;
+  };
+  load_plans: {
+    applied_at: Date | null;
+    load_id: number;
+    on_drift: string | null;
+    plan: Json | null;
+    plan_cursor: string;
+    plan_ended_at: Date | null;
+    planned_at: Date;
   };
   load_rejects: {
     byte_offset: number;
@@ -324,16 +351,17 @@ export interface DB {
     key_hash: number;
     load_id: number;
   };
+  load_undos: {
+    load_id: number;
+    undoes: ArrayType<number>;
+  };
   loads: {
     accepted_at: Generated<Date>;
-    applied_at: Date | null;
     attempts: Generated<number>;
     begins_anew: Generated<boolean>;
     chunk_count: number;
     chunks_done: Generated<number>;
     column_map: Generated<Json>;
-    decided_at: Date | null;
-    decided_by: Json | null;
     dropped_properties: Generated<number>;
     dry_run: Generated<boolean>;
     duplicate_of: string | null;
@@ -350,27 +378,16 @@ export interface DB {
     file_ref: string | null;
     file_size: number;
     filename: string;
-    guard: Json | null;
     has_event_types: Generated<boolean>;
     header: Json | null;
-    held_at: Date | null;
-    held_for: Json | null;
     job_id: string;
     lane_position: Generated<number>;
     load_id: Generated<number>;
-    max_changed: number | null;
     max_errors: number | null;
-    max_removed_values: number | null;
     mends: number | null;
-    mirror: Json | null;
-    on_drift: string | null;
     origin: string | null;
     origin_name: string | null;
     pass: Generated<string>;
-    plan: Json | null;
-    plan_cursor: string | null;
-    plan_ended_at: Date | null;
-    planned_at: Date | null;
     preset: string | null;
     read_as: Json | null;
     repeats_resolved_at: Date | null;
@@ -389,7 +406,6 @@ export interface DB {
     status: Generated<string>;
     total_rows: number;
     type: string;
-    undoes: ArrayType<number> | null;
     undone_by: number | null;
     work_rows_before: Generated<number>;
     work_started_at: Date | null;

@@ -34,7 +34,10 @@ describe.concurrent.each(oneQueue('postgres'))('with the queue on %s', (queue) =
         (await sql<{ n: number }>('select count(*)::int as n from sluice.users'))[0]?.n;
       const mirrorOf = async (jobId: string) =>
         (
-          await sql<{ mirror: Mirrored | null }>('select mirror from sluice.loads where job_id = $1', [jobId])
+          await sql<{ mirror: Mirrored | null }>(
+            'select to_json(m) as mirror from sluice.loads left join sluice.load_mirrors m using (load_id) where job_id = $1',
+            [jobId],
+          )
         )[0]?.mirror;
       const killAt = async (statement: string, values: readonly unknown[], look: () => Promise<void>) => {
         const release = await hold(site, statement, values);

@@ -114,7 +114,7 @@ async function killIn(
         `select
            exists (select from pg_stat_activity
              where datname = current_database() and application_name like $1 and state <> 'idle') as works,
-           exists (select from sluice.loads where undoes is not null and status in ('queued', 'processing')) as left`,
+           exists (select from sluice.loads where type = 'undo' and status in ('queued', 'processing')) as left`,
         [`sluice ${phase} %`],
       );
       if (now?.works === true) return 'met';

@@ -181,7 +181,7 @@ test('jobs undo queues an undo, or its plan', async () => {
     };
   expect(await undone()).toMatchObject({ type: 'undo' });
   const { rows } = await t.system.pool.query<object>(
-    'select pass, origin from sluice.loads where undoes is not null order by load_id',
+    "select pass, origin from sluice.loads where type = 'undo' order by load_id",
   );
   expect(rows).toEqual([{ pass: 'load', origin: 'command_line' }]);
   expect(await sluice('jobs', 'undo', loaded.jobId, '--env', 'undone', '--plan')).toMatch(

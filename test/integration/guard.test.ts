@@ -455,9 +455,9 @@ describe('a held load', () => {
     const { jobId } = await hold(environmentId);
     await prune(t.system);
     expect(await show(environmentId, jobId)).toMatchObject({ status: 'held', hasFile: true });
-    await sql`update loads set held_at = now() - interval '1000 days' where job_id = ${jobId}`.execute(
-      context.db,
-    );
+    await sql`
+      update load_guards set held_at = now() - interval '1000 days'
+      where load_id = (select load_id from loads where job_id = ${jobId})`.execute(context.db);
     await prune(t.system);
     expect(await show(environmentId, jobId)).toMatchObject({
       status: 'failed',

@@ -201,6 +201,8 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
         'chunks', chunk_count
       ) as parameters
     from loads
+    left join load_guards using (load_id)
+    left join load_plans using (load_id)
     where ${isMeant}
     union all
     select

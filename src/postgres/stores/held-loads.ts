@@ -4,7 +4,7 @@ import { USUAL_AMONG, USUAL_LOADS } from '../../domain/limits.ts';
 import type { Origin } from '../../domain/task.ts';
 import { daysAgo } from '../columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../database.ts';
-import { queuedAgain } from './loads.ts';
+import { noteDecision, queuedAgain } from './loads.ts';
 
 /* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
 
@@ -38,7 +38,7 @@ const sourceOf = (load: string) => {
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`
     select
-      l.guard,
+      g.guard,
       ${figures('l')} as file,
       array(
         select ${figures('p')}
@@ -51,14 +51,15 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
         limit ${USUAL_LOADS}
       ) as past
     from loads l
-    where l.load_id = ${loadId} and l.guard is not null`;
+    join load_guards g using (load_id)
+    where l.load_id = ${loadId} and g.guard is not null`;
 }
 
 /** Holds a running load, also one that was discarded before and is retried. Call it in the transaction that ends its last task. */
 export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
-  await updateWhere(db, 'loads', { loadId, status: 'processing' })
+  await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
+  await updateWhere(db, 'load_guards', { loadId })
     .set({
-      status: 'held',
       held_at: sql<Date>`now()`,
       held_for: JSON.stringify(reasons),
       decided_at: null,
@@ -74,20 +75,21 @@ export async function releaseHeld(
   jobId: string,
   by: Origin,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await updateWhere(db, 'loads', { environmentId, jobId, status: 'held' })
-    .set({
-      ...queuedAgain,
-      pass: 'load',
-      begins_anew: true,
-      decided_at: sql<Date>`now()`,
-      decided_by: JSON.stringify(by),
-    })
+  const load = await updateWhere(db, 'loads', { environmentId, jobId, status: 'held' })
+    .set({ ...queuedAgain, pass: 'load', begins_anew: true })
+    .returning('load_id')
     .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  if (load === undefined) return false;
+  await noteDecision(db, load.load_id, by);
+  return true;
 }
 
 /** Finds loads that were held before so many days. */
 export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
   return columnOf<number>(db)`
-    select load_id from loads where status = 'held' and held_at < ${daysAgo(fileDays)} limit ${limit}`;
+    select load_id
+    from loads
+    join load_guards using (load_id)
+    where status = 'held' and held_at < ${daysAgo(fileDays)}
+    limit ${limit}`;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
+import { type NotNull, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { Limits, VolumeGuard } from '../../domain/guards.ts';
 import {
@@ -9,6 +9,7 @@ import {
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   HOLD_EXPIRED,
+  keepsPlan,
   type LoadPass,
   type LoadStatus,
   type LoadType,
@@ -28,7 +29,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
 import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../database.ts';
 import { isOrdered } from './chunks.ts';
-import { forgetPlannedRows } from './plans.ts';
+import { beginPlan, forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
 import { callsPersonal, currentVersion } from './rules.ts';
@@ -79,18 +80,17 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
 export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
   const { origin, sha256, header, columnMap, source, readAs, limits, guard, undoes, chunks, ...columns } =
     load;
+  const { maxErrors, maxChanged, maxRemovedValues } = limits;
   const { load_id } = await db
     .insertInto('loads')
     .values({
-      ...snake({ ...columns, ...limits }),
+      ...snake({ ...columns, maxErrors }),
       ...originColumns(origin),
       sha256: Buffer.from(sha256, 'hex'),
       header: header === null ? null : JSON.stringify(header),
       column_map: JSON.stringify(columnMap),
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
-      guard: guard && JSON.stringify(guard),
-      undoes: undoes && [...undoes],
       begins_anew: columns.type === 'undo',
       rules_version: currentVersion(columns.environmentId),
       ...fileCame(columns.fileOf),
@@ -98,6 +98,19 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
     })
     .returning('load_id')
     .executeTakeFirstOrThrow();
+  if (guard !== null || maxChanged !== null || maxRemovedValues !== null) {
+    const limited = { load_id, max_changed: maxChanged, max_removed_values: maxRemovedValues };
+    await db
+      .insertInto('load_guards')
+      .values({ ...limited, guard: guard && JSON.stringify(guard) })
+      .execute();
+  }
+  if (undoes !== null) {
+    await db
+      .insertInto('load_undos')
+      .values({ load_id, undoes: [...undoes] })
+      .execute();
+  }
   await insertChunks(db, load_id, chunks);
 }
 
@@ -170,17 +183,6 @@ export interface StartedLoad extends JobIdentity {
 
 export const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
-/** The moment from which a plan sees what is stored. */
-export const planBegins = { planned_at: sql<Date>`now()`, plan_cursor: currentCursor };
-
-const ifPlan = <T>(begins: RawBuilder<T>, column: string): RawBuilder<T | null> =>
-  sql<T | null>`case when pass in ('plan', 'guard') then ${begins} else ${sql.ref(column)} end`;
-
-const beginsPlan = {
-  planned_at: ifPlan(planBegins.planned_at, 'planned_at'),
-  plan_cursor: ifPlan(planBegins.plan_cursor, 'plan_cursor'),
-};
-
 /**
  * Starts a queued load with a task for each chunk that is not done, or with the one that begins it anew. Returns `null` if it is no
  * longer queued.
@@ -194,13 +196,13 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
       work_started_at: sql`case when begins_anew then null else now() end`,
       work_rows_before: sql`rows_read`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
-      ...beginsPlan,
     })
-    .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew'))
+    .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew', 'pass'))
     .executeTakeFirst();
   if (load === undefined) return null;
-  const { beginsAnew, ...job } = load;
+  const { beginsAnew, pass, ...job } = load;
   if (!beginsAnew) {
+    if (keepsPlan(pass)) await beginPlan(db, loadId);
     await countReload(db, loadId);
     return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
   }
@@ -261,13 +263,18 @@ const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated 
 export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   if (load === undefined) return null;
-  const ifHeld = <T>(decision: RawBuilder<T>, column: string) =>
-    sql<T>`case when status = 'held' then ${decision} else ${sql.ref(column)} end`;
-  return end(db, load.load_id, ['queued', 'processing', 'held'], {
-    status: 'cancelled',
-    decided_at: ifHeld(sql<Date>`now()`, 'decided_at'),
-    decided_by: ifHeld(sql<string | null>`${by && JSON.stringify(by)}::jsonb`, 'decided_by'),
-  });
+  const ended = await end(db, load.load_id, ['queued', 'processing', 'held'], { status: 'cancelled' });
+  if (ended !== null) await noteDecision(db, load.load_id, by);
+  return ended;
+}
+
+/** Notes who released or discarded a held load. Does nothing if it was not held since the last decision. */
+export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
+  await updateWhere(db, 'load_guards', { loadId })
+    .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
+    .where('held_at', 'is not', null)
+    .where('decided_at', 'is', null)
+    .execute();
 }
 
 async function end(
@@ -302,7 +309,10 @@ export const queuedAgain = {
 } as const;
 
 /** The mode of a load that its limit had refused: it is loaded, unless the volume guard has yet to look at it. */
-const accepted = sql`case when guard is null then 'load' else 'validate' end`;
+const accepted = sql`case
+  when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
+  else 'load'
+end`;
 
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
@@ -311,6 +321,10 @@ const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
  * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
  */
 export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  const earlier = await loadOf(db, environmentId, jobId)
+    .select('failure_code')
+    .forUpdate()
+    .executeTakeFirst();
   const load = await updateWhere(db, 'loads', { environmentId, jobId })
     .set((eb) => ({
       ...queuedAgain,
@@ -321,8 +335,6 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
         when ${FIRST_RECORDS_REFUSED} then total_rows
         else max_errors
       end`,
-      max_changed: sql`case when ${isGuarded} then null else max_changed end`,
-      max_removed_values: sql`case when ${isGuarded} then null else max_removed_values end`,
       pass: sql<string>`case
         when pass = 'guard' and ${isGuarded} then ${accepted}
         when pass = 'validate' and failure_code = 'too_many_rejects' then ${accepted}
@@ -337,17 +349,20 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .where((eb) =>
       eb.or([eb('file_ref', 'is not', null), eb.and([eb('type', '=', 'undo'), eb('chunk_count', '=', 0)])]),
     )
-    .returning('load_id')
+    .returning('load_id as loadId')
     .executeTakeFirst();
+  if (load !== undefined && earlier?.failure_code === GUARD_EXCEEDED) {
+    await updateWhere(db, 'load_guards', load).set({ max_changed: null, max_removed_values: null }).execute();
+  }
   return load !== undefined;
 }
 
 /** Tells whether a load is undone, or will be when its turn comes. */
 export const isUndone = sql<boolean>`(loads.undone_by is not null or exists (
   select 1
-  from loads u
-  where u.environment_id = loads.environment_id
-    and u.undoes @> array[loads.load_id]
+  from load_undos
+  join loads u using (load_id)
+  where load_undos.undoes @> array[loads.load_id]
     and u.status in ('queued', 'processing')
     and not u.dry_run
 ))`;

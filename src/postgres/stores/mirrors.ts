@@ -7,11 +7,16 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
-import { type KeptReason, mirrorOf } from '../../domain/mirror.ts';
+import { type KeptReason, type Mirrored, mirrorOf } from '../../domain/mirror.ts';
 import { instantText } from '../columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../database.ts';
 import { keyHash } from '../merge/incoming.ts';
 import { isKey } from './change-log.ts';
+
+/** The decision of a mirror, and how far it has been worked off; `null` until then, and for other loads. */
+export const mirrored = sql<Mirrored | null>`(
+  select to_json(m) from (select profiles, missing, allowed, done, kept_because from load_mirrors k where k.load_id = loads.load_id) m
+)`;
 
 /** The facts that decide which profiles `p` of the environment a mirror may touch. */
 export interface MirrorScope {
@@ -31,7 +36,8 @@ export async function readMirror(db: Database, loadId: number) {
   const { source, environmentId, entity, fileAt, fileCursor, ...state } = await selectWhere(db, 'loads', {
     loadId,
   })
-    .select(['environment_id as environmentId', 'entity', 'source_options as source', 'mirror as decided'])
+    .select(['environment_id as environmentId', 'entity', 'source_options as source'])
+    .select(mirrored.as('decided'))
     .select(sql<string>`file_cursor::text`.as('fileCursor'))
     .select([instantText(sql`file_at`).as('fileAt'), isLogged.as('isLogged')])
     .select(
@@ -150,9 +156,8 @@ export async function listMissing(
     listed as (
       insert into load_missing (load_id, key) select ${loadId}, key from missing where (select kept_because is null from decided)
     )
-    update loads
-    set mirror = (select to_jsonb(d) || '{"done": 0}' from decided d)
-    where load_id = ${loadId}`.execute(db);
+    insert into load_mirrors (load_id, profiles, missing, allowed, kept_because)
+    select ${loadId}, profiles, missing, allowed, kept_because from decided`.execute(db);
 }
 
 /**
@@ -183,8 +188,8 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     gone as (
       delete from load_missing m using some_keys s where m.load_id = ${loadId} and m.key = s.key
     )
-    update loads
-    set mirror = mirror || jsonb_build_object('done', (mirror ->> 'done')::bigint + (select count(*) from done))
+    update load_mirrors
+    set done = load_mirrors.done + (select count(*) from done)
     where load_id = ${loadId}
     returning (select count(*)::int from some_keys) as listed`;
 }

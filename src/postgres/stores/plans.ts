@@ -9,11 +9,11 @@ import {
   PLANNED_ROWS_AT_A_TIME,
 } from '../../domain/limits.ts';
 import type { PlannedEvents, PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
-import { countOf, type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
+import { countOf, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
 import { sumsOf } from '../merge/plan-batch.ts';
 
 /*
- * Plans: what a load would change, row by row (`planned_rows`), and their summary (`loads.plan`). Chunks add to them
+ * Plans: what a load would change, row by row (`planned_rows`), and their summary (`load_plans.plan`). Chunks add to them
  * (`merge/plan-batch.ts`); here they are put right where keys stand in several chunks, summed up, shown, compared with what is stored now,
  * and forgotten. One file, though a long one: all of it reads and writes the same rows.
  */
@@ -24,6 +24,20 @@ const putRight = -2;
 const addedBehind = -3;
 const signed = (count: RawBuilder<unknown>) =>
   sql`sum(case chunk_no when ${takenBack} then -1 else 1 end * ${count})::bigint`;
+
+/** Notes the moment from which a plan sees what is stored, and forgets an earlier plan of the load. */
+export async function beginPlan(db: Database, loadId: number): Promise<void> {
+  await sql`
+    insert into load_plans (load_id, planned_at, plan_cursor)
+    values (${loadId}, now(), sluice.current_cursor()::pg_snapshot)
+    on conflict (load_id) do update set
+      planned_at = excluded.planned_at,
+      plan_cursor = excluded.plan_cursor,
+      plan = null,
+      plan_ended_at = null,
+      on_drift = null,
+      applied_at = null`.execute(db);
+}
 
 /** Sums `rows`, a query of planned rows, by entity. */
 const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
@@ -75,7 +89,7 @@ export async function summarisePlan(
     await sql`with added as (${added}) ${addSums(loadId, addedBehind, 'added')}`.execute(db);
   await planNamedCompanies(db, loadId);
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
-  await updateWhere(db, 'loads', { loadId })
+  await updateWhere(db, 'load_plans', { loadId })
     .set({ plan: JSON.stringify(summary), plan_ended_at: sql`now()` })
     .execute();
   await forgetSums(db, loadId);
@@ -374,7 +388,7 @@ interface Plan {
   readonly loadId: number;
   readonly environmentId: number;
   /** The cursor of its beginning. */
-  readonly since: string | null;
+  readonly since: string;
 }
 
 /**
@@ -383,8 +397,11 @@ interface Plan {
  * all profiles are looked through.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
-  const plan = await selectWhere(db, 'loads', { loadId })
-    .select(['load_id as loadId', 'environment_id as environmentId', 'plan_cursor as since'])
+  const plan = await db
+    .selectFrom('loads')
+    .innerJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
+    .select(['loads.load_id as loadId', 'environment_id as environmentId', 'plan_cursor as since'])
+    .where('loads.load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   return countOf(db)`
     select count(*) as drifted

@@ -17,6 +17,7 @@ import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../datab
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
 import { type LoadedSince, loadedSince } from './mends.ts';
+import { mirrored } from './mirrors.ts';
 import { findingsOfLoad } from './rules.ts';
 import { countsOf, tally } from './running-loads.ts';
 
@@ -74,7 +75,7 @@ const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly s
 )`;
 
 const undoneJobs = sql<readonly string[] | null>`case when loads.type = 'undo' then ${jobsOf(
-  sql`o.load_id = any(loads.undoes)`,
+  sql`o.load_id = any(load_undos.undoes)`,
   MAX_SHOWN_UNDONE,
 )} end`.as('undoes');
 
@@ -95,12 +96,12 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
     'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
       select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
       from load_kinds k
-      where (k.load_id = loads.load_id or k.load_id = any(loads.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')
+      where (k.load_id = loads.load_id or k.load_id = any(load_undos.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')
     )) end,
     'laterLoads', coalesce(${jobsOf(
-      sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(loads.undoes))
+      sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(load_undos.undoes))
         and o.started_at < coalesce(loads.started_at, now())
-        and o.load_id <> all(loads.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
+        and o.load_id <> all(load_undos.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
         and o.rows_unchanged > 0`,
       MAX_SHOWN_LATER_LOADS,
     )}, '[]')
@@ -112,14 +113,19 @@ export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 /** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
 export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
-  const rows = await selectWhere(db, 'loads', { environmentId })
+  const rows = await db
+    .selectFrom('loads')
+    .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
+    .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
+    .leftJoin('load_undos', 'load_undos.load_id', 'loads.load_id')
+    .where('loads.environment_id', '=', environmentId)
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
     .select(camel('dropped_properties'))
     .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(findingsOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
-    .select(['source_options as source', 'mirror as mirrored'])
+    .select(['source_options as source', mirrored.as('mirrored')])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile')])
     .select([undoneJobs, undoneByJob, undone, mendedJob, mendedSince])
@@ -193,7 +199,8 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
 
 /** Returns what a load was asked for; `null` if the environment has no load of a file with this id. */
 export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
-  const row = await selectWhere(db, 'loads', { environmentId, jobId })
+  const row = await loadOf(db, environmentId, jobId)
+    .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
     .select(['entity', 'column_map as map', 'preset', 'source_options as source'])
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
     .where('type', '<>', 'undo')
@@ -226,6 +233,6 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
 
 export function readLoadEnd(db: Database, environmentId: number, jobId: string) {
   return loadOf(db, environmentId, jobId)
-    .select(['status', 'rows_rejected', 'mirror'])
+    .select(['status', 'rows_rejected', mirrored.as('mirror')])
     .executeTakeFirstOrThrow();
 }

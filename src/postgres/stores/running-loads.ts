@@ -1,11 +1,11 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type NotNull, type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
 import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
-import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
-import { forgetPlan } from './plans.ts';
+import { insertChunkTasks, queuedAgain } from './loads.ts';
+import { beginPlan, forgetPlan } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
 /*
@@ -83,18 +83,24 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  const { maxErrors, maxChanged, maxRemovedValues, ...state } = await selectWhere(db, 'loads', {
-    loadId,
-  })
-    .select(camel('job_id', 'type', 'total_rows', 'pass', 'plan'))
-    .select(camel('max_errors', 'max_changed', 'max_removed_values'))
+  const state = await selectWhere(db, 'loads', { loadId })
+    .select(camel('job_id', 'type', 'total_rows', 'pass', 'max_errors'))
     .select([tally, openChunks, kindsAddUp])
     .executeTakeFirstOrThrow();
-  return {
-    ...state,
-    mayRefuseAll: state.type === 'undo',
-    guards: { maxErrors, maxChanged, maxRemovedValues },
-  };
+  return { ...state, mayRefuseAll: state.type === 'undo' };
+}
+
+/** Returns the plan of a load that has limits, with these; `null` if it has none, or is not planned yet. */
+export async function readLimitedPlan(db: Database, loadId: number) {
+  const row = await db
+    .selectFrom('load_guards')
+    .innerJoin('load_plans', 'load_plans.load_id', 'load_guards.load_id')
+    .select(camel('plan', 'max_changed', 'max_removed_values'))
+    .where('load_guards.load_id', '=', loadId)
+    .where('plan', 'is not', null)
+    .$narrowType<{ plan: NotNull }>()
+    .executeTakeFirst();
+  return row ?? null;
 }
 
 /**
@@ -108,8 +114,8 @@ export async function queueApply(
   onDrift: OnDrift,
 ): Promise<boolean> {
   const load = await updateWhere(db, 'loads', { environmentId, jobId })
-    .set({ ...queuedAgain, pass: 'apply', begins_anew: true, on_drift: onDrift, applied_at: sql`now()` })
-    .where('plan', 'is not', null)
+    .set({ ...queuedAgain, pass: 'apply', begins_anew: true })
+    .where(hasPlan)
     .where('file_ref', 'is not', null)
     .where((eb) =>
       eb.or([
@@ -117,18 +123,28 @@ export async function queueApply(
         eb.and([eb('pass', '=', 'apply'), eb('status', 'in', ['failed', 'cancelled'])]),
       ]),
     )
-    .returning('load_id')
+    .returning('load_id as loadId')
     .executeTakeFirst();
-  return load !== undefined;
+  if (load === undefined) return false;
+  await updateWhere(db, 'load_plans', load).set({ on_drift: onDrift, applied_at: sql`now()` }).execute();
+  return true;
 }
+
+const hasPlan = sql<boolean>`exists (
+  select 1 from load_plans p where p.load_id = loads.load_id and p.plan is not null
+)`;
 
 /** Returns `null` if the load does not run. */
 export async function readBeginning(
   db: Database,
   loadId: number,
 ): Promise<{ readonly pass: LoadPass; readonly onDrift: OnDrift | null } | null> {
-  const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
+  const row = await db
+    .selectFrom('loads')
+    .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
     .select(['pass', 'on_drift as onDrift'])
+    .where('loads.load_id', '=', loadId)
+    .where('status', '=', 'processing')
     .executeTakeFirst();
   return row ?? null;
 }
@@ -150,14 +166,6 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       ...rowCounts(0),
       repeats_resolved_at: null,
       has_event_types: false,
-      mirror: null,
-      ...(keepsPlan(pass) && {
-        plan: null,
-        plan_ended_at: null,
-        applied_at: null,
-        on_drift: null,
-        ...planBegins,
-      }),
     })
     .returning(camel('job_id', 'request_id', 'environment_id', 'type'))
     .executeTakeFirst();
@@ -170,7 +178,11 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await deleteWhere(db, 'load_kinds', { loadId }).execute();
   await forgetRepeats(db, [loadId]);
   if (pass === 'load' && load.type === 'undo') await markUndone(db, loadId);
-  if (keepsPlan(pass)) await forgetPlan(db, loadId);
+  await deleteWhere(db, 'load_mirrors', { loadId }).execute();
+  if (keepsPlan(pass)) {
+    await forgetPlan(db, loadId);
+    await beginPlan(db, loadId);
+  }
   return insertChunkTasks(db, loadId, load);
 }
 
@@ -179,7 +191,7 @@ async function markUndone(db: Database, loadId: number): Promise<void> {
   await sql`
     update loads
     set undone_by = ${loadId}
-    from (select unnest(undoes) as load_id from loads where load_id = ${loadId}) u
+    from (select unnest(undoes) as load_id from load_undos where load_id = ${loadId}) u
     where loads.load_id = u.load_id`.execute(db);
 }
 

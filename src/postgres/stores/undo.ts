@@ -65,18 +65,20 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   >`
     select
       u.environment_id as "environmentId",
-      to_json(u.undoes) as undoes,
-      ${areLogged(sql.ref('u.undoes'))} as "isLogged",
+      to_json(n.undoes) as undoes,
+      ${areLogged(sql.ref('n.undoes'))} as "isLogged",
       (
         select coalesce(json_agg(json_build_object(
-          'loadId', o.load_id, 'undoes', o.undoes, 'lane', o.lane_position
+          'loadId', o.load_id, 'undoes', e.undoes, 'lane', o.lane_position
         )), '[]')
-        from loads o
-        where o.environment_id = u.environment_id and o.undoes is not null and o.load_id <> u.load_id
-          and o.status = 'completed' and not o.dry_run and ${areLogged(sql.ref('o.undoes'))}
+        from load_undos e
+        join loads o using (load_id)
+        where o.environment_id = u.environment_id and o.load_id <> u.load_id
+          and o.status = 'completed' and not o.dry_run and ${areLogged(sql.ref('e.undoes'))}
       ) as earlier
-    from loads u
-    where u.load_id = ${loadId} and u.undoes is not null`.execute(db);
+    from load_undos n
+    join loads u using (load_id)
+    where u.load_id = ${loadId}`.execute(db);
   const [undo] = rows;
   if (undo === undefined) return null;
   const { environmentId, isLogged, undoes, earlier } = undo;

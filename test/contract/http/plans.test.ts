@@ -210,7 +210,7 @@ describe('applying a plan', () => {
     // As if it had been planned an hour ago, and somebody had thought since.
     await t.system.pool.query(
       `update loads set accepted_at = accepted_at - interval '1 hour', started_at = started_at - interval '1 hour',
-        plan_ended_at = plan_ended_at - interval '1 hour', ended_at = ended_at - interval '1 hour',
+        ended_at = ended_at - interval '1 hour',
         work_started_at = work_started_at - interval '1 hour' where job_id = $1`,
       [jobId],
     );
