@@ -81,7 +81,7 @@ export function requireDefinition(definition: unknown): Segment {
   throw inputError('invalid_field', 'The definition cannot be read', 'definition');
 }
 
-/** @throws InputError `invalid_field`, also where the key is taken or there are too many segments. */
+/** @throws InputError `invalid_field`, also if there are too many segments; `segment_exists`: the key or the title is taken. */
 export function createSegment(
   db: Database,
   environmentId: number,
@@ -92,14 +92,18 @@ export function createSegment(
     const item = await complete(transaction, environmentId, fields);
     const find = () => findSegmentItem(transaction, environmentId, { key: item.key });
     if ((await find()) !== null) {
-      throw inputError('invalid_field', `There is a segment with the key ${item.key}; choose another`, 'key');
+      throw inputError(
+        'segment_exists',
+        `There is a segment with the key ${item.key}; choose another`,
+        'key',
+      );
     }
     await definitionsOf.segments.add(transaction, environmentId, [item]);
     return (await find()) as StoredSegment;
   });
 }
 
-/** @throws InputError `not_found`, `definition_locked`, `invalid_field`. */
+/** @throws InputError `not_found`, `definition_locked`, `invalid_field`, `segment_exists`. */
 export function changeSegment(
   db: Database,
   environmentId: number,
@@ -137,7 +141,12 @@ async function complete(db: Database, environmentId: number, fields: NewSegment)
   throwProblems(findProblems(fields));
   const definition = parseDefinition(fields.definition);
   requireDefinition(definition);
-  const { segments, characters } = await measureSegments(db, environmentId, fields.key);
+  const { segments, characters, namesake } = await measureSegments(db, environmentId, fields);
+  if (namesake !== null) {
+    // Lookups show titles: of two that are alike, an export would be of the wrong one.
+    const message = `The segment ${namesake} has this title; choose another`;
+    throw inputError('segment_exists', message, 'title');
+  }
   const isTooMuch = characters + JSON.stringify(definition).length > MAX_OPERATOR_FILE_BYTES;
   if (segments >= MAX_OPERATOR_FILE_ITEMS || isTooMuch) {
     const message = `An environment has at most ${MAX_OPERATOR_FILE_ITEMS} segments and 4 MiB of definitions: delete some`;

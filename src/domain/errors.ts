@@ -31,6 +31,7 @@ export const errorCodes = {
   plan_already_applied: 409,
   job_not_undoable: 409,
   definition_locked: 409,
+  segment_exists: 409,
   idempotency_conflict: 409,
   duplicate_file: 409,
   cursor_expired: 410,

@@ -61,6 +61,7 @@ const create = route({
     examples: { plan: { summary: 'By a property', value: { key: 'payers', ...payers } } },
   },
   answer: { status: 201, description: 'The segment.', schema: segmentDetail.ref },
+  refuses: ['segment_exists'],
   handle: async ({ system: { db }, environment, body }) =>
     renderSegment(await createSegment(db, environment, body)),
 });
@@ -75,7 +76,7 @@ const change = route({
   params,
   json: { schema: changedSegment, examples: { plan: { summary: 'By a property', value: payers } } },
   answer: { description: 'The segment as it is now.', schema: segmentDetail.ref },
-  refuses: ['definition_locked'],
+  refuses: ['definition_locked', 'segment_exists'],
   handle: async ({ system: { db }, params: { segment_id }, environment, body }) =>
     renderSegment(await changeSegment(db, environment, Number(segment_id), body)),
 });

@@ -85,14 +85,25 @@ export async function findSegmentItem(
   return row ?? null;
 }
 
-/** Counts the segments of an environment beside the one of the key, and the characters of their definitions. */
+export interface OtherSegments {
+  readonly segments: number;
+  /** In all of their definitions. */
+  readonly characters: number;
+  /** The key of one that has the title. */
+  readonly namesake: string | null;
+}
+
+/** Measures the segments of an environment without the one of the key. */
 export async function measureSegments(
   db: Database,
   environmentId: number,
-  key: string,
-): Promise<{ readonly segments: number; readonly characters: number }> {
-  const [found = { segments: 0, characters: 0 }] = await rowsOf<{ segments: number; characters: number }>(db)`
-    select count(*) as segments, coalesce(sum(length(definition::text)), 0)::bigint as characters
+  { key, title }: { readonly key: string; readonly title: string },
+): Promise<OtherSegments> {
+  const [found = { segments: 0, characters: 0, namesake: null }] = await rowsOf<OtherSegments>(db)`
+    select
+      count(*) as segments,
+      coalesce(sum(length(definition::text)), 0)::bigint as characters,
+      min(key) filter (where lower(title) = lower(${title})) as namesake
     from segments
     where environment_id = ${environmentId} and key <> ${key}`;
   return found;

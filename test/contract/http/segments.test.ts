@@ -11,11 +11,13 @@ const neighbour = await t.addEnvironment('neighbour');
 
 const payers = { key: 'payers', title: 'Payers', definition: { property: 'plan', equals: 'pro' } };
 
-async function create(more: object = {}, { key }: Pick<Tenant, 'key'> = t): Promise<SegmentDetail> {
-  const { status, body } = await server.json<SegmentDetail>('/v1/segments', {
-    json: { ...payers, ...more },
-    key,
-  });
+/** A segment whose title is its key, unless told otherwise. */
+async function create(
+  more: { readonly key?: string } & Readonly<Record<string, unknown>> = {},
+  { key }: Pick<Tenant, 'key'> = t,
+): Promise<SegmentDetail> {
+  const json = { ...payers, ...(more.key !== undefined && { title: more.key }), ...more };
+  const { status, body } = await server.json<SegmentDetail>('/v1/segments', { json, key });
   expect(status).toBe(201);
   return body;
 }
@@ -47,7 +49,7 @@ describe('a segment of the API', () => {
     expect((await create()).id).toBeGreaterThan(made.id);
   });
 
-  test('is refused with every problem of it, and where its key is taken', async () => {
+  test('is refused with every problem of it', async () => {
     const wrong = { key: 'a b', title: '', is_hidden: 'no', definition: { property: 'plan' }, extra: 1 };
     expect(await messages('/v1/segments', wrong)).toEqual([
       expect.stringMatching(/^There is no "extra" here/),
@@ -64,16 +66,37 @@ describe('a segment of the API', () => {
       'title must be 1 to 200 characters on one line',
     ]);
     const { id } = await create({ key: 'taken' });
-    expect(await messages('/v1/segments', { ...payers, key: 'taken' })).toEqual([
-      'There is a segment with the key taken; choose another',
-    ]);
     expect(await messages(`/v1/segments/${id}`, { ...payers }, 'PUT')).toEqual([
       expect.stringMatching(/^There is no "key" here/),
     ]);
   });
 
+  test('is refused if another has its key or its title', async () => {
+    const first = await create({ key: 'first', title: 'Once' });
+    const other = await create({ key: 'other' });
+    const sameKey = await server.json<ErrorBody>('/v1/segments', {
+      json: { ...payers, key: 'first', title: 'New' },
+    });
+    expect([sameKey.status, sameKey.body.errors[0]?.message]).toEqual([
+      409,
+      'There is a segment with the key first; choose another',
+    ]);
+    const definition = payers.definition;
+    for (const [path, options] of [
+      ['/v1/segments', { json: { key: 'third', title: 'ONCE', definition } }],
+      [at(other), put({ title: 'Once', definition })],
+    ] as const) {
+      const { status, body } = await server.json<ErrorBody>(path, options);
+      expect([status, body.errors]).toMatchObject([
+        409,
+        [{ error_code: 'segment_exists', message: 'The segment first has this title; choose another' }],
+      ]);
+    }
+    expect((await server.json(at(first), put({ title: 'Once', definition }))).status).toBe(200);
+  });
+
   test('is deleted only once it is not protected', async () => {
-    const { key: _, ...fields } = { ...payers, is_protected: true };
+    const fields = { title: 'guarded', definition: payers.definition };
     const made = await create({ key: 'guarded', is_protected: true });
     expect(await refusalOf(server, at(made), { method: 'DELETE' })).toEqual([409, ['definition_locked']]);
     expect((await server.json(at(made), put({ ...fields, is_protected: false }))).status).toBe(200);
