@@ -154,7 +154,7 @@ function createFolderCheck(folder: string): () => Promise<void> {
   let made = false;
   return async () => {
     try {
-      if (!made) await mkdir(folder, { recursive: true });
+      if (!made) await mkdir(folder, { recursive: true, mode: 0o700 });
       made = true;
       await writeSample(path.join(folder, uuidv7()));
     } catch (cause) {
@@ -164,7 +164,7 @@ function createFolderCheck(folder: string): () => Promise<void> {
 }
 
 async function writeSample(file: string): Promise<void> {
-  const handle = await open(file, 'wx', 0o640);
+  const handle = await open(file, 'wx', 0o600);
   try {
     await handle.write(sample);
   } finally {
@@ -213,8 +213,8 @@ class FileSystemWriter implements FileWriter {
 
   /** @throws TransientError if the directory cannot be written. */
   static async create(file: NewFile): Promise<FileSystemWriter> {
-    await attempt('creating a directory', mkdir(path.dirname(file.draft), { recursive: true }));
-    const handle = await attempt('creating a file', open(file.draft, 'wx', 0o640));
+    await attempt('creating a directory', mkdir(path.dirname(file.draft), { recursive: true, mode: 0o700 }));
+    const handle = await attempt('creating a file', open(file.draft, 'wx', 0o600));
     return new FileSystemWriter(file, handle);
   }
 
@@ -240,7 +240,7 @@ class FileSystemWriter implements FileWriter {
       await this.#handle.sync();
       await this.#handle.close();
       const folder = path.dirname(this.#path);
-      await mkdir(folder, { recursive: true });
+      await mkdir(folder, { recursive: true, mode: 0o700 });
       await rename(this.#file.draft, this.#path);
       this.#renamed = true;
       await syncUpTo(this.#file.directory, folder);

@@ -133,11 +133,11 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
     return createTransport({ streamTransport: true, buffer: true, newline: 'windows' }, { from });
   };
   return openTransport(open, async (message) => {
-    await mkdir(folder, { recursive: true });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
     // The time comes first in the name, so that a listing shows the messages in order.
     const file = join(folder, `${uuidv7()}.eml`);
     try {
-      await writeFile(`${file}.part`, message as Buffer, { mode: 0o640, flag: 'wx' });
+      await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: 'wx' });
       await rename(`${file}.part`, file);
     } catch (error) {
       // Otherwise every attempt would leave a piece on a full disk.

@@ -44,6 +44,15 @@ describe('file system store', () => {
     await expect(store.create()).rejects.toThrow(TransientError);
   });
 
+  it('keeps its files and folders from other users', async () => {
+    const ref = await save('private');
+    const modeOf = async (name: string) => (await stat(path.join(directory, 'files', name))).mode & 0o777;
+    expect(await modeOf(ref)).toBe(0o600);
+    expect(await modeOf(path.dirname(ref))).toBe(0o700);
+    expect(await modeOf('tmp')).toBe(0o700);
+    expect(await modeOf('.')).toBe(0o700);
+  });
+
   it('sweeps temporary files that nobody writes to any more, and no others', async () => {
     expect(await store.sweepTemporary(0)).toBe(0);
     const ref = await save('kept');
