@@ -108,7 +108,8 @@ comment on column sluice.loads.has_event_types is
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_held_idx on sluice.loads (environment_id) where status = 'held';
-create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
+create index loads_duplicate_idx on sluice.loads (environment_id, sha256)
+where status in ('queued', 'processing', 'held', 'completed');
 create index loads_rejects_idx on sluice.loads (environment_id, job_id)
 where status = 'completed' and rows_rejected > 0 and not dry_run;
 

@@ -45,6 +45,5 @@ on sluice.inbox_files (inbox_id, environment_id, folder, name, inode, size, modi
 where state <> 'concluded';
 create index inbox_files_open_idx on sluice.inbox_files (inbox_id, environment_id, arrival) where state <> 'concluded';
 create index inbox_files_concluded_idx on sluice.inbox_files (inbox_id, concluded_at) where state = 'concluded';
-create index inbox_files_loading_idx on sluice.inbox_files (environment_id, sha256) where state = 'loading';
 create unique index inbox_files_place_key on sluice.inbox_files (inbox_id, environment_id, outcome, placed_as)
 where placed_as is not null;

@@ -146,7 +146,7 @@ async function remarkOn(
   workers: Workers | null,
 ): Promise<string | null> {
   const code = load.failure?.code;
-  if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;
+  if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
   // The messages of these failures already say what to do.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;

@@ -20,7 +20,7 @@ import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { insertLoad } from '../postgres/stores/loads.ts';
-import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
+import { findDuplicate, isInLedger, lockBytes } from '../postgres/stores/read-loads.ts';
 import { condemnReceived, takeReceived } from '../postgres/stores/uploads.ts';
 import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
 import { rewriteFile } from '../products/rewrite-file.ts';
@@ -262,9 +262,17 @@ async function findSame(
 ): Promise<string | null> {
   if (options.dryRun || options.plan) return null;
   const { sha256, format: fileFormat } = received;
-  const same = await findDuplicate(db, environmentId, { ...options, entity, sha256, fileFormat });
-  if (same === null || options.ifDuplicate !== 'reject') return same;
-  throw inputError('duplicate_file', 'the same file was loaded before', `job_id: ${same}`);
+  const reading = { ...options, entity, sha256, fileFormat };
+  if (options.ifDuplicate === 'load') return findDuplicate(db, environmentId, reading);
+  // Whoever sends a file again after a crash must not load it twice: one that is under way counts too.
+  await lockBytes(db, environmentId, sha256);
+  const same = await findDuplicate(db, environmentId, reading, ['queued', 'processing', 'held']);
+  if (same === null || options.ifDuplicate === 'skip') return same;
+  throw inputError(
+    'duplicate_file',
+    'the same file was loaded before, or is being loaded',
+    `job_id: ${same}`,
+  );
 }
 
 /**

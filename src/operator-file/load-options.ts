@@ -117,7 +117,10 @@ export const loadMembers = {
   ),
   guard: Type.Optional(volumeGuard),
   if_duplicate: withDefault(
-    choice(['skip', 'load', 'reject'], 'What to do with bytes that were loaded before.'),
+    choice(
+      ['skip', 'load', 'reject'],
+      'What to do with bytes that were loaded before; skip and reject count those that are being loaded.',
+    ),
     'skip',
   ),
   format: Type.Optional(choice(sourceFormats, 'Default: found out.')),

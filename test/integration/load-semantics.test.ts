@@ -373,6 +373,22 @@ describe('loading again', () => {
   });
 
   // proves: idempotent-import
+  test('a file that is sent again while its load is under way is skipped or refused', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const quiet = withoutQueue(t.system);
+    const content = 'user_id,a\nu,1\n';
+    const skip = { ifDuplicate: 'skip' } as const;
+    const atOnce = await Promise.all(
+      Array.from({ length: 4 }, () => acceptFile(quiet, environmentId, content, skip)),
+    );
+    expect(new Set(atOnce).size).toBe(1);
+    const refused = acceptFile(quiet, environmentId, content, { ifDuplicate: 'reject' });
+    expect(await refusal(refused)).toBe('duplicate_file');
+    const dry = await acceptFile(quiet, environmentId, 'user_id,a\nv,1\n', { dryRun: true });
+    expect(await acceptFile(quiet, environmentId, 'user_id,a\nv,1\n', skip)).not.toBe(dry);
+  });
+
+  // proves: idempotent-import
   test('the same bytes read in another way are no duplicate, and in the same way they are', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = 'user_id,a\nu,1\n';

@@ -98,7 +98,7 @@ const commonOptions = {
   if_duplicate: optionalChoice(
     ['load', 'skip', 'reject'],
     'if_duplicate must be load, skip or reject',
-    'What to do if the same bytes were loaded before: load them again, return the earlier job, or refuse with `duplicate_file`.',
+    'What to do if the same bytes were loaded before: load them again, return the earlier job, or refuse with `duplicate_file`. The last two count bytes that are being loaded too.',
     'load',
   ),
   format: optionalChoice(

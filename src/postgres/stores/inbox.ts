@@ -5,7 +5,7 @@ import type { InboxFile, InboxOutcome, InboxReason, SeenFile } from '../../domai
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, daysAgo, hex } from '../columns.ts';
 import type { ConnectionMonitor } from '../connection-monitor.ts';
-import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../database.ts';
+import { changedBy, type Database, selectWhere, updateWhere } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 
 /*
@@ -145,24 +145,6 @@ export async function filesToConclude(
     .limit(limit)
     .execute();
   return rows.map(toInboxFile);
-}
-
-/** Returns the running load of the same bytes and options that was taken from the inbox before; `null` if there is none. */
-export function findTwin(
-  db: Database,
-  environmentId: number,
-  sha256: string,
-  options: FileOptions,
-): Promise<string | null> {
-  // A file whose load has ended may still wait to be moved.
-  return findValue<string>(db)`
-    select f.job_id
-    from inbox_files f
-    where f.environment_id = ${environmentId} and f.sha256 = decode(${sha256}, 'hex') and f.state = 'loading'
-      and not f.is_duplicate and f.options = ${JSON.stringify(options)}::jsonb
-      and exists (select 1 from loads l where l.job_id = f.job_id and l.status <> all (${[...endedStatuses]}::text[]))
-    order by f.arrival desc
-    limit 1`;
 }
 
 /** Deletes up to `limit` files that were concluded `days` ago and whose load has no stored file any more. Returns the number. */

@@ -5,6 +5,7 @@ import {
   countedKinds,
   type LoadOptions,
   type LoadPass,
+  type LoadStatus,
   noOutcomes,
   type Outcomes,
   type StoredFormat,
@@ -208,19 +209,32 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
   return row ?? null;
 }
 
-/** Returns the newest completed load of the same bytes, read in the same way. */
+/** Spells BYTE: the class half of a two-key advisory lock. */
+const bytesLock = 0x42595445;
+
+/** Has whoever accepts the same bytes at the same moment wait for the end of this transaction. */
+export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
+    db,
+  );
+}
+
+/** Returns the newest load of the same bytes, read in the same way, that is completed or in one of the other `statuses`. */
 export function findDuplicate(
   db: Database,
   environmentId: number,
   { sha256, entity, fileFormat, preset, map, source }: StoredReading & { readonly sha256: string },
+  statuses: readonly LoadStatus[] = [],
 ): Promise<string | null> {
   return findValue<string>(db)`
     select job_id
     from loads
-    where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex') and status = 'completed'
+    where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex')
+      and status in ('queued', 'processing', 'held', 'completed')
+      and (status = 'completed' or status = any (${[...statuses]}::text[]))
       and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
       and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
-      and not dry_run and type <> 'undo' and not ${isUndone}
+      and pass not in ('dry_run', 'plan') and type <> 'undo' and not ${isUndone}
     order by job_id desc
     limit 1`;
 }

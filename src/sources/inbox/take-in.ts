@@ -13,12 +13,7 @@ import { discardReceived } from '../../load/received.ts';
 import { recordRefusedFile } from '../../notifications/record-end.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
-import {
-  findFailedInboxFile,
-  findTwin,
-  insertInboxFile,
-  type NewInboxFile,
-} from '../../postgres/stores/inbox.ts';
+import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from '../../postgres/stores/inbox.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../take-file.ts';
 import { isFolder, isUnchanged, moveWithoutOverwriting, openSeen, placeOf } from './folders.ts';
@@ -68,15 +63,7 @@ async function accept(
   source: SourceFile,
   taken: ReceivedSource,
 ): Promise<void> {
-  const { ref, sha256 } = taken.received;
-  const { ifDuplicate, optionsOf } = row.options;
-  // The options of the row are those of its mapping.yaml alone.
-  const mayHaveTwin = ifDuplicate === 'skip' && optionsOf === null;
-  const twin = mayHaveTwin ? await findTwin(context.db, row.environmentId, sha256, row.options) : null;
-  if (twin !== null) {
-    await discardReceived(context, ref);
-    return insertInboxFile(context.db, row, { state: 'loading', jobId: twin, isDuplicate: true, sha256 });
-  }
+  const { sha256 } = taken.received;
   const origin = { kind: 'inbox', name: placeOf(row) } as const;
   await acceptSource(context, source, taken, origin, (db, { jobId, created }) =>
     insertInboxFile(db, row, { state: 'loading', jobId, isDuplicate: !created, sha256 }),
