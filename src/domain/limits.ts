@@ -115,21 +115,15 @@ export const MAX_RECORDS_PATH = 16;
 export const MAX_GZIP_LAYERS = 2;
 /** Bytes of NDJSON per byte of a Parquet file, which writes a repeated value only once. */
 export const MAX_COLUMNAR_RATIO = 2_000;
-/**
- * Bounds of one row of a Parquet file: its values (no record of MAX_RECORD_BYTES can have more) and its characters as
- * JSON. A row that is too large for a record is refused alone within these bounds; beyond them the whole file is refused.
- */
-export const MAX_TYPED_ROW_VALUES = MAX_RECORD_BYTES / 2;
-export const MAX_TYPED_ROW_CHARS = 32 * MiB;
-/**
- * Bounds of a Parquet file: its footer, one page (packed and unpacked), the values of one page, the pages that are held at a
- * time, and the bytes that are read ahead for all columns together.
- */
+/** A row of a Parquet file as JSON. Within this bound a row that is too large for a record is refused alone; beyond it, the file. */
+export const MAX_PARQUET_ROW_CHARS = 32 * MiB;
+/** Bounds of a Parquet file: its footer, a row group (packed and unpacked), and an unpacked page. */
 export const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
+export const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
 export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
-export const MAX_PARQUET_PAGE_VALUES = 2 * 1024 * 1024;
-export const MAX_PARQUET_HELD_BYTES = 128 * MiB;
-export const PARQUET_READ_AHEAD_BYTES = 32 * MiB;
+/** The values, and about the bytes, of a row group that are unpacked at a time. */
+export const PARQUET_SLICE_VALUES = 2 * MiB;
+export const PARQUET_SLICE_BYTES = 24 * MiB;
 export const MAX_ZIP_MEMBERS = 10_000;
 export const MAX_NAMED_PARTS = 10;
 /** Bounds of a workbook: sheets, relations and styles; shared text held in memory; rows and columns as in Excel. */

@@ -1,310 +1,302 @@
-import { deltaBinaryUnpack, deltaByteArray, deltaLengthByteArray } from 'hyparquet/src/delta.js';
-import { byteStreamSplit } from 'hyparquet/src/encoding.js';
-import { readVarInt } from 'hyparquet/src/thrift.js';
+import { isUtf8 } from 'node:buffer';
+import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';
 import { DamagedFile } from '../domain/errors.ts';
-import { MAX_PARQUET_HELD_BYTES, MAX_PARQUET_PAGE_BYTES, MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
-import type { ParquetLeaf, StoredValue } from './parquet-columns.ts';
-import type { JsonText } from './typed-rows.ts';
+import { dayText, instantText, timeOfDayText } from '../domain/instant.ts';
+import { MAX_PARQUET_ROW_CHARS, MAX_PARSED_DEPTH } from '../domain/limits.ts';
 
 /*
- * Reads the values of a page as JSON, one at a time. Plain and dictionary values are read in place; the rare delta encodings
- * are decoded by hyparquet, once they have been found to be within bounds.
+ * Values of Parquet as JSON. hyparquet returns most values as the file stores them, so that nothing is rounded. It gives text
+ * to a parser of ours, which makes it JSON once for each entry of a dictionary.
  */
 
-export type NextValue = () => JsonText;
+type JsonText = string;
+/** Writes a value as hyparquet returns it: lists are arrays, structs are objects. */
+type ToJson = (value: unknown) => JsonText;
 
-/** The position of the next value: the bytes of a page, from `at` on. */
-export interface ValueBytes {
-  readonly bytes: Uint8Array;
-  readonly at: number;
+export interface ParquetColumn {
+  readonly name: string;
+  readonly key: JsonText;
+  /** The column as the only one of a file, of types that hyparquet does not convert. */
+  readonly schema: FileMetaData['schema'];
+  /** The names that lead to each leaf, joined by a dot. */
+  readonly leaves: readonly string[];
+  readonly isNested: boolean;
+  readonly parsers: {
+    stringFromBytes(bytes: Uint8Array): JsonText;
+    jsonFromBytes(bytes: Uint8Array): JsonText;
+    uuidFromBytes(bytes: Uint8Array): JsonText;
+    timestampFromNanoseconds(nanos: bigint): bigint;
+  };
+  readonly toJson: ToJson;
 }
 
-const OBJECT_BYTES = 128;
+/** Counts a value that is left out because JSON has no form for it, and returns `null`. */
+export type Omit = () => JsonText;
 
-/** A dictionary holds the repeated values of a column; pages refer to them by index. */
-export class Dictionary {
-  readonly heldBytes: number;
-  readonly #leaf: ParquetLeaf;
-  readonly #plain: PlainValues;
-  readonly #starts: Int32Array;
-  readonly #texts: JsonText[] = [];
-  #spareChars: number;
-
-  constructor(leaf: ParquetLeaf, bytes: Uint8Array, count: number) {
-    this.#leaf = leaf;
-    this.#plain = new PlainValues(leaf, { bytes, at: 0 });
-    this.#starts = new Int32Array(count);
-    for (let index = 0; index < count; index++) {
-      this.#starts[index] = this.#plain.at;
-      this.#plain.skip();
-    }
-    this.#spareChars = 2 * bytes.length;
-    this.heldBytes = 3 * bytes.length + (Int32Array.BYTES_PER_ELEMENT + 8) * count;
-  }
-
-  text(index: number): JsonText {
-    const known = this.#texts[index];
-    if (known !== undefined) return known;
-    const start = this.#starts[index];
-    if (start === undefined) throw new DamagedFile('a page names a value that its dictionary lacks');
-    this.#plain.at = start;
-    const text = this.#leaf.toJson(this.#plain.next());
-    // A number that JSON cannot hold is counted each time.
-    if (text !== 'null' && this.#spareChars >= text.length) {
-      this.#spareChars -= text.length;
-      this.#texts[index] = text;
-    }
-    return text;
-  }
+/** @throws DamagedFile for a type that is not read. */
+export function columnOf(tree: SchemaTree, omit: Omit): ParquetColumn {
+  const schema: SchemaElement[] = [{ name: 'root', num_children: 1 }];
+  const leaves: string[] = [];
+  const visit = (node: SchemaTree): void => {
+    schema.push(storedElement(node));
+    if (node.children.length === 0) leaves.push(node.path.join('.'));
+    for (const child of node.children) visit(child);
+  };
+  const toJson = valueToJson(tree, omit, 1);
+  visit(tree);
+  const isNested = tree.children.length > 0 || isRepeated(tree);
+  return {
+    name: tree.element.name,
+    key: `${JSON.stringify(tree.element.name)}:`,
+    schema,
+    leaves,
+    isNested,
+    parsers: {
+      stringFromBytes: isMetadata(tree) ? metadataJson : textJson,
+      jsonFromBytes: (bytes) => declaredJson(bytes),
+      uuidFromBytes: uuidJson,
+      timestampFromNanoseconds: (nanos) => nanos,
+    },
+    toJson(value) {
+      // hyparquet leaves null lists and structs undefined.
+      if (value === undefined && !isNested) throw new DamagedFile('a page names a value that it lacks');
+      return toJson(value);
+    },
+  };
 }
 
-/** Reads plain values one after the other. Reading beyond the end of the page throws. */
-class PlainValues {
-  at: number;
-  readonly next: () => StoredValue;
-  readonly skip: () => void;
+const textTypes = new Set(['UTF8', 'STRING', 'ENUM']);
 
-  constructor({ element }: ParquetLeaf, { bytes, at }: ValueBytes) {
-    this.at = at;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    if (element.type === 'BYTE_ARRAY') {
-      this.next = () => {
-        const length = view.getUint32(this.at, true);
-        const start = this.at + 4;
-        this.at = start + length;
-        return octetsAt(bytes, start, length);
-      };
-      this.skip = () => {
-        this.at += 4 + view.getUint32(this.at, true);
-        if (this.at > bytes.length) throw new DamagedFile('a page is shorter than its values');
-      };
-      return;
-    }
-    if (element.type === 'BOOLEAN') {
-      let bit = 8 * at;
-      this.next = () => ((view.getUint8(bit >>> 3) >>> (bit++ & 7)) & 1) === 1;
-      this.skip = () => void this.next();
-      return;
-    }
-    const width = widthOf(element.type, element.type_length);
-    const read = numbers[element.type ?? '']?.read;
-    this.next = () => {
-      this.at += width;
-      const start = this.at - width;
-      return read === undefined ? octetsAt(bytes, start, width) : read(view, start);
-    };
-    this.skip = () => {
-      this.at += width;
-      if (this.at > bytes.length) throw new DamagedFile('a page is shorter than its values');
-    };
-  }
-}
+const kindOf = ({ logical_type: logical, converted_type: converted }: SchemaElement): string =>
+  logical?.type ?? converted ?? '';
 
-/** Types of values of one length, and how one is read. */
-const numbers: Readonly<
-  Record<string, { readonly width: number; read(view: DataView, at: number): StoredValue }>
-> = {
-  INT32: { width: 4, read: (view, at) => view.getInt32(at, true) },
-  INT64: { width: 8, read: (view, at) => view.getBigInt64(at, true) },
-  INT96: {
-    width: 12,
-    read: (view, at) => (BigInt(view.getInt32(at + 8, true)) << 64n) | view.getBigUint64(at, true),
-  },
-  FLOAT: { width: 4, read: (view, at) => view.getFloat32(at, true) },
-  DOUBLE: { width: 8, read: (view, at) => view.getFloat64(at, true) },
-};
+const isRepeated = ({ element }: SchemaTree): boolean => element.repetition_type === 'REPEATED';
 
-function octetsAt(bytes: Uint8Array, start: number, length: number): Uint8Array {
-  if (start + length > bytes.length) throw new DamagedFile('a page is shorter than its values');
-  return bytes.subarray(start, start + length);
-}
+const isMetadata = ({ element, path }: SchemaTree): boolean =>
+  path.length === 1 && element.name === 'metadata';
 
-function widthOf(type: string | undefined, length: number | undefined): number {
-  const width = type === 'FIXED_LEN_BYTE_ARRAY' ? length : numbers[type ?? '']?.width;
-  if (width === undefined || !(width > 0 && width <= MAX_PARQUET_PAGE_BYTES)) {
-    throw new DamagedFile('a column has values of no known length');
-  }
-  return width;
-}
-
-interface EncodedPage extends ValueBytes {
-  readonly encoding: string;
-  /** The most values that it can have; nulls are not written. */
-  readonly count: number;
-  readonly dictionary: Dictionary | null;
-}
-
-/** Opens the values of a page; `heldBytes` is the memory of values that had to be decoded at once. */
-export function openValues(leaf: ParquetLeaf, page: EncodedPage): { next: NextValue; heldBytes: number } {
-  const { bytes, at, encoding } = page;
-  const { toJson } = leaf;
-  const { type } = leaf.element;
-  switch (encoding) {
-    case 'PLAIN': {
-      const plain = new PlainValues(leaf, page);
-      return { next: () => toJson(plain.next()), heldBytes: 0 };
-    }
-    case 'PLAIN_DICTIONARY':
-    case 'RLE_DICTIONARY': {
-      const { dictionary } = page;
-      if (dictionary === null) throw new DamagedFile('a column lacks its dictionary');
-      // A page of nothing but nulls may end here.
-      const places = at < bytes.length ? new Runs(bytes, at + 1, bytes.length, bytes[at] ?? 0) : null;
-      return { next: () => dictionary.text(places === null ? -1 : places.next()), heldBytes: 0 };
-    }
-    case 'RLE': {
-      if (type !== 'BOOLEAN') throw new DamagedFile('a page has runs of what is not true or false');
-      const bits = at < bytes.length ? new Runs(bytes, at + 4, bytes.length, 1) : null;
-      return { next: () => toJson(bits?.next() === 1), heldBytes: 0 };
-    }
-    default: {
-      const values = decodeAtOnce(leaf, page);
-      let index = 0;
-      const next = () => {
-        const value = values[index++];
-        if (value === undefined) throw new DamagedFile('a page has fewer values than it says');
-        return toJson(value);
-      };
-      const held = values instanceof Int32Array || values instanceof BigInt64Array ? 8 : OBJECT_BYTES;
-      return { next, heldBytes: held * values.length };
-    }
-  }
-}
-
-/** Decodes delta and byte-stream-split encodings, which must be read from the first value to the last. */
-function decodeAtOnce({ element }: ParquetLeaf, page: EncodedPage): ArrayLike<StoredValue> {
-  const { bytes, at, encoding, count } = page;
-  const { type, type_length: length } = element;
-  const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: at };
-  if (encoding === 'BYTE_STREAM_SPLIT') {
-    const values = Math.floor((bytes.length - at) / widthOf(type, length));
-    if (values > count) throw new DamagedFile('a page has more values than it says');
-    return byteStreamSplit(reader, values, type as 'DOUBLE', length) as ArrayLike<StoredValue>;
-  }
-  if (at === bytes.length) return [];
-  const values = countOfDeltas(reader, count);
-  if (encoding === 'DELTA_BINARY_PACKED') {
-    if (type !== 'INT32' && type !== 'INT64') throw new DamagedFile('a page has differences of no numbers');
-    const output = new BigInt64Array(values);
-    if (values > 0) deltaBinaryUnpack(reader, values, output);
-    // DuckDB writes the first unsigned number with 33 bits, which hyparquet's 32-bit reader would cut off.
-    return type === 'INT64' ? output : Int32Array.from(output, (value) => Number(BigInt.asIntN(32, value)));
-  }
-  if (type !== 'BYTE_ARRAY' && type !== 'FIXED_LEN_BYTE_ARRAY')
-    throw new DamagedFile('a page has lengths of no bytes');
-  if (values * OBJECT_BYTES > MAX_PARQUET_HELD_BYTES) throw new DamagedFile('a page has too many values');
-  const output = new Array<Uint8Array>(values);
-  if (values === 0) return output;
-  if (encoding === 'DELTA_LENGTH_BYTE_ARRAY') deltaLengthByteArray(reader, values, output);
-  else if (encoding === 'DELTA_BYTE_ARRAY') {
-    checkPrefixes({ ...reader }, values);
-    deltaByteArray(reader, values, output);
-  } else throw new DamagedFile(`a page is written as ${encoding}, which is not read`);
-  return output;
-}
-
-/** The most parts of a block; one byte of each is read up front. */
-const MAX_DELTA_PARTS = 4_096;
-
-/** A list of differences begins with the length of its blocks, their parts, and how many values it has. */
-function countOfDeltas(reader: { readonly view: DataView; offset: number }, count: number): number {
-  const at = { view: reader.view, offset: reader.offset };
-  const [, parts = 0, values = 0] = Array.from({ length: 3 }, () => readVarInt(at) >>> 0);
-  if (parts > MAX_DELTA_PARTS || values > count || values > MAX_PARQUET_PAGE_VALUES) {
-    throw new DamagedFile('a page has more values than it says');
-  }
-  return values;
-}
-
-/** Bounds the memory: each value may repeat the one before it and add a byte, so a page could grow to its square. */
-function checkPrefixes(reader: { readonly view: DataView; offset: number }, count: number): void {
-  const prefixes = new Int32Array(count);
-  deltaBinaryUnpack(reader, count, prefixes);
-  countOfDeltas(reader, count);
-  let bytes = 0;
-  for (const prefix of prefixes) bytes += Math.max(0, prefix);
-  if (bytes > MAX_PARQUET_PAGE_BYTES) throw new DamagedFile('a page unpacks to more than is taken');
+/** Leaves out the annotations that would make hyparquet round a value, or lists and maps lose a part. */
+function storedElement(node: SchemaTree): SchemaElement {
+  const { converted_type: _, logical_type: logical, ...plain } = node.element;
+  const kind = kindOf(node.element);
+  if (node.children.length > 0)
+    return listItem(node) === 'inner' ? { ...plain, converted_type: 'LIST' } : plain;
+  if (textTypes.has(kind)) return { ...plain, converted_type: 'UTF8' };
+  if (kind === 'JSON') return { ...plain, converted_type: 'JSON' };
+  const isConverted = kind === 'FLOAT16' || (kind === 'UUID' && plain.type_length === 16);
+  return isConverted && logical !== undefined ? { ...plain, logical_type: logical } : plain;
 }
 
 /**
- * Runs are how Parquet writes levels and dictionary indexes: a repeated value and its count, or values of a few bits side by
- * side. They are read one value at a time, so a run of a thousand million values, five bytes long, takes no memory.
+ * Returns what the items of a list are: the repeated node itself, as older writers have it, or the node in it; `null`
+ * for what is not a list.
  */
-export class Runs {
-  readonly #bytes: Uint8Array;
-  readonly #end: number;
-  readonly #width: number;
-  readonly #mask: number;
-  #at: number;
-  #left = 0;
-  #isPacked = false;
-  #value = 0;
-  #bit = 0;
+function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
+  const [only, ...more] = children;
+  if (kindOf(element) !== 'LIST' || only === undefined || more.length > 0 || !isRepeated(only)) return null;
+  const { name } = only.element;
+  if (only.children.length === 0) return 'inner';
+  return only.children.length > 1 || name === 'array' || name.endsWith('_tuple') ? 'whole' : 'inner';
+}
 
-  /** Reads values of `width` bits between two positions; with a width of 0 they take no bytes and are all 0. */
-  constructor(bytes: Uint8Array, start: number, end: number, width: number) {
-    if (width > MAX_WIDTH || start < 0 || start > end || end > bytes.length) {
-      throw new DamagedFile('a page is shorter than it says');
+function valueToJson(node: SchemaTree, omit: Omit, depth: number): ToJson {
+  if (depth > MAX_PARSED_DEPTH) throw new DamagedFile('its schema is nested too deeply');
+  const item = node.children.length === 0 ? leafToJson(node, omit) : groupToJson(node, omit, depth + 1);
+  return isRepeated(node) ? listToJson(item) : orNull(item);
+}
+
+const orNull =
+  (toJson: ToJson): ToJson =>
+  (value) =>
+    value === null || value === undefined ? 'null' : toJson(value);
+
+function groupToJson(node: SchemaTree, omit: Omit, depth: number): ToJson {
+  const { element, children } = node;
+  const kind = kindOf(element);
+  if (kind === 'VARIANT') throw new DamagedFile('columns of VARIANT are not read');
+  const [only] = children;
+  const item = listItem(node);
+  if (only !== undefined && item !== null) {
+    const inner = item === 'inner' ? only.children[0] : undefined;
+    if (inner !== undefined) return listToJson(valueToJson(inner, omit, depth));
+    const list = valueToJson(only, omit, depth);
+    return item === 'inner' ? list : (value) => list(memberOf(value, only.element.name));
+  }
+  const [key, entryValue] = only?.children ?? [];
+  if (only !== undefined && children.length === 1 && key !== undefined && entryValue !== undefined) {
+    if (isRepeated(only) && only.children.length === 2 && (kind === 'MAP' || kind === 'MAP_KEY_VALUE')) {
+      const names = valueToJson(key, omit, depth);
+      const values = valueToJson(entryValue, omit, depth);
+      const entries = joined(['{', '}'], (entry) => {
+        const name = names(memberOf(entry, key.element.name));
+        return `${name.startsWith('"') ? name : JSON.stringify(name)}:${values(memberOf(entry, entryValue.element.name))}`;
+      });
+      return (value) => entries(memberOf(value, only.element.name));
     }
-    this.#bytes = bytes;
-    this.#at = start;
-    this.#end = end;
-    this.#width = width;
-    this.#mask = 2 ** width - 1;
   }
+  return structToJson(children, omit, depth);
+}
 
-  next(): number {
-    if (this.#width === 0) return 0;
-    while (this.#left === 0) this.#open();
-    this.#left--;
-    return this.#isPacked ? this.#unpack() : this.#value;
-  }
+const memberOf = (value: unknown, name: string): unknown => (value as Record<string, unknown>)[name];
 
-  #open(): void {
-    if (this.#isPacked) this.#at += Math.ceil(this.#bit / 8);
-    const header = this.#varint();
-    this.#isPacked = (header & 1) === 1;
-    this.#left = this.#isPacked ? (header >>> 1) * 8 : header >>> 1;
-    this.#bit = 0;
-    if (this.#isPacked) return;
-    this.#value = 0;
-    for (let shift = 0; shift < this.#width; shift += 8) this.#value |= this.#byte(this.#at++) << shift;
-    this.#value >>>= 0;
-  }
+function structToJson(children: readonly SchemaTree[], omit: Omit, depth: number): ToJson {
+  const members = children.map((child) => ({
+    name: child.element.name,
+    key: `${JSON.stringify(child.element.name)}:`,
+    toJson: valueToJson(child, omit, depth),
+  }));
+  if (members.some(({ name }) => name === '__proto__'))
+    throw new DamagedFile('a struct has a member __proto__');
+  return (value) =>
+    `{${members.map(({ name, key, toJson }) => key + toJson(memberOf(value, name))).join(',')}}`;
+}
 
-  #unpack(): number {
-    const first = this.#at + (this.#bit >>> 3);
-    const shift = this.#bit & 7;
-    this.#bit += this.#width;
-    const last = this.#at + ((this.#bit - 1) >>> 3);
-    if (last >= this.#end) throw tooFew();
-    let value = (this.#bytes[first] ?? 0) >>> shift;
-    let factor = 2 ** (8 - shift);
-    for (let at = first + 1; at <= last; at++) {
-      value += (this.#bytes[at] ?? 0) * factor;
-      factor *= 256;
+const listToJson = (item: ToJson): ToJson => orNull(joined(['[', ']'], item));
+
+function joined([open, close]: readonly [string, string], item: ToJson): ToJson {
+  return (value) => {
+    let text = open;
+    for (const each of value as Iterable<unknown>) {
+      text += text === open ? item(each) : `,${item(each)}`;
+      if (text.length > MAX_PARQUET_ROW_CHARS) break;
     }
-    return this.#width === MAX_WIDTH ? value % 2 ** MAX_WIDTH : (value & this.#mask) >>> 0;
-  }
+    return text + close;
+  };
+}
 
-  /** Reads at most five bytes: a run has fewer values than a page may have. */
-  #varint(): number {
-    for (let value = 0, shift = 0; shift < 35; shift += 7) {
-      const byte = this.#byte(this.#at++);
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value >>> 0;
-    }
-    throw new DamagedFile('a run has no length');
-  }
-
-  #byte(at: number): number {
-    if (at >= this.#end) throw tooFew();
-    return this.#bytes[at] ?? 0;
+/** Returns the function that writes values of a leaf. Unknown annotations in the file are ignored. */
+function leafToJson(node: SchemaTree, omit: Omit): ToJson {
+  const { element } = node;
+  const kind = kindOf(element);
+  const number: ToJson = (value) => (Number.isFinite(value) ? String(value) : omit());
+  if (kind === 'DECIMAL') return decimals(element);
+  if (kind === 'BSON') throw new DamagedFile('columns of BSON are not read');
+  switch (element.type) {
+    case 'BOOLEAN':
+      return String;
+    case 'INT32':
+    case 'INT64':
+      return temporals(element, omit) ?? (isUnsigned(element) ? unsigned(element.type) : String);
+    case 'INT96':
+      return (value) => `"${instantText(value as bigint, 1_000_000_000)}"`;
+    case 'FLOAT':
+    case 'DOUBLE':
+      return number;
+    case 'BYTE_ARRAY':
+    case 'FIXED_LEN_BYTE_ARRAY':
+      if (kind === 'FLOAT16') return number;
+      if (kind === 'INTERVAL' && element.type_length === 12) return intervalJson;
+      return (value) =>
+        typeof value === 'string' ? value : bytesJson(value as Uint8Array, isMetadata(node));
+    default:
+      throw new DamagedFile(`the column ${JSON.stringify(element.name.slice(0, 100))} has no known type`);
   }
 }
 
-const MAX_WIDTH = 32;
+const isUnsigned = ({ logical_type: logical, converted_type: converted }: SchemaElement): boolean =>
+  logical?.type === 'INTEGER' ? !logical.isSigned : converted?.startsWith('UINT_') === true;
 
-function tooFew(): DamagedFile {
-  return new DamagedFile('a page has fewer values than it says');
+const unsigned =
+  (type: 'INT32' | 'INT64'): ToJson =>
+  (value) =>
+    String(BigInt.asUintN(type === 'INT32' ? 32 : 64, BigInt(value as number | bigint)));
+
+/** The largest scale; no number that can be loaded has more digits behind the point. */
+const MAX_SCALE = 1_000;
+
+/** Writes decimals to the digit: 1999 with the scale 2 is 19.99. */
+function decimals({ scale: declared, logical_type: logical }: SchemaElement): ToJson {
+  const scale = declared ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
+  if (!(Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE)) {
+    throw new DamagedFile('a decimal has no usable scale');
+  }
+  return (value) => {
+    const unscaled = value instanceof Uint8Array ? bigIntOf(value) : BigInt(value as number | bigint);
+    const digits = (unscaled < 0n ? -unscaled : unscaled).toString().padStart(scale + 1, '0');
+    const whole = (unscaled < 0n ? '-' : '') + digits.slice(0, digits.length - scale);
+    return scale === 0 ? whole : `${whole}.${digits.slice(-scale)}`;
+  };
+}
+
+/** Reads two's complement, the highest byte first. */
+function bigIntOf(bytes: Uint8Array): bigint {
+  const hex = asBuffer(bytes).toString('hex');
+  return hex === '' ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
+}
+
+const units = { MILLIS: 1_000, MICROS: 1_000_000, NANOS: 1_000_000_000 } as const;
+/** Days have 32 bits. */
+const MAX_DAYS = 2 ** 31;
+
+/** Returns the function that writes days, instants or times of day; `null` for any other type. */
+function temporals(element: SchemaElement, omit: Omit): ToJson | null {
+  const logical = element.logical_type;
+  const [kind, suffix = ''] = kindOf(element).split('_');
+  if (kind === 'DATE') {
+    return (value) => {
+      if (Math.abs(Number(value)) > MAX_DAYS) throw new DamagedFile('a date is out of range');
+      return `"${dayText(Number(value))}"`;
+    };
+  }
+  const unit =
+    units[(logical !== undefined && 'unit' in logical ? logical.unit : suffix) as keyof typeof units];
+  if (unit === undefined) return null;
+  if (kind === 'TIMESTAMP') return (value) => `"${instantText(value as number | bigint, unit)}"`;
+  return (value) => {
+    const text = timeOfDayText(value as number | bigint, unit);
+    return text === null ? omit() : `"${text}"`;
+  };
+}
+
+/** Writes an interval of months, days and milliseconds, four bytes each, as ISO 8601 does: `P1M2DT3.5S`. */
+function intervalJson(value: unknown): JsonText {
+  const buffer = asBuffer(value as Uint8Array);
+  const [months, days, ms] = [buffer.readUInt32LE(0), buffer.readUInt32LE(4), buffer.readUInt32LE(8)];
+  const date = `${months > 0 ? `${months}M` : ''}${days > 0 ? `${days}D` : ''}`;
+  return ms > 0 || date === '' ? `"P${date}T${ms / 1000}S"` : `"P${date}"`;
+}
+
+function uuidJson(bytes: Uint8Array): JsonText {
+  const hex = asBuffer(bytes).toString('hex');
+  return `"${hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}"`;
+}
+
+/** Half a surrogate pair, which represents bytes that are not a character. `JSON.stringify` never leaves one in a text. */
+const NO_CHARACTER = '\ud800';
+export const noCharacter = /\ud800/u;
+
+/** Writes bytes that are declared as text. */
+function textJson(bytes: Uint8Array): JsonText {
+  const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
+  return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
+}
+
+/** Writes undeclared bytes: as text if that can be stored, else as Base64. Older writers do not declare text. */
+function bytesJson(bytes: Uint8Array, mayBeMetadata: boolean): JsonText {
+  if (!isUtf8(bytes) || bytes.includes(0)) return JSON.stringify(asBuffer(bytes).toString('base64'));
+  return mayBeMetadata ? metadataJson(bytes) : textJson(bytes);
+}
+
+/** Writes text of a column `metadata`: a JSON object as it is, on one line, anything else as a JSON string. */
+const metadataJson = (bytes: Uint8Array): JsonText => declaredJson(bytes, '{');
+
+/** Writes text that is declared as JSON, on one line; as a string if it is not, or starts with something else. */
+function declaredJson(bytes: Uint8Array, start = ''): JsonText {
+  if (!isUtf8(bytes)) return textJson(bytes);
+  const text = asBuffer(bytes).toString('utf8');
+  // Within JSON a line break is white space between its parts.
+  return text.startsWith(start) && isJson(text) ? text.replace(/[\r\n]/g, ' ') : JSON.stringify(text);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,36 +1,51 @@
-import { type FileMetaData, parquetMetadata, parquetSchema, type RowGroup } from 'hyparquet';
+import {
+  type ColumnMetaData,
+  type FileMetaData,
+  type ParquetScan,
+  parquetMetadata,
+  parquetScan,
+  parquetSchema,
+  type RowGroup,
+} from 'hyparquet';
 import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
-import { MAX_COLUMNS, MAX_PARQUET_FOOTER_BYTES, PARQUET_READ_AHEAD_BYTES } from '../domain/limits.ts';
-import { yielding } from '../yielding.ts';
-import { PAGE_HEADER_BYTES } from './parquet-pages.ts';
-import { type ColumnShape, HeldPages, openColumn, type ParquetColumn, shapeOf } from './parquet-tree.ts';
-import { LineBatch, TypedRows } from './typed-rows.ts';
+import {
+  MAX_COLUMNS,
+  MAX_PARQUET_FOOTER_BYTES,
+  MAX_PARQUET_GROUP_BYTES,
+  MAX_PARQUET_ROW_CHARS,
+  PARQUET_SLICE_BYTES,
+  PARQUET_SLICE_VALUES,
+  READ_BYTES,
+} from '../domain/limits.ts';
+import { openCodecs } from './parquet-codecs.ts';
+import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
+import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
 /*
- * Parquet files as NDJSON. What they hold stands in a footer, so the whole file must be there; then its row groups are read
- * one after another, and of each a page of every column at a time, however large the group is.
+ * Parquet files as NDJSON, by hyparquet. The packed bytes of a row group are in memory, and its rows are unpacked a slice at a
+ * time. A column that is null is left out of its row. Sizes that a file declares falsely cost its sandbox alone.
  */
 
 /**
- * Yields the rows of the file, a line each. `notes` gets what a person should know, once the last has been read.
- * @throws InputError `unsupported_format` for what is damaged or uses what is not understood here; what `read` throws.
+ * Yields the rows of the file, a line each. `notes` receives the notes for the job after the last row.
+ * @throws InputError `unsupported_format` for a file that is damaged or not understood; what `read` throws.
  */
 export async function* parquetToNdjson(source: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
   const file = watched(source);
   const read = windowed(source.bytes, file.read);
+  const omitted = new OmittedValues();
   try {
     const metadata = await readFooter({ bytes: source.bytes, read });
     const { children } = parquetSchema(metadata);
     if (children.length === 0) throw new DamagedFile('it has no columns');
-    if (children.length > MAX_COLUMNS) throw new DamagedFile(`more than ${MAX_COLUMNS} columns`);
-    const rows = new TypedRows(children.map(({ element }) => element.name));
-    const shapes = children.map((child) => shapeOf(child, rows));
+    if (metadata.schema.length > MAX_COLUMNS) throw new DamagedFile(`more than ${MAX_COLUMNS} columns`);
+    const columns = children.map((child) => columnOf(child, () => omitted.add()));
     for (const group of metadata.row_groups) {
-      const columns = await openColumns(shapes, group, { bytes: source.bytes, read });
-      yield* groupLines(rows, columns, Number(group.num_rows));
+      const chunks = await readGroup(columns, group, { bytes: source.bytes, read });
+      for await (const values of slicesOf(chunks, group)) yield* linesOf(columns, values, omitted);
     }
-    notes.push(...rows.notes());
+    notes.push(...omitted.notes());
   } catch (error) {
     file.rethrowFailure();
     throw error instanceof InputError ? error : damaged(error);
@@ -43,63 +58,187 @@ const TAIL_BYTES = 8;
 async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
   if (bytes < TAIL_BYTES + MAGIC.length) throw new DamagedFile('it ends early');
   const tail = await read(bytes - TAIL_BYTES, bytes);
-  if (tail.toString('latin1', 4) !== MAGIC) throw new DamagedFile('it ends early: it has no footer');
+  const magic = tail.toString('latin1', 4);
+  if (magic === 'PARE') throw new DamagedFile('it is encrypted');
+  if (magic !== MAGIC) throw new DamagedFile('it ends early: it has no footer');
   const length = tail.readUInt32LE(0);
   if (length > MAX_PARQUET_FOOTER_BYTES) throw new DamagedFile(`its footer has ${length} bytes`);
   if (length + TAIL_BYTES + MAGIC.length > bytes) throw new DamagedFile('its footer is longer than the file');
-  const footer = new Uint8Array(await read(bytes - TAIL_BYTES - length, bytes));
-  return parquetMetadata(footer.buffer, { geoparquet: false });
+  return parquetMetadata(new Uint8Array(await read(bytes - TAIL_BYTES - length, bytes)), {
+    geoparquet: false,
+  });
 }
 
-async function openColumns(
-  shapes: readonly ColumnShape[],
+/** A column of a row group: its packed bytes, and what hyparquet is told about them. */
+interface ColumnChunks {
+  readonly column: ParquetColumn;
+  readonly group: RowGroup;
+  readonly start: number;
+  readonly packed: ArrayBuffer;
+}
+
+/** @throws DamagedFile for a group that is too large, encrypted or in another file. */
+async function readGroup(
+  columns: readonly ParquetColumn[],
   group: RowGroup,
   { bytes, read }: { readonly bytes: number; readonly read: ReadRange },
-): Promise<ParquetColumn[]> {
-  const held = new HeldPages();
-  const share = Math.floor(PARQUET_READ_AHEAD_BYTES / group.columns.length);
-  const aheadBytes = Math.max(PAGE_HEADER_BYTES, Math.min(WINDOW_BYTES, share));
-  const columns: ParquetColumn[] = [];
+): Promise<ColumnChunks[]> {
+  const leaves = columns.flatMap((column) => column.leaves);
+  if (group.columns.length !== leaves.length) throw new DamagedFile('a row group lacks a column');
+  const places = group.columns.map((chunk, leaf) => placeOf(chunk, leaves[leaf] ?? ''));
+  const packedBytes = places.reduce((sum, { start, end }) => sum + end - start, 0);
+  const groupBytes = Math.max(Number(group.total_byte_size), packedBytes);
+  if (groupBytes > MAX_PARQUET_GROUP_BYTES) {
+    throw new DamagedFile(
+      `a row group has ${groupBytes} bytes; at most ${MAX_PARQUET_GROUP_BYTES} are taken. Write smaller row groups`,
+    );
+  }
+  const chunks: ColumnChunks[] = [];
   let leaf = 0;
-  for await (const shape of yielding(shapes)) {
-    const chunks = group.columns.slice(leaf, leaf + shape.leaves.length);
-    leaf += shape.leaves.length;
-    columns.push(openColumn(shape, chunks, { bytes, read, aheadBytes }, held));
-  }
-  return columns;
-}
-
-async function* groupLines(
-  rows: TypedRows,
-  columns: readonly ParquetColumn[],
-  count: number,
-): AsyncGenerator<Buffer> {
-  const batch = new LineBatch();
-  for (let left = count; left > 0; ) {
-    for await (const column of yielding(columns.filter((each) => each.rows === 0))) await column.fill();
-    const ready = columns.reduce((least, column) => Math.min(least, column.rows), left);
-    if (ready === 0) throw new DamagedFile('a column has fewer values than there are rows');
-    for await (const lines of yielding(readyLines(rows, columns, ready, batch))) {
-      if (lines !== null) yield lines;
+  for (const column of columns) {
+    const parts = places.slice(leaf, leaf + column.leaves.length);
+    leaf += column.leaves.length;
+    const start = Math.min(...parts.map((part) => part.start));
+    const end = Math.max(...parts.map((part) => part.end));
+    if (!(start >= MAGIC.length && end <= bytes && end - start <= MAX_PARQUET_GROUP_BYTES)) {
+      throw new DamagedFile('a column lies outside of the file');
     }
-    left -= ready;
+    const packed = new Uint8Array(end - start);
+    for (let at = start; at < end; at += WINDOW_BYTES) {
+      packed.set(await read(at, Math.min(end, at + WINDOW_BYTES)), at - start);
+    }
+    const own = parts.map(({ chunk }) => ({ file_offset: 0n, meta_data: chunk }));
+    chunks.push({ column, group: { ...group, columns: own }, start, packed: packed.buffer });
   }
-  const rest = batch.take();
-  if (rest !== null) yield rest;
+  return chunks;
 }
 
-const TURN_VALUES = 32 * 1024;
+interface Place {
+  readonly start: number;
+  readonly end: number;
+  readonly chunk: ColumnMetaData;
+}
 
-function* readyLines(
-  rows: TypedRows,
+function placeOf(column: RowGroup['columns'][number], leaf: string): Place {
+  const { meta_data: chunk, file_path: path, encrypted_column_metadata: encrypted } = column;
+  if (chunk === undefined || path !== undefined || encrypted !== undefined || column.crypto_metadata) {
+    throw new DamagedFile('its columns are encrypted, or in other files');
+  }
+  if (chunk.path_in_schema.join('.') !== leaf) {
+    throw new DamagedFile('its columns are in another order than its schema');
+  }
+  const levels = chunk.encodings.filter((encoding) => encoding === 'RLE' || encoding === 'BIT_PACKED');
+  if (levels.length > 0 && !levels.includes('RLE')) {
+    throw new DamagedFile('its levels are written as BIT_PACKED, which is not read');
+  }
+  const { dictionary_page_offset: dictionary, data_page_offset: data } = chunk;
+  const first = dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data;
+  const end = Number(first + chunk.total_compressed_size);
+  if (!(end >= Number(first))) throw new DamagedFile('a column lies outside of the file');
+  // hyparquet cuts the first difference of 32 bits off, which DuckDB writes with 33 for unsigned numbers.
+  const isDelta = chunk.encodings.every(
+    (encoding) => encoding === 'RLE' || encoding === 'DELTA_BINARY_PACKED',
+  );
+  const type = isDelta && chunk.type === 'INT32' ? 'INT64' : chunk.type;
+  return { start: Number(first), end, chunk: { ...chunk, type, dictionary_page_offset: first } };
+}
+
+type Values = Awaited<ReturnType<ParquetScan['readColumn']>>;
+
+/** Yields the values of each column for some rows at a time. */
+async function* slicesOf(
+  chunks: readonly ColumnChunks[],
+  { num_rows, total_byte_size, columns }: RowGroup,
+): AsyncGenerator<readonly Values[]> {
+  const rows = Number(num_rows);
+  const bySize = rows * (PARQUET_SLICE_BYTES / Math.max(1, Number(total_byte_size)));
+  const sliceRows = Math.max(1, Math.floor(Math.min(PARQUET_SLICE_VALUES / columns.length, bySize)));
+  const readers: Awaited<ReturnType<typeof openColumn>>[] = [];
+  for (const chunk of chunks) readers.push(await openColumn(chunk, rows));
+  for (let rowStart = 0; rowStart < rows; rowStart += sliceRows) {
+    const rowEnd = Math.min(rows, rowStart + sliceRows);
+    const values: Values[] = [];
+    for (const reader of readers) values.push(await reader(rowStart, rowEnd));
+    if (values.some(({ length }) => length !== rowEnd - rowStart)) {
+      throw new DamagedFile('a column has fewer values than there are rows');
+    }
+    yield values;
+  }
+}
+
+function* linesOf(
   columns: readonly ParquetColumn[],
-  count: number,
-  batch: LineBatch,
-): Generator<Buffer | null> {
-  const turnRows = Math.ceil(TURN_VALUES / columns.length);
-  for (let row = 1; row <= count; row++) {
-    const lines = batch.add(rows.line((column) => columns[column]?.read() ?? 'null'));
-    if (lines !== null || row % turnRows === 0) yield lines;
+  values: readonly Values[],
+  omitted: OmittedValues,
+): Generator<Buffer> {
+  const rows = values[0]?.length ?? 0;
+  let lines = '';
+  for (let row = 0; row < rows; row++) {
+    let line = '';
+    omitted.row++;
+    for (let index = 0; index < columns.length; index++) {
+      const column = columns[index] as ParquetColumn;
+      omitted.column = column.name;
+      const json = column.toJson(values[index]?.[row]);
+      if (json === 'null') continue;
+      line += (line === '' ? '' : ',') + column.key + json;
+      if (line.length > MAX_PARQUET_ROW_CHARS) throw omitted.tooLarge();
+    }
+    lines += `{${line}}\n`;
+    if (lines.length < READ_BYTES && row + 1 < rows) continue;
+    yield encodeUtf8(lines, noCharacter);
+    lines = '';
+  }
+}
+
+/** Returns the reader of a range of rows. A column of lists or structs is only unpacked as a whole. */
+async function openColumn({ column, group, start, packed }: ColumnChunks, rows: number) {
+  const { name, schema, parsers, isNested } = column;
+  const scan = await parquetScan({
+    file: {
+      byteLength: start + packed.byteLength,
+      slice: (from, to = start + packed.byteLength) =>
+        from === start && to === start + packed.byteLength ? packed : packed.slice(from - start, to - start),
+    },
+    metadata: { version: 2, metadata_length: 0, schema, num_rows: group.num_rows, row_groups: [group] },
+    utf8: false,
+    useOffsetIndex: false,
+    compressors: await openCodecs(group.columns.map(({ meta_data: chunk }) => chunk?.codec ?? '')),
+    parsers,
+  });
+  // Later reads are parts of this one.
+  if (isNested) await scan.readColumn({ column: name, rowStart: 0, rowEnd: rows });
+  return (rowStart: number, rowEnd: number) => scan.readColumn({ column: name, rowStart, rowEnd });
+}
+
+/** Values that are left out because JSON has no form for them, and the place of the row that is read. */
+class OmittedValues {
+  row = 0;
+  column = '';
+  #count = 0;
+  #first = '';
+
+  add(): string {
+    if (this.#count++ === 0) this.#first = this.#place();
+    return 'null';
+  }
+
+  notes(): string[] {
+    if (this.#count === 0) return [];
+    const what = this.#count === 1 ? '1 value was' : `${this.#count} values were`;
+    return [
+      `${what} left out that JSON cannot hold (NaN, an infinity, a time beyond 24 hours), the first in ${this.#first}.`,
+    ];
+  }
+
+  tooLarge(): DamagedFile {
+    return new DamagedFile(
+      `${this.#place()} brings the row to more than ${MAX_PARQUET_ROW_CHARS} characters, which no record may have`,
+    );
+  }
+
+  #place(): string {
+    return `row ${this.row}, column ${JSON.stringify(this.column.slice(0, 100))}`;
   }
 }
 

@@ -1,0 +1,102 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { type Compressors, snappyUncompress } from 'hyparquet';
+import { DamagedFile } from '../domain/errors.ts';
+import { MAX_PARQUET_PAGE_BYTES } from '../domain/limits.ts';
+
+/** Unpacks a page of Parquet to `bytes`. No decoder writes more, whatever the page contains. */
+type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
+
+const codecs: Readonly<Record<string, () => UnpackPage | Promise<UnpackPage>>> = {
+  SNAPPY: () => unpackSnappy,
+  GZIP: () => (packed, bytes) => gunzipSync(packed, { maxOutputLength: bytes }),
+  BROTLI: () => (packed, bytes) => brotliDecompressSync(packed, { maxOutputLength: bytes }),
+  ZSTD: openZstd,
+  LZ4_RAW: () => unpackLz4,
+  LZ4: () => (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes),
+};
+
+/** Returns the decoders for the pages of some columns. @throws DamagedFile for a codec that is not read. */
+export async function openCodecs(names: readonly string[]): Promise<Compressors> {
+  const compressors: Record<string, UnpackPage> = {};
+  for (const name of new Set(names)) {
+    if (name === 'UNCOMPRESSED') continue;
+    const unpack = await codecs[name]?.();
+    if (unpack === undefined) {
+      throw new DamagedFile(
+        `it is packed with ${name}; write it with ZSTD, Snappy, LZ4_RAW, gzip, Brotli or none`,
+      );
+    }
+    compressors[name] = (packed, bytes) => {
+      if (!(bytes >= 0 && bytes <= MAX_PARQUET_PAGE_BYTES)) {
+        throw new DamagedFile(`a page of ${bytes} bytes; at most ${MAX_PARQUET_PAGE_BYTES} are taken`);
+      }
+      return bytes === 0 ? new Uint8Array(0) : unpack(packed, bytes);
+    };
+  }
+  return compressors;
+}
+
+let zstd: Promise<UnpackPage> | null = null;
+
+/** Returns the reference decoder of Zstandard, compiled to WebAssembly, which keeps the memory of its largest page. */
+function openZstd(): Promise<UnpackPage> {
+  zstd ??= import('zstddec').then(async ({ ZSTDDecoder }) => {
+    const decoder = new ZSTDDecoder();
+    await decoder.init();
+    // It reports a failure as an empty result, and of an empty page it would read bytes that are not there.
+    return (packed, bytes) => (packed.length === 0 ? packed : decoder.decode(packed, bytes));
+  });
+  return zstd;
+}
+
+function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
+  const plain = new Uint8Array(bytes);
+  snappyUncompress(packed, plain);
+  return plain;
+}
+
+/** Unpacks Hadoop's LZ4: blocks, each preceded by two lengths. Returns `null` if the page is a block without them. */
+function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
+  const plain = new Uint8Array(bytes);
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  let to = 0;
+  for (let from = 0; from < packed.length; ) {
+    if (from + 8 > packed.length) return null;
+    const [long, short] = [view.getUint32(from), view.getUint32(from + 4)];
+    from += 8;
+    if (from + short > packed.length || to + long > bytes) return null;
+    plain.set(unpackLz4(packed.subarray(from, from + short), long), to);
+    from += short;
+    to += long;
+  }
+  return plain.subarray(0, to);
+}
+
+/** Unpacks a block of LZ4. The decoders on npm leave zeros for values if a block ends early. */
+function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
+  const plain = new Uint8Array(bytes);
+  let [from, to] = [0, 0];
+  const length = (nibble: number): number => {
+    let sum = nibble;
+    for (let more = nibble === 15 ? 255 : 0; more === 255; sum += more) more = packed[from++] ?? 0;
+    return sum;
+  };
+  while (from < packed.length) {
+    const token = packed[from++] ?? 0;
+    const literals = length(token >>> 4);
+    if (from + literals > packed.length || to + literals > bytes) break;
+    plain.set(packed.subarray(from, from + literals), to);
+    from += literals;
+    to += literals;
+    // The last sequence has no match.
+    if (from === packed.length) return plain.subarray(0, to);
+    const distance = (packed[from] ?? 0) | ((packed[from + 1] ?? 0) << 8);
+    from += 2;
+    const end = to + length(token & 15) + 4;
+    if (distance === 0 || distance > to || end > bytes) break;
+    if (distance >= end - to) plain.copyWithin(to, to - distance, end - distance);
+    else for (let at = to; at < end; at++) plain[at] = plain[at - distance] ?? 0;
+    to = end;
+  }
+  throw new DamagedFile('a page is not LZ4');
+}
