@@ -1,7 +1,7 @@
 /**
  * npm run bench:lake-scale [-- --events 5000000,10000000,20000000]
  *
- * Fills two years with events, in steps, and after each step brings the lake up to date (LAKE=mirror), writes all months whole, erases one
+ * Fills two years with events, in steps, and after each step brings the lake up to date, writes all months whole, erases one
  * user, and moves the oldest month out of the database. The time per event tells whether the lake grows evenly. Memory is that
  * of this process, which does what a worker does.
  */
@@ -18,7 +18,7 @@ import { inTransaction } from '../src/postgres/database.ts';
 import { insertDeletion } from '../src/postgres/stores/deletions.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
-import { mirrorEvents } from '../src/retention/mirror-events.ts';
+import { appendEvents } from '../src/retention/append-events.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
 import { exportEvents, measure } from './lake-export.ts';
 
@@ -51,16 +51,16 @@ try {
 async function runStep(environmentId: number, index: number, events: number, added: number): Promise<void> {
   await fill(environmentId, index, added);
   print(`\n${events} events in ${months} months`);
-  const context = { ...system, config: { eventRetentionDays: 0, lake: 'mirror' as const } };
+  const context = { ...system, config: { eventRetentionDays: 0, lakeEveryMs: 1 } };
   if (index === 0)
     report(
       'exported as Parquet',
       added,
       await measure(() => exportEvents(system, environmentId, { format: 'parquet' })),
     );
-  report('appended', added, await measure(() => mirrorEvents(context)));
+  report('appended', added, await measure(() => appendEvents(context)));
   await sql`update lake_months set appends = 1000`.execute(db);
-  const whole = await measure(() => mirrorEvents(context));
+  const whole = await measure(() => appendEvents(context));
   const { rows, hot, bytes, files, metadata } = await readLake();
   report('written whole', hot, whole);
   print(`${files} data files, ${(bytes / rows).toFixed(1)} bytes an event, ${metadata} bytes of metadata`);
@@ -127,7 +127,7 @@ async function readLake() {
       count(*) filter (where kind = 'data') as files,
       sum(byte_count) filter (where kind <> 'data') as metadata
     from lake_files
-    where table_name = 'events' and state = 'stored'`.execute(db);
+    where state = 'stored'`.execute(db);
   const figures = Object.entries(rows[0] ?? {}).map(([name, value]) => [name, Number(value)]);
   return Object.fromEntries(figures) as (typeof rows)[number];
 }

@@ -16,7 +16,7 @@ import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
-import { mirrorEvents } from '../src/retention/mirror-events.ts';
+import { appendEvents } from '../src/retention/append-events.ts';
 import { pruneEvents, removeReplaced } from '../src/retention/prune-events.ts';
 import { median } from './figures.ts';
 import { exportEvents, measure, mostMemory } from './lake-export.ts';
@@ -62,13 +62,13 @@ type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'p
 
 /** Exports what is in the database and appends it to the lake: the same events, read, packed and stored in the same way. */
 async function appendInTurns(environmentId: number): Promise<void> {
-  const context = { ...system, config: { eventRetentionDays: 0, lake: 'mirror' as const } };
+  const context = { ...system, config: { eventRetentionDays: 0, lakeEveryMs: 1 } };
   const exported: Measured[] = [];
   const appended: Measured[] = [];
   for (let turn = 0; turn <= Number(flags.turns); turn++) {
     const first = await measure(() => exportEvents(system, environmentId, { format: 'parquet' }));
     await sql`update lake_months set cursor = null`.execute(system.db);
-    const second = await measure(() => mirrorEvents(context));
+    const second = await measure(() => appendEvents(context));
     await removeReplaced(system);
     // Code is compiled in the first turn.
     if (turn === 0) continue;
@@ -88,22 +88,23 @@ async function appendInTurns(environmentId: number): Promise<void> {
     '≥ 0.9',
     `; ${rates.join('; ')}`,
   );
-  await mirrorEvents({ ...context, config: { ...context.config, lake: 'off' } });
+  await appendEvents({ ...context, config: { ...context.config, lakeEveryMs: null } });
 }
 
 async function moveAll(environmentId: number): Promise<void> {
-  await prune('off', environmentId);
+  await prune(null, environmentId);
   const stored = flags.chdb === undefined ? null : await countByName('select * from sluice.events');
-  await prune('archive', environmentId);
+  await prune(1, environmentId);
   if (flags.chdb !== undefined) await readWithClickHouse(flags.chdb, stored);
 }
 
 /** Drops the month, with a lake into it; without one the month is filled again. */
-async function prune(lake: 'off' | 'archive', environmentId: number): Promise<void> {
-  const context = { ...system, config: { eventRetentionDays: 100, lake } };
+async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
+  const context = { ...system, config: { eventRetentionDays: 100, lakeEveryMs } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
-  print(`${done.events} events dropped, lake ${lake}: ${seconds.toFixed(1)} s, peak ${peak} MiB`);
-  if (lake === 'off') return fill(environmentId);
+  const lake = lakeEveryMs === null ? 'without' : 'with';
+  print(`${done.events} events dropped, ${lake} a lake: ${seconds.toFixed(1)} s, peak ${peak} MiB`);
+  if (lakeEveryMs === null) return fill(environmentId);
   const { rows } = await sql<{ bytes: number }>`
     select sum(byte_count)::bigint as bytes from lake_files where kind = 'data'`.execute(system.db);
   gate('bytes an event', (rows[0]?.bytes ?? 0) / events, '≤ 60');

@@ -11,7 +11,7 @@ import { deletionJob } from './deletion.ts';
 import { deliveryJob } from './delivery.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
-import { mirrorJob, pruneJob } from './prune.ts';
+import { appendJob, pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
 export interface JobContext extends System, SendContext, ScheduleContext {}
@@ -30,7 +30,7 @@ const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
   finish: finishJob,
   deletion: deletionJob,
   prune: pruneJob,
-  mirror: mirrorJob,
+  append: appendJob,
   export: exportJob,
   delivery: deliveryJob,
   run: runJob,

@@ -1,16 +1,12 @@
 import { type PruneContext, prune } from '../src/background-jobs/prune.ts';
-import type { Config } from '../src/config.ts';
 import { ConflictError } from '../src/domain/errors.ts';
 import { endTask, repeatTask } from '../src/postgres/stores/tasks.ts';
+import { appendEvents } from '../src/retention/append-events.ts';
 import type { RetentionContext } from '../src/retention/archive-events.ts';
-import { mirrorEvents } from '../src/retention/mirror-events.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
 
 const minuteMs = 60 * 1000;
 const dayMs = 24 * 60 * minuteMs;
-interface MirrorContext extends RetentionContext {
-  readonly config: Pick<Config, 'eventRetentionDays' | 'lake' | 'lakeEveryMs'>;
-}
 
 /** Nothing is given up: what could not be pruned is pruned later. */
 const endless = 1_000_000;
@@ -34,15 +30,16 @@ export const pruneJob: TaskKind<PruneContext & TaskContext> = {
   },
 };
 
-/** New events go into the lake (LAKE=mirror): one task for all workers, due again LAKE_EVERY after it is done, until that is set otherwise. */
-export const mirrorJob: TaskKind<MirrorContext & TaskContext> = {
+/** Appends new events to the lake: one task for all workers, due again LAKE_EVERY after it is done, as long as that is set. */
+export const appendJob: TaskKind<RetentionContext & TaskContext> = {
   ...periodic,
-  name: 'mirror',
+  name: 'append',
   stops: 'at once',
   async run(context, claim, signal) {
-    const { lake, lakeEveryMs } = context.config;
-    await mirrorEvents(context, signal);
-    const isOwn = lake === 'mirror' ? repeatTask(context.db, claim, lakeEveryMs) : endTask(context.db, claim);
+    const { lakeEveryMs } = context.config;
+    await appendEvents(context, signal);
+    const isOwn =
+      lakeEveryMs === null ? endTask(context.db, claim) : repeatTask(context.db, claim, lakeEveryMs);
     if (!(await isOwn)) throw new ConflictError('another worker appends to the lake');
   },
 };

@@ -112,15 +112,17 @@ function oneOf<const T extends string>(fallback: T, meaning: string, allowed: re
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-function duration(fallback: string, meaning: string) {
+/** null: it is empty. */
+function optionalDuration(meaning: string) {
   const problem = rule('must be a time from 1s to 24h, such as 30s, 15m or 1h');
   const parse = (text: string) => {
+    if (text === '') return null;
     const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
     const ms = Number(count) * (unitMs[unit] ?? 0);
     return ms > 0 && ms <= 24 * 3_600_000 ? ms : text;
   };
-  const schema = Type.Integer({ problem });
-  return { fallback, meaning, schema, parse };
+  const schema = Type.Union([Type.Null(), Type.Integer()], { problem });
+  return { fallback: '', meaning, schema, parse };
 }
 
 function flag(fallback: 'true' | 'false', meaning: string) {
@@ -315,13 +317,10 @@ const table = {
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
-  lake: oneOf(
-    'off',
-    'What happens to events whose retention is over. off: they are removed; archive: they move to an Iceberg table in the file store, for engines to read; mirror: the same, and the lake also gets newer events, users and companies.',
-    ['off', 'archive', 'mirror'],
-  ),
   lakeEveryMs: {
-    ...duration('1h', 'With LAKE=mirror: how often the lake is updated.'),
+    ...optionalDuration(
+      'How often new events are copied to the lake, an Iceberg table in the file store for other engines, such as 1h; empty: there is no lake. Events whose retention is over stay in the lake.',
+    ),
     name: 'LAKE_EVERY',
   },
   linkTtlHours: integer(

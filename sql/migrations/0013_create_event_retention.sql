@@ -45,44 +45,35 @@ comment on column sluice.event_retirements.table_name is
   'The table of the events, no longer a partition of sluice.events; null if they were deleted in place.';
 comment on column sluice.event_retirements.is_whole is 'The whole month was dropped; otherwise events of some names were taken out of it.';
 comment on column sluice.event_retirements.state is
-  'retired: in the table, which exports read if they are to be archived; archived: in the lake; removed: the table is gone.';
+  'retired: in the table; archived: in the lake; removed: the table is gone.';
 comment on column sluice.event_retirements.revision is
   'Raised by whoever changes what is in the table: an archive written of an earlier revision is not taken.';
 create index event_retirements_open_idx on sluice.event_retirements (retirement_id) where state <> 'removed';
 
 create table sluice.lake_tables (
   environment_id integer not null,
-  name text not null,
   folder uuid not null,
   location text,
   version bigint not null default 0,
-  revision bigint not null default 0,
-  cursor pg_snapshot,
   fields jsonb not null default '{"schema":0,"last":0,"properties":[]}',
   metadata_ref text,
   changed_at timestamptz,
-  constraint lake_tables_pkey primary key (environment_id, name),
-  constraint lake_tables_name_check check (name in ('events', 'users', 'companies')),
+  constraint lake_tables_pkey primary key (environment_id),
   constraint lake_tables_folder_key unique (folder),
   constraint lake_tables_environment_fkey foreign key (environment_id) references sluice.environments
 );
 comment on table sluice.lake_tables is
-  'Iceberg tables of an environment. Whoever commits to one holds its row locked.';
+  'Iceberg tables, one of the events of each environment. A commit holds its row locked.';
 comment on column sluice.lake_tables.folder is 'Its files are below lake/<folder> of the file store, and it is the table''s UUID.';
 comment on column sluice.lake_tables.location is
   'The address of the file store that the metadata names files by; if the store has moved, the next commit writes all metadata anew.';
 comment on column sluice.lake_tables.version is 'The sequence number of the snapshot.';
-comment on column sluice.lake_tables.revision is
-  'Of tables of profiles: raised by deletions. Files written from an earlier state of the database are not committed.';
-
-comment on column sluice.lake_tables.cursor is 'Of tables of profiles: what the last refresh has seen.';
 comment on column sluice.lake_tables.fields is
   'The columns of properties: the version of the schema, the last id that was given, and the fields. No id is given twice.';
 
 create table sluice.lake_files (
   file_id bigint generated always as identity,
   environment_id integer not null,
-  table_name text not null,
   kind text not null,
   month date,
   state text not null default 'writing',
@@ -96,42 +87,32 @@ create table sluice.lake_files (
   sha256 bytea,
   first_at timestamptz,
   last_at timestamptz,
-  first_key text collate "C",
-  statistics jsonb,
   filter bytea,
-  sums bytea,
   created_at timestamptz not null default now(),
   constraint lake_files_pkey primary key (file_id),
   constraint lake_files_ref_key unique (file_ref),
   constraint lake_files_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint lake_files_retirement_fkey foreign key (retirement_id) references sluice.event_retirements,
-  constraint lake_files_table_name_check check (table_name in ('events', 'users', 'companies')),
   constraint lake_files_kind_check check (kind in ('data', 'manifest', 'list', 'metadata')),
   constraint lake_files_state_check check (state in ('writing', 'stored', 'replaced')),
   constraint lake_files_sha256_check check (octet_length(sha256) = 32),
   constraint lake_files_stored_is_whole check (
     state <> 'stored'
     or kind <> 'data'
-    or num_nonnulls(row_count, byte_count, sha256, statistics) = 4
-    and case table_name when 'events' then num_nonnulls(month, first_at, last_at) = 3 else first_key is not null end
+    or num_nonnulls(row_count, byte_count, sha256, month, first_at, last_at) = 6
   )
 );
 comment on table sluice.lake_files is
-  'Files of the lake: Parquet files of rows, and the manifests, lists and metadata that name them. Each is known before there is anything in it.';
+  'Files of the lake: Parquet files of events, and the manifests, lists and metadata that name them. Each is known before there is anything in it.';
 comment on column sluice.lake_files.state is
   'stored: the snapshot names it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.';
 comment on column sluice.lake_files.is_hot is 'Its events are in sluice.events too, where exports read them.';
 comment on column sluice.lake_files.version is 'Of manifests: the version of the table that has first named it.';
-comment on column sluice.lake_files.statistics is 'By column: bytes, nulls, and the least and greatest value (base64, as Iceberg has them).';
-comment on column sluice.lake_files.first_key is
-  'The first id in a file of profiles, which holds all from it up to the first of the next file.';
 comment on column sluice.lake_files.filter is
   'A Bloom filter of the ids of users and companies in the file; null: it may hold anybody.';
-comment on column sluice.lake_files.sums is
-  'Of events: 32 bytes for each row group, its part in the content hash of an export (ContentHash); zeros: it must be read.';
 -- Uncompressed, so that a few bits of a filter can be read alone.
 alter table sluice.lake_files alter column filter set storage external;
-create index lake_files_stored_idx on sluice.lake_files (environment_id, table_name, kind, first_at) where state = 'stored';
+create index lake_files_stored_idx on sluice.lake_files (environment_id, kind, first_at) where state = 'stored';
 create index lake_files_leftover_idx on sluice.lake_files (file_id) where state <> 'stored';
 
 create table sluice.lake_months (
@@ -146,7 +127,7 @@ create table sluice.lake_months (
   constraint lake_months_pkey primary key (environment_id, month),
   constraint lake_months_environment_fkey foreign key (environment_id) references sluice.environments
 );
-comment on table sluice.lake_months is 'Months of events that the lake holds while they are in sluice.events (LAKE=mirror).';
+comment on table sluice.lake_months is 'Months of events that the lake holds while they are in sluice.events.';
 comment on column sluice.lake_months.cursor is 'The snapshot whose events the hot files hold; null: there are none yet.';
 comment on column sluice.lake_months.revision is
   'Raised by every commit of its files, and by deletions of users and companies: files written of an earlier revision are not taken.';
@@ -159,7 +140,7 @@ create view sluice.iceberg_tables as
 select
   'sluice'::varchar(255) as catalog_name,
   e.name::varchar(255) as table_namespace,
-  t.name::varchar(255) as table_name,
+  'events'::varchar(255) as table_name,
   (t.location || '/' || t.metadata_ref)::varchar(1000) as metadata_location,
   null::varchar(1000) as previous_metadata_location,
   'TABLE'::varchar(5) as iceberg_type
@@ -181,6 +162,6 @@ create table sluice.event_prunings (
   error text,
   failing_since timestamptz,
   constraint event_prunings_pkey primary key (work),
-  constraint event_prunings_work_check check (work in ('prune', 'mirror'))
+  constraint event_prunings_work_check check (work in ('prune', 'append'))
 );
 comment on table sluice.event_prunings is 'The result of the latest pruning of events, and of the latest append to the lake.';

@@ -1,5 +1,4 @@
 import pLimit from 'p-limit';
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
@@ -33,7 +32,7 @@ export interface PruneContext extends EndContext {
     | 'changesDays'
     | 'jobRetentionDays'
     | 'eventRetentionDays'
-    | 'lake'
+    | 'lakeEveryMs'
   >;
 }
 
@@ -58,12 +57,12 @@ export interface Pruned {
 
 /** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
 export async function prune(context: PruneContext): Promise<Pruned> {
-  const { pool, db, files, config } = context;
+  const { db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   await expireHeldLoads(context, fileDays);
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
-  const temporary = await sweep({ pool, db, files, config });
+  const temporary = await sweep({ db, files, config });
   const deletions = await forgetDeletions(db, jobDays);
   const inbox = await pruneInbox(db, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });
@@ -72,12 +71,12 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }
 
-/** Sees to it that there are the tasks of pruning and of mirroring, one each for all workers. Each is due at once when it is made. */
+/** Sees to it that there are the tasks of pruning and of appending to the lake, one each for all workers. Each is due at once when it is made. */
 export async function schedulePruning(
-  context: TaskContext & { readonly config: Pick<Config, 'lake'> },
+  context: TaskContext & { readonly config: Pick<Config, 'lakeEveryMs'> },
 ): Promise<void> {
-  const mirrors = context.config.lake === 'mirror' ? (['mirror'] as const) : [];
-  for (const kind of ['prune', ...mirrors] as const) {
+  const appends = context.config.lakeEveryMs === null ? [] : (['append'] as const);
+  for (const kind of ['prune', ...appends] as const) {
     const task = await insertTask(context.db, {
       ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
       ...{ jobId: null, requestId: null },
@@ -154,7 +153,6 @@ export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 
 }
 
 interface Context {
-  readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
   readonly config: Pick<Config, 'changesDays'>;
@@ -166,9 +164,9 @@ const sweepMs = 30 * 60 * 1000;
  * Removes what processes that were killed have left in the store, and expired uploads; returns how many files that was. Looks after the
  * log of changes, too. Twice at once does no harm.
  */
-export async function sweep({ pool, db, files, config }: Context): Promise<number> {
+export async function sweep({ db, files, config }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
-  const replaced = await removeReplaced({ pool, db, files });
+  const replaced = await removeReplaced({ db, files });
   const uploads = await removeExpiredUploads({ db, files });
   const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
   await tendChangeLog(db, config.changesDays);

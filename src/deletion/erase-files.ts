@@ -1,11 +1,8 @@
-import { type Entity, idColumn } from '../domain/entity.ts';
+import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
-import { allHits } from '../export/write/lake-hits.ts';
 import { commitLake } from '../lake/commit.ts';
 import { bitsOf } from '../lake/id-filter.ts';
-import { readGroups } from '../lake/read-events.ts';
-import type { Texts } from '../lake/row-group.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeFiles } from '../load/uploads.ts';
 import type { Database } from '../postgres/database.ts';
@@ -25,12 +22,13 @@ import {
   listData,
   replaceData,
   storeData,
+  type WrittenFile,
 } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
 import { forgetFiles } from '../postgres/stores/loads.ts';
 import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
-import { checkContent, checkLength, type NewData, rewriteData } from '../retention/data-files.ts';
+import { checkLength, checkStored, rewriteData } from '../retention/data-files.ts';
 import { yielding } from '../yielding.ts';
 
 /** An attempt under way: nothing of it is committed once the task is lost. */
@@ -114,26 +112,31 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
 
 /**
  * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were not `seen`: each that holds any
- * is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. What was done is not
- * found again by whoever takes over. Events that the database has too are counted there. Returns the files that there were.
+ * is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. A later attempt finds
+ * nothing of what was done. Events that the database has too are counted there. Returns the files that there were.
  */
 export async function eraseArchived(
   attempt: Attempt,
   seen: ReadonlySet<number> | null = null,
 ): Promise<ReadonlySet<number>> {
-  const { context, deletion, step } = attempt;
+  const { context, deletion, step, goOn } = attempt;
   const { deletionId, environmentId, entity } = deletion;
-  const table = { environmentId, name: 'events' } as const;
-  const all = await listData(context.db, table);
+  const all = await listData(context.db, environmentId);
   const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
   const ids = new Set(data.length === 0 ? [] : await readIds(context.db, deletionId));
   const holders = await findHolders(context.db, data, bitsOf(entity, ids));
-  const erased: { readonly file: DataFile; readonly by: NewData | null }[] = [];
-  const found = new Map<string, number>();
+  const erased: { readonly file: DataFile; readonly by: WrittenFile | null }[] = [];
+  const counts = new Map<string, number>();
   for (const file of data) {
     if (!holders.has(file.fileId)) continue;
-    if (await addMatches(attempt, file, ids, file.isHot ? new Map() : found))
-      erased.push({ file, by: await rewrite(attempt, file, ids) });
+    const place = { environmentId, month: file.month, retirementId: null };
+    const rewritten = await rewriteData(context, file, place, { entity, ids, goOn });
+    if (rewritten === null) continue;
+    const { file: by } = rewritten;
+    if (by !== null) await (file.isHot ? checkLength : checkStored)(context.files, by);
+    erased.push({ file, by });
+    for (const [id, count] of file.isHot ? [] : rewritten.counts)
+      counts.set(id, (counts.get(id) ?? 0) + count);
   }
   if (erased.length > 0) {
     await step(async (db) => {
@@ -143,67 +146,11 @@ export async function eraseArchived(
         await replaceData(db, file);
         if (by !== null) await storeData(db, [by], file.isHot);
       }
-      await commitLake(context, db, table, months);
-      return { events: await countErased(db, deletionId, found) };
+      await commitLake(context, db, environmentId, months);
+      return { events: await countErased(db, deletionId, counts) };
     });
   }
   return new Set(all.map(({ fileId }) => fileId));
-}
-
-/** Finds which texts of a column are among the ids, by their places. */
-function findIds({ memory, starts, ends }: Texts, ids: ReadonlySet<string>): ReadonlyMap<number, string> {
-  const found = new Map<number, string>();
-  for (const [place, start] of starts.entries()) {
-    const id = memory.toString('utf8', start, ends[place]);
-    if (ids.has(id)) found.set(place, id);
-  }
-  return found;
-}
-
-/** Counts the events of a file by id. Returns true if there are any. */
-async function addMatches(
-  { context, deletion, goOn }: Attempt,
-  file: DataFile,
-  ids: ReadonlySet<string>,
-  counts: Map<string, number>,
-): Promise<boolean> {
-  let holds = false;
-  for await (const group of readGroups(context.files, file)) {
-    goOn();
-    const texts = group.texts(idColumn[deletion.entity]);
-    const found = findIds(texts, ids);
-    for (const place of found.size === 0 ? [] : texts.places) {
-      const id = found.get(place);
-      if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
-    }
-    holds ||= found.size > 0;
-    group.release();
-  }
-  return holds;
-}
-
-/** Returns `null` if nothing is left. */
-async function rewrite(
-  { context, deletion, goOn }: Attempt,
-  file: DataFile,
-  ids: ReadonlySet<string>,
-): Promise<NewData | null> {
-  const { environmentId, entity } = deletion;
-  const place = { environmentId, name: 'events', month: file.month, retirementId: null } as const;
-  const written = await rewriteData(context, file, place, (group) => {
-    goOn();
-    const all = allHits(group);
-    const column = idColumn[entity];
-    const texts = group.texts(column);
-    const found = findIds(texts, ids);
-    if (found.size === 0) return all;
-    if (entity === 'users')
-      return { ...all, rows: all.rows.filter((row) => !found.has(texts.places[row] as number)) };
-    const places = texts.places.map((place) => (found.has(place) ? -1 : place));
-    return { ...all, changed: new Map([[column, { ...texts, places }]]) };
-  });
-  if (written !== null) await (file.isHot ? checkLength : checkContent)(context.files, written);
-  return written;
 }
 
 const delimiters = /[,;|\t\r\n"{}[\]:]/;

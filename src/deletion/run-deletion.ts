@@ -5,7 +5,7 @@
  * dies meanwhile, and nothing that an id does not name is touched.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Entity, entities } from '../domain/entity.ts';
+import type { Entity } from '../domain/entity.ts';
 import { ConflictError, TransientError } from '../domain/errors.ts';
 import {
   DELETION_BATCH_IDS,
@@ -41,7 +41,6 @@ import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
 import { readersOfSuppressions } from '../postgres/stores/suppressions.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
-import { eraseProfiles } from '../retention/mirror-profiles.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
 import {
   type Attempt,
@@ -72,9 +71,8 @@ export async function runDeletion(
   const archived = await eraseArchived(attempt);
   await deleteProfiles(attempt);
   if (work.entity === 'companies') await clearReferences(attempt);
-  await eraseMirrored(attempt, signal);
   // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
-  await abandonUnfinished(context.db, { environmentId: claim.environmentId, name: 'events' });
+  await abandonUnfinished(context.db, claim.environmentId);
   await eraseArchived(attempt, archived);
   const ids = await readIds(context.db, claim.subjectId);
   await untilDone(attempt, async (db) => {
@@ -100,22 +98,6 @@ async function waitForReaders({ db }: LoadContext, signal: AbortSignal): Promise
     await delay(SUPPRESSION_POLL_MS, undefined, { signal });
     readers = await readersOfSuppressions(db, readers);
   }
-}
-
-/** Takes the profiles out of their tables in the lake, and companies out of their users'. */
-async function eraseMirrored({ context, deletion, step }: Attempt, signal: AbortSignal): Promise<void> {
-  const { deletionId, environmentId, entity } = deletion;
-  const ids = await readIds(context.db, deletionId);
-  const commit = async (work: (db: Database) => Promise<boolean>): Promise<boolean> => {
-    let isTaken = false;
-    await step(async (db) => {
-      isTaken = await work(db);
-      return {};
-    });
-    return isTaken;
-  };
-  for (const name of entity === 'users' ? (['users'] as const) : entities)
-    await eraseProfiles(context, { environmentId, name }, { entity, ids, commit, signal });
 }
 
 function startAttempt(

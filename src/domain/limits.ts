@@ -307,19 +307,13 @@ export const ARCHIVE_PART_BYTES = 64 * MiB;
 export const MAX_LAKE_COLUMNS = 100;
 /** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it rules out fewer files. */
 export const MAX_LAKE_FILTER_BYTES = 2 * MiB;
-/** The length of a file of profiles, which is written anew when one of them has changed. */
-export const PROFILE_PART_BYTES = MiB;
 /** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
 export const MAX_ARCHIVE_TRIES = 5;
 /** Files that are added to a month of the lake before the whole month is written. */
 export const LAKE_APPENDS = 48;
-/** The most such files that a month may keep when it leaves the database. */
-export const LAKE_KEPT_APPENDS = 8;
 /** Hours that a month stays as it was written after events were removed from it, and after its end. */
 export const LAKE_REWRITE_HOURS = 24;
 export const LAKE_SETTLE_HOURS = 24;
-/** Archived events that PostgreSQL is asked about at a time. */
-export const ARCHIVE_BATCH_ROWS = 2_500;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;

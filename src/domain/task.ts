@@ -13,7 +13,7 @@ export const taskQueues = {
   finish: queueName,
   deletion: queueName,
   prune: queueName,
-  mirror: queueName,
+  append: queueName,
   export: exportQueueName,
   delivery: queueName,
   run: queueName,

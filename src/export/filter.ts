@@ -22,8 +22,6 @@ export interface Filter {
   readonly excludedSegments: readonly SegmentTest[];
   /** The source of events, with the columns of `sluice.events`, its default. */
   readonly events?: RawBuilder<unknown>;
-  /** The source of profiles, with the columns of their table, its default. */
-  readonly profiles?: RawBuilder<unknown>;
 }
 
 const eb = expressionBuilder<DB>();

@@ -29,9 +29,8 @@ import {
   openTable,
   setFields,
   setSnapshot,
-  type TableKey,
 } from '../postgres/stores/lake-tables.ts';
-import { evolveFields, layouts, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
+import { evolveFields, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
 
 export interface LakeContext {
   readonly pool: pg.Pool;
@@ -40,55 +39,48 @@ export interface LakeContext {
 }
 
 /**
- * Makes what the transaction has stored and replaced the snapshot of the table; `months` (YYYY-MM-DD; null: of profiles) are
- * those that it changed. Whoever commits next waits for the end of the transaction.
+ * Makes the stored files of the transaction the snapshot of an environment's table. `months` (YYYY-MM-DD) are those that the transaction
+ * changed. The next commit waits for the end of the transaction.
  */
 export async function commitLake(
   { db: outside, files }: Pick<LakeContext, 'db' | 'files'>,
   db: Database,
-  key: TableKey,
-  months: Iterable<string | null>,
+  environmentId: number,
+  months: Iterable<string>,
 ): Promise<void> {
-  const table = await lockTable(db, key);
+  const table = await lockTable(db, environmentId);
+  const { folder, fields } = table;
   const version = table.version + 1;
-  const layout = layouts[key.name];
   const address = (ref: FileRef): string => `${files.location}/${ref}`;
   const write = async (kind: Exclude<LakeFileKind, 'data'>, bytes: Buffer, month: string | null = null) => {
-    const ref = createLakeRef(table.folder, kind, version);
-    await recordFile(outside, { ...key, kind, ref, month, retirementId: null });
+    const ref = createLakeRef(folder, kind, version);
+    await recordFile(outside, { environmentId, kind, ref, month, retirementId: null });
     await writeWhole(await files.createAs(ref), [bytes]);
     return { ref, bytes: bytes.length };
   };
-  const changed = table.location === files.location ? months : await listMonths(db, key);
+  const changed = table.location === files.location ? months : await listMonths(db, environmentId);
   for (const month of new Set(changed)) {
-    const data = await listData(db, key, month);
-    await replaceMetadata(db, key, ['manifest'], month);
+    const data = await listData(db, environmentId, month);
+    await replaceMetadata(db, environmentId, ['manifest'], month);
     if (data.length === 0) continue;
     const entries = data.map(({ ref, ...file }) => ({ ...file, path: address(ref) }));
-    const manifest = await write(
-      'manifest',
-      writeManifest({ ...layout, fields: table.fields }, version, month, entries),
-      month,
-    );
+    const manifest = await write('manifest', writeManifest(fields, version, month, entries), month);
     const rows = data.reduce((sum, file) => sum + file.rows, 0);
     await storeMetadata(db, { ...manifest, version, files: data.length, rows });
   }
-  const manifests = (await listManifests(db, key)).map(({ ref, ...manifest }) => ({
+  const manifests = (await listManifests(db, environmentId)).map(({ ref, ...manifest }) => ({
     ...manifest,
     path: address(ref),
   }));
-  await replaceMetadata(db, key, ['list', 'metadata'], null);
+  await replaceMetadata(db, environmentId, ['list', 'metadata'], null);
   const list = await write('list', writeManifestList(version, manifests));
   const state = {
-    ...{ uuid: table.folder, location: `${files.location}/lake/${table.folder}`, version },
+    ...{ uuid: folder, location: `${files.location}/lake/${folder}`, version, fields },
     ...{ at: new Date(), manifestList: address(list.ref), manifests },
   };
-  const metadata = await write(
-    'metadata',
-    Buffer.from(JSON.stringify(tableMetadata({ ...layout, fields: table.fields }, state))),
-  );
+  const metadata = await write('metadata', Buffer.from(JSON.stringify(tableMetadata(state))));
   for (const file of [list, metadata]) await storeMetadata(db, { ...file, version, files: null, rows: null });
-  await setSnapshot(db, { ...table, location: files.location, version, metadataRef: metadata.ref });
+  await setSnapshot(db, { environmentId, location: files.location, version, metadataRef: metadata.ref });
 }
 
 /** Tells whether somebody, such as a deletion, has given up or removed a file before it was taken. */
@@ -98,26 +90,26 @@ export function isAbandoned(error: unknown): boolean {
 
 /** Writes metadata anew where the file store has moved, since it names files by their whole address. */
 export async function refreshLake(context: LakeContext): Promise<void> {
-  for (const key of await findMovedTables(context.db, context.files.location))
-    await inTransaction(context.pool, ({ db }) => commitLake(context, db, key, []));
+  for (const environmentId of await findMovedTables(context.db, context.files.location))
+    await inTransaction(context.pool, ({ db }) => commitLake(context, db, environmentId, []));
 }
 
-/** Makes the columns of properties what the definitions want, and returns them: what is written from now on has them. */
-export async function openFields(db: Database, key: TableKey): Promise<readonly LakeField[]> {
-  const table = await openTable(db, key);
-  const wanted = await definitionsOf.lake_columns.read(db, key.environmentId);
-  const fields = evolveFields(table.fields, wanted, layouts[key.name].columns.length);
+/** Makes the columns of properties what the definitions want, and returns them for the files that are written next. */
+export async function openFields(db: Database, environmentId: number): Promise<readonly LakeField[]> {
+  const table = await openTable(db, environmentId);
+  const fields = evolveFields(table.fields, await definitionsOf.lake_columns.read(db, environmentId));
   if (fields === table.fields || (await setFields(db, table, fields))) return fields.properties;
-  return openFields(db, key);
+  return openFields(db, environmentId);
 }
 
 /** Records a data file before anything is written to it, and returns it. */
 export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
-  place: TableKey & { readonly month: string | null; readonly retirementId: number | null },
+  place: Pick<Parameters<typeof recordFile>[1], 'environmentId' | 'month' | 'retirementId'>,
 ) {
-  const { folder } = await openTable(db, place);
+  const { environmentId, month, retirementId } = place;
+  const { folder } = await openTable(db, environmentId);
   const ref = createLakeRef(folder, 'data', 0);
-  await recordFile(db, { ...place, kind: 'data', ref });
+  await recordFile(db, { environmentId, month, retirementId, kind: 'data', ref });
   return files.createAs(ref);
 }

@@ -1,68 +1,169 @@
-import { type AsyncBuffer, parquetMetadataAsync } from 'hyparquet';
+import { createHash } from 'node:crypto';
+import {
+  type AsyncBuffer,
+  type ColumnMetaData,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetScan,
+  type RowGroup,
+} from 'hyparquet';
+import { type Entity, idColumn } from '../domain/entity.ts';
 import { Fault, TransientError } from '../domain/errors.ts';
+import { everything } from '../domain/export.ts';
+import { columnsOf } from '../domain/export-columns.ts';
+import { Gathered, type RowBlock, separator } from '../export/write/rows.ts';
 import { type FileRef, type FileStore, LostLakeFile } from '../files/file-store.ts';
-import type { DataFile } from '../postgres/stores/lake-files.ts';
-import { sumIn } from './group-sums.ts';
-import { LakeGroup, PageMemory, startOf } from './row-group.ts';
+import type { WrittenFile } from '../postgres/stores/lake-files.ts';
 
 /*
- * The data files of the lake are Parquet files as exports have them, each in order of time. Whoever reads one holds a row group at a
- * time (2 500 events or 512 KiB before they were packed) and the footer (some 2 KiB for each of them).
+ * Data files of the lake are Parquet files as exports have them, each in order of time. A reader holds one row group (2 500 events
+ * or 512 KiB before they were packed) and the footer, some 2 KiB for each group.
  */
 
+const columns = columnsOf('events', everything);
+
+/** Of values: times become microseconds, and a mark at the beginning of a text belongs to it. */
 const parsers = {
+  timestampFromMicroseconds: String,
+  stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
+};
+
+/** Of the bounds in a footer, which are written again. */
+const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
-  // Bounds stay bytes: they are compared as such, and written again.
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
 };
 
-/** Microseconds since 1970, `to` excluded. Row groups without events of the time are not read. */
-export interface Wanted {
-  readonly from: number;
-  readonly to: number;
+interface StoredGroup {
+  readonly ref: FileRef;
+  readonly metadata: FileMetaData;
+  /** The bytes of the file from `start` on. */
+  readonly bytes: Buffer;
+  readonly start: number;
 }
 
-const always: Wanted = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+/** A row group, whose columns are decoded on demand. */
+export class LakeGroup {
+  readonly rows: number;
+  readonly #ref: FileRef;
+  /** The footer, as if the file had no other group. */
+  readonly #metadata: FileMetaData;
+  readonly #chunks: readonly ColumnMetaData[];
+  readonly #bytes: Buffer;
+  readonly #start: number;
 
-/**
- * Reads the row groups of a file that may hold what is wanted. Each is read at once: its columns lie together, and on S3 each read is a
- * request. @throws LostLakeFile
- */
-export async function* readGroups(
-  files: FileStore,
-  file: Pick<DataFile, 'ref' | 'bytes' | 'rows'> & { readonly sums?: Buffer | null },
-  wanted: Wanted = always,
-): AsyncGenerator<LakeGroup> {
-  const memory = new PageMemory();
-  const lose = (cause: unknown): never => {
-    throw cause instanceof TransientError ? cause : new LostLakeFile(file.ref, cause);
-  };
-  const footer = await parquetMetadataAsync(storedBuffer(files, file), { parsers }).catch(lose);
-  const { num_rows, row_groups: groups, schema } = footer;
-  const fieldIds = schema.slice(1).map(({ field_id }) => field_id);
-  if (Number(num_rows) !== file.rows) lose(new Fault(`it holds ${num_rows} rows, not ${file.rows}`));
-  for (const [place, group] of groups.entries()) {
-    const chunks = group.columns.map(({ meta_data: about }) => about).filter((about) => about !== undefined);
-    const times = chunks.find(({ path_in_schema: [name] }) => name === 'inserted_at')?.statistics;
-    if (Number(times?.max_value) < wanted.from || Number(times?.min_value) >= wanted.to) continue;
-    const start = Math.min(...chunks.map(startOf));
-    const end = Math.max(...chunks.map((about) => startOf(about) + Number(about.total_compressed_size)));
-    const bytes = await files.readRange(file.ref, start, end).catch(lose);
-    const sum = sumIn(file.sums ?? null, place);
-    yield new LakeGroup(group, { ref: file.ref, bytes, start, memory, fieldIds, sum });
+  constructor(group: RowGroup, { ref, metadata, bytes, start }: StoredGroup) {
+    this.rows = Number(group.num_rows);
+    this.#ref = ref;
+    this.#metadata = { ...metadata, num_rows: group.num_rows, row_groups: [group] };
+    this.#chunks = chunksOf(group);
+    this.#bytes = bytes;
+    this.#start = start;
+  }
+
+  /** Tells whether the columns of properties begin with these. */
+  hasFields(fields: readonly { readonly id: number }[]): boolean {
+    const properties = this.#metadata.schema.slice(1 + columns.length);
+    return fields.every(({ id }, at) => id === properties[at]?.field_id);
+  }
+
+  /** Returns the texts of a column, `null` for rows without one. @throws LostLakeFile */
+  async column(name: string): Promise<readonly (string | null)[]> {
+    const file = bufferOf(this.#start + this.#bytes.length, (start, end) =>
+      this.#bytes.subarray(start - this.#start, end - this.#start),
+    );
+    try {
+      const scan = await parquetScan({ file, metadata: this.#metadata, columns: [name], parsers });
+      const values = await scan.readColumn({ column: name, rowStart: 0, rowEnd: this.rows });
+      return Array.from(values as ArrayLike<string | null | undefined>, (value) => value ?? null);
+    } catch (cause) {
+      throw new LostLakeFile(this.#ref, cause);
+    }
+  }
+
+  /** Returns a column, by its place, as it is stored. */
+  packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer } {
+    const about = this.#chunks[place] as ColumnMetaData;
+    const at = startOf(about) - this.#start;
+    return { about, bytes: this.#bytes.subarray(at, at + Number(about.total_compressed_size)) };
   }
 }
 
-function storedBuffer(
-  files: FileStore,
-  { ref, bytes }: { readonly ref: FileRef; readonly bytes: number },
-): AsyncBuffer {
-  return {
-    byteLength: bytes,
-    slice: async (start, end = bytes) => arrayBufferOf(await files.readRange(ref, start, end)),
-  };
+/** Reads the row groups of a file. @throws LostLakeFile, after the last group if the file has other bytes than were written */
+export async function* readGroups(files: FileStore, file: WrittenFile): AsyncGenerator<LakeGroup> {
+  const { ref, bytes: length } = file;
+  const read = (start: number, end: number) => files.readRange(ref, start, end);
+  try {
+    const metadata = await parquetMetadataAsync(bufferOf(length, read), { parsers: footerParsers });
+    const hash = createHash('sha256');
+    let [at, rows] = [0, 0];
+    for (const group of metadata.row_groups) {
+      const ends = chunksOf(group).map((about) => startOf(about) + Number(about.total_compressed_size));
+      const end = Math.max(...ends);
+      const bytes = await read(at, end);
+      hash.update(bytes);
+      yield new LakeGroup(group, { ref, metadata, bytes, start: at });
+      at = end;
+      rows += Number(group.num_rows);
+    }
+    hash.update(await read(at, length));
+    if (hash.digest('hex') !== file.sha256 || rows !== file.rows) throw new Fault('it was changed');
+  } catch (cause) {
+    throw cause instanceof TransientError ? cause : new LostLakeFile(ref, cause);
+  }
 }
 
-function arrayBufferOf({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer {
-  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+/** People or companies that are taken out of events. */
+export interface Erasure {
+  readonly entity: Entity;
+  readonly ids: ReadonlySet<string>;
+}
+
+/** Returns the events of a group as COPY sends their values, without those of erased users and without erased companies. */
+export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<RowBlock> {
+  const isErased = (entity: Entity, id: string | null | undefined): boolean =>
+    erasure?.entity === entity && erasure.ids.has(id ?? '');
+  const texts = await Promise.all(
+    columns.map(async ({ name, kind }) => {
+      const values = await group.column(name);
+      return values.map((value) => {
+        if (value === null || (name === idColumn.companies && isErased('companies', value))) return '';
+        return kind === 'text' ? JSON.stringify(value) : value;
+      });
+    }),
+  );
+  const users = await group.column(idColumn.users);
+  const rows = new Gathered();
+  for (let row = 0; row < group.rows; row++) {
+    if (isErased('users', users[row])) continue;
+    rows.addRow(Buffer.from(`${texts.map((column) => column[row]).join(separator)}\n`));
+  }
+  return rows.block();
+}
+
+/** Returns the hash of the values of all events in the files, as `writeData` does. @throws LostLakeFile */
+export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const file of data)
+    for await (const group of readGroups(files, file)) hash.update((await valuesOf(group)).bytes);
+  return hash.digest('hex');
+}
+
+function chunksOf({ columns: chunks }: RowGroup): ColumnMetaData[] {
+  return chunks.flatMap(({ meta_data: about }) => about ?? []);
+}
+
+function startOf({ dictionary_page_offset, data_page_offset }: ColumnMetaData): number {
+  return Number(dictionary_page_offset ?? data_page_offset);
+}
+
+function bufferOf(
+  byteLength: number,
+  read: (start: number, end: number) => Buffer | Promise<Buffer>,
+): AsyncBuffer {
+  // hyparquet takes an ArrayBuffer of these bytes and no others.
+  return {
+    byteLength,
+    slice: async (start, end = byteLength) => new Uint8Array(await read(start, end)).buffer,
+  };
 }

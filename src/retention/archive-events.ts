@@ -1,20 +1,21 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { ConflictError, TransientError } from '../domain/errors.ts';
-import { LAKE_KEPT_APPENDS, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
-import { readText } from '../export/write/lake-rows.ts';
-import type { FilePlan } from '../export/write/write-export.ts';
+import { MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { commitLake, isAbandoned, type LakeContext } from '../lake/commit.ts';
+import { contentOf, readGroups } from '../lake/read-events.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import { forgetFile, listData, storeData } from '../postgres/stores/lake-files.ts';
+import { forgetFile, listData, storeData, type WrittenFile } from '../postgres/stores/lake-files.ts';
 import {
   type LakeMonth,
   leaveHot,
   listLakeMonths,
   type MonthState,
   readMonth,
+  readSpan,
   releaseMonth,
+  removeRepeated,
   settleMonth,
 } from '../postgres/stores/lake-months.ts';
 import { eventTable } from '../postgres/stores/retention.ts';
@@ -24,31 +25,30 @@ import {
   type Retirement,
   readRevision,
 } from '../postgres/stores/retirements.ts';
-import { checkContent, checkLength, contentOf, type NewData, selectEvents, writeData } from './data-files.ts';
-import { removeKnownEvents } from './known-events.ts';
+import { checkContent, checkLength, hashPlan, selectEvents, writeData } from './data-files.ts';
 
 export interface RetentionContext extends LakeContext {
   readonly log: Logger;
-  readonly config: Pick<Config, 'eventRetentionDays' | 'lake'>;
+  readonly config: Pick<Config, 'eventRetentionDays' | 'lakeEveryMs'>;
 }
 
 /** A change of the lake: a month of one environment, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
-  /** The state of its hot files in the snapshot; null: there are none. */
+  /** The state of its hot files in the snapshot; `null` if there are none. */
   readonly state: MonthState | null;
-  /** null: it has left `sluice.events`. */
+  /** `null` if the month has left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** The fate of the hot files that there are; null: they stay. */
+  /** What becomes of the hot files; `null` if they stay. */
   readonly before: 'replaced' | 'kept' | null;
-  readonly hot: readonly NewData[];
-  /** What will be left of their events. */
-  readonly cold: readonly NewData[];
+  readonly hot: readonly WrittenFile[];
+  /** Files that will be all that is left of their events, and the hash of what they must hold. */
+  readonly cold: readonly WrittenFile[];
+  readonly content: string;
 }
 
 /**
- * Moves what a retired table holds into the lake, in one transaction with the commit of the lake, and only if nobody has changed it
- * meanwhile. Hot files that hold exactly the events of the table are left as they are; otherwise they are replaced
- * by files that are written of the table and compared with it.
+ * Makes the lake hold what a retired table holds, in one transaction with the commit of the lake, and only if nobody has changed the
+ * table meanwhile. Hot files with exactly these events stay. Otherwise files written from the table replace them.
  */
 export async function archiveEvents(context: RetentionContext, retirement: Retirement): Promise<void> {
   for (let tries = 0; tries < MAX_ARCHIVE_TRIES; tries++) {
@@ -64,8 +64,8 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
 }
 
 /**
- * Takes all changes in one transaction, or none: if `begin` returns false, or a month has changed since it was read. Then the files go at
- * once, since they may hold who was deleted meanwhile.
+ * Takes all changes in one transaction, or none: if `begin` returns false, or a month has changed since it was read. Then the files are
+ * removed at once, since they may hold a person who was deleted meanwhile.
  */
 export async function commitChanges(
   context: LakeContext,
@@ -75,21 +75,21 @@ export async function commitChanges(
   const { files } = context;
   const written = changes.flatMap(({ hot, cold }) => [...hot, ...cold]);
   try {
-    for (const { hot, cold } of changes) {
+    for (const { hot, cold, content } of changes) {
       for (const file of hot) await checkLength(files, file);
-      for (const file of cold) await checkContent(files, file);
+      if (cold.length > 0) await checkContent(files, cold, content);
     }
     return await inTransaction(context.pool, async ({ db }) => {
       if (!(await begin(db))) throw new ConflictError('the events have changed');
       for (const change of changes) {
-        const { state, next, before, hot, cold } = change;
+        const { environmentId, month, state, next, before, hot, cold } = change;
         const settle = (of: MonthState) =>
           next === null ? releaseMonth(db, change, of) : settleMonth(db, change, of, next);
         if (state !== null && !(await settle(state))) throw new ConflictError('the month has changed');
         if (before !== null) await leaveHot(db, change, before);
         await storeData(db, hot, true);
         await storeData(db, cold);
-        if (before !== 'kept') await commitLake(context, db, change, [change.month]);
+        if (before !== 'kept') await commitLake(context, db, environmentId, [month]);
       }
       return true;
     });
@@ -115,7 +115,23 @@ async function writeAll(context: RetentionContext, retirement: Retirement) {
   });
 }
 
-/** If something of the month stays in `sluice.events`, and is in the lake, that is written anew too. */
+/** Takes events that came again after they had moved to the lake out of a retired table: the lake has each of them once. */
+async function removeKnownEvents({ db, files }: RetentionContext, retirement: Retirement): Promise<void> {
+  for (const { environmentId, month } of await listLakeMonths(db, retirement, false)) {
+    const cold = (await listData(db, environmentId, month)).filter(({ isHot }) => !isHot);
+    if (cold.length === 0) continue;
+    const { from, to } = await readSpan(db, retirement, environmentId);
+    for (const file of cold) {
+      if (file.lastMicros < from || file.firstMicros >= to) continue;
+      for await (const group of readGroups(files, file)) {
+        const columns = ['user_id', 'event_id', 'inserted_at'].map((name) => group.column(name));
+        await removeRepeated(db, retirement, environmentId, await Promise.all(columns));
+      }
+    }
+  }
+}
+
+/** Writes what is retired, and also what stays of the month in `sluice.events` if the lake has it. */
 async function writeRetired(
   context: RetentionContext,
   snapshot: Snapshot,
@@ -123,38 +139,32 @@ async function writeRetired(
   month: LakeMonth,
 ): Promise<LakeChange> {
   const state = await readMonth(databaseOn(snapshot.client), month);
-  const change = {
-    ...month,
-    state,
-    next: isWhole ? null : { cursor: snapshot.cursor, isWhole: true },
-    hot: [],
-  };
-  const place = { ...month, retirementId };
   const retired = selectEvents(month, { events: eventTable(table) });
-  if (isWhole && state !== null && (await isMirrored(context, snapshot, month, { state, retired })))
+  const content = await hashPlan(snapshot, retired);
+  const next = isWhole ? null : { cursor: snapshot.cursor, isWhole: true };
+  const change = { ...month, state, next, content, hot: [] };
+  // Appended files have no order among them.
+  if (isWhole && state?.appends === 0 && (await isInLake(context, snapshot, month, content)))
     return { ...change, before: 'kept', cold: [] };
+  const place = { ...month, retirementId };
   const cold = await writeData(context, snapshot, place, retired);
   const hot = isWhole || state === null ? [] : await writeData(context, snapshot, place, selectEvents(month));
   return { ...change, before: 'replaced', hot, cold };
 }
 
-/** Tells whether the hot files of a month hold the events of the retired table and no others. */
-async function isMirrored(
+/** Tells whether the hot files of a month hold exactly the events with this hash. */
+async function isInLake(
   { files, log }: RetentionContext,
   { client }: Snapshot,
-  month: LakeMonth,
-  { state, retired }: { readonly state: MonthState; readonly retired: FilePlan },
+  { environmentId, month }: LakeMonth,
+  content: string,
 ): Promise<boolean> {
-  if (state.appends > LAKE_KEPT_APPENDS) return false;
-  const data = (await listData(databaseOn(client), month, month.month)).filter(({ isHot }) => isHot);
-  const mirrored = await contentOf(readText(files, data)).catch((error: unknown) => {
+  const data = (await listData(databaseOn(client), environmentId, month)).filter(({ isHot }) => isHot);
+  try {
+    return (await contentOf(files, data)) === content;
+  } catch (error) {
     if (error instanceof TransientError) throw error;
-    log.warn({ err: error, month: month.month }, 'a damaged month of the lake is written anew');
-    return null;
-  });
-  if (mirrored === null) return false;
-  const stored = await contentOf(retired.blocks(client, new AbortController().signal));
-  return (
-    stored.content === mirrored.content && mirrored.rows === data.reduce((sum, { rows }) => sum + rows, 0)
-  );
+    log.warn({ err: error, month }, 'a damaged month of the lake is written anew');
+    return false;
+  }
 }

@@ -1,14 +1,13 @@
 /**
  * Retention: removes the events that have outlived it, into the lake if they are to be kept as files. `pruneEvents` is where
  * it begins; a month goes in the steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a
- * killed process. Exports read the lake (src/lake/read-events.ts); a deletion rewrites its files.
+ * killed process.
  */
 
 import type { FileRef } from '../files/file-store.ts';
 import { type LakeContext, refreshLake } from '../lake/commit.ts';
 import { withLockTries } from '../postgres/database.ts';
-import { isLockTimeout } from '../postgres/sqlstate.ts';
-import { awaitReaders, findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake-files.ts';
+import { findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake-files.ts';
 import {
   findOldMonths,
   type HeldNames,
@@ -28,8 +27,8 @@ import {
   recordDeleted,
   retireMonth,
 } from '../postgres/stores/retirements.ts';
+import { appendEvents } from './append-events.ts';
 import { archiveEvents, type RetentionContext } from './archive-events.ts';
-import { mirrorEvents } from './mirror-events.ts';
 
 export interface PrunedEvents {
   readonly events: number;
@@ -62,7 +61,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
   };
   await attempt('the lake', async () => {
     await removeUnfinished(context);
-    await mirrorEvents(context);
+    await appendEvents(context);
     await refreshLake(context);
     await removeReplaced(context);
     return none;
@@ -78,18 +77,18 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
 }
 
 async function pruneMonth(context: RetentionContext, month: Month): Promise<PrunedEvents> {
-  const { eventRetentionDays: defaultDays } = context.config;
+  const { eventRetentionDays: defaultDays, lakeEveryMs } = context.config;
   const held = await readHeldNames(context.db, month, defaultDays);
   if (isWhollyPast(held)) {
     const retirement = await withLockTries(() =>
-      retireMonth(context.pool, month, { defaultDays, archives: context.config.lake !== 'off' }),
+      retireMonth(context.pool, month, { defaultDays, archives: lakeEveryMs !== null }),
     );
     if (retirement !== null) return finish(context, retirement);
     // Meanwhile something came that is to stay.
   }
   const past = held.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;
-  return context.config.lake === 'off' ? deletePast(context, month, past) : movePast(context, month, past);
+  return lakeEveryMs === null ? deletePast(context, month, past) : movePast(context, month, past);
 }
 
 function isWhollyPast(held: readonly HeldNames[]): boolean {
@@ -143,7 +142,10 @@ async function removeUnfinished(context: RetentionContext): Promise<void> {
   await removeFiles(context, await findUnfinished(context.pool));
 }
 
-async function removeFiles({ db, files }: LakeContext, refs: readonly FileRef[]): Promise<void> {
+async function removeFiles(
+  { db, files }: Pick<LakeContext, 'db' | 'files'>,
+  refs: readonly FileRef[],
+): Promise<void> {
   for (const ref of refs) {
     await files.remove(ref);
     await forgetFile(db, ref);
@@ -157,16 +159,9 @@ function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
   return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
 }
 
-/** Removes files that no snapshot names any more; if an export is running, the next sweep does. Returns how many. */
-export async function removeReplaced(system: LakeContext): Promise<number> {
+/** Removes files that no snapshot names any more. Returns how many. */
+export async function removeReplaced(system: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
   const replaced = await findReplaced(system.db);
-  if (replaced.length === 0) return 0;
-  try {
-    await awaitReaders(system.pool);
-  } catch (error) {
-    if (isLockTimeout(error)) return 0;
-    throw error;
-  }
   await removeFiles(system, replaced);
   return replaced.length;
 }

@@ -154,8 +154,8 @@ export const ofRetention: Gauges<EventRetention> = {
   sluice_lake_events: ['Events in the lake.', (of) => of.eventsArchived],
   sluice_lake_bytes: ['Bytes of the data files of the lake.', (of) => of.lakeBytes],
   sluice_lake_lag_seconds: [
-    'Seconds since the lake last held all events; 0 without `LAKE=mirror`.',
-    (of) => of.mirrorLag,
+    'Seconds since the lake last held all events; 0 without `LAKE_EVERY`.',
+    (of) => of.lakeLag,
   ],
   sluice_event_pruning_failing: [
     '1 if the latest pruning of events did not complete.',

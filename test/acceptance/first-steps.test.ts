@@ -66,7 +66,7 @@ test('sluice prune ends with 1 if events could not be archived, and says why', a
     `event_type,user_id,event_name,inserted_at,blob\n${Array.from({ length: 3_000 }, (_, n) => line(n)).join('')}`,
   );
   expect(await runCli(['import', file, '--data-dir', dataDir])).toMatchObject({ code: 0 });
-  const env = { EVENT_RETENTION_DAYS: '30', LAKE: 'archive', STORAGE_URL: disk.path };
+  const env = { EVENT_RETENTION_DAYS: '30', LAKE_EVERY: '1h', STORAGE_URL: disk.path };
   expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/could not be removed: 2020-01.*full|No space/i),

@@ -2,14 +2,7 @@ import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.ts';
 import { LAKE_APPENDS } from '../../src/domain/limits.ts';
-import {
-  comparable,
-  expectNamedFiles,
-  type LakeRow,
-  readEverywhere,
-  readLake,
-  readTable,
-} from '../support/lake.ts';
+import { comparable, expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../support/lake.ts';
 import { expireLeases } from '../support/load-file.ts';
 import { type SluiceProcess, startSluice } from '../support/processes.ts';
 import { insertEvents, instantBetween, monthsAgo } from '../support/retention.ts';
@@ -21,17 +14,15 @@ const old = { EVENT_RETENTION_DAYS: '100' };
 const hold = {
   settling: 'select from sluice.lake_months for update',
   naming: 'select from sluice.lake_tables for update',
-  refreshing: "select from sluice.lake_tables where name = 'users' for update",
-  sweeping: 'lock table sluice.event_retirements in row share mode',
   forgetting: 'lock table sluice.event_ids in share mode',
 };
 
 describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
   'with files in %s',
   (storage) => {
-    // proves: lake-mirror, lake-profiles
-    test('kill -9 before, in and after the commit of an append, a compaction, a refresh or a drop leaves hot and lake exact, and no file that none names', async () => {
-      const t = await openTestSystem({ storage, settings: { LAKE: 'mirror', LAKE_EVERY: '1s' } });
+    // proves: lake-appends
+    test('kill -9 before, in and after the commit of an append, a compaction or a drop leaves hot and lake exact, and no file that none names', async () => {
+      const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1s' } });
       try {
         let added = await add(t, 0, 40);
         const worker = startSluice(['work'], t.variables);
@@ -46,10 +37,8 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
           expect(await ofBoth(t)).toEqual(added);
         };
         await step(hold.naming);
-        await step(hold.sweeping);
+        await finish(t);
         expect(await ofLake(t)).toEqual(added);
-        await addUser(t, 'u1');
-        await step(hold.refreshing);
         await t.system.pool.query('update sluice.lake_months set appends = $1', [LAKE_APPENDS]);
         await step(hold.settling);
         await step(hold.naming);
@@ -62,7 +51,6 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
         );
         expect(rows).toEqual([]);
         expect([await ofLake(t), await ofBoth(t)]).toEqual([added, added]);
-        expect((await readTable(t.system, 'default', 'users')).map(({ user_id }) => user_id)).toEqual(['u1']);
         // As a day later.
         await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
         await finish(t, old);
@@ -74,16 +62,13 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
     });
 
     // proves: lake-erasure
-    test.each(isLarge ? (['settling', 'naming', 'refreshing', 'sweeping'] as const) : (['naming'] as const))(
+    test.each(isLarge ? (['settling', 'naming'] as const) : (['naming'] as const))(
       'kill -9 in a deletion (%s) leaves nothing of the person in the lake once it has ended, and all else',
       async (place) => {
-        const t = await openTestSystem({ storage, settings: { LAKE: 'mirror', LAKE_EVERY: '1h', ...old } });
+        const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1h', ...old } });
         try {
           const added = await add(t, 0, 40);
-          await addUser(t, 'u1');
-          await addUser(t, 'u2');
           await finish(t);
-          if (place === 'sweeping') await finish(t);
           const worker = startSluice(['work'], t.variables);
           const { environmentId } = t.environment;
           let jobId = '';
@@ -100,9 +85,6 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
           await next.killGroup();
           const kept = added.filter(({ user_id: id }) => id !== 'u1');
           expect([await ofLake(t), await ofBoth(t)]).toEqual([kept, kept]);
-          expect((await readTable(t.system, 'default', 'users')).map(({ user_id }) => user_id)).toEqual([
-            'u2',
-          ]);
           await t.system.pool.query(
             `update sluice.lake_files set created_at = created_at - interval '2 days'`,
           );
@@ -154,13 +136,6 @@ async function finish(t: TestSystem, variables: Readonly<Record<string, string>>
   expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
 }
 
-async function addUser(t: TestSystem, id: string): Promise<void> {
-  await t.system.pool.query('insert into sluice.users (environment_id, user_id) values ($1, $2)', [
-    t.environment.environmentId,
-    id,
-  ]);
-}
-
 /** Adds events of this month and of an old one; returns them as the lake has them. */
 async function add(t: TestSystem, from: number, count: number): Promise<readonly LakeRow[]> {
   const events = Array.from({ length: count }, (_, at) => {
@@ -187,7 +162,7 @@ async function ofLake(t: TestSystem): Promise<readonly LakeRow[]> {
   return sorted(await readLake(t.system, 'default').catch(() => []));
 }
 
-/** Events of PostgreSQL and of the lake, each once. */
+/** Events of PostgreSQL, and those that only the lake has. */
 async function ofBoth(t: TestSystem): Promise<readonly LakeRow[]> {
   return sorted(await readEverywhere(t.system, t.environment.environmentId));
 }

@@ -14,8 +14,8 @@ async function addFile(name: string, users: readonly string[] | null) {
   for (const id of users ?? []) filter.add('users', Buffer.from(id));
   const bytes = users && filter.bytes();
   const { rows } = await sql<{ fileId: number }>`
-    insert into lake_files (environment_id, table_name, kind, file_ref, filter)
-    values (${t.environment.environmentId}, 'events', 'data', ${name}, ${bytes})
+    insert into lake_files (environment_id, kind, file_ref, filter)
+    values (${t.environment.environmentId}, 'data', ${name}, ${bytes})
     returning file_id as "fileId"`.execute(t.system.db);
   return { fileId: rows[0]?.fileId ?? Number.NaN, bytes };
 }

@@ -1,13 +1,14 @@
 import { icebergRead } from 'icebird';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { readText } from '../../src/export/write/lake-rows.ts';
+import { everything } from '../../src/domain/export.ts';
+import { columnsOf } from '../../src/domain/export-columns.ts';
 import { checkRef, type FileRef, type FileStore } from '../../src/files/file-store.ts';
+import { type LakeGroup, readGroups } from '../../src/lake/read-events.ts';
 import { createDatabase, type Database } from '../../src/postgres/database.ts';
 import { listData } from '../../src/postgres/stores/lake-files.ts';
 import { dropTable, forgetIds, moveEvents, openRetirement } from '../../src/postgres/stores/retirements.ts';
 import { archiveEvents } from '../../src/retention/archive-events.ts';
-import { records } from './export-files.ts';
 import type { TestSystem } from './system.ts';
 
 /** An event of the lake, as an export has it in NDJSON. */
@@ -30,14 +31,6 @@ export function comparable({
   return { ...row, event_id: id, company_id, inserted_at: at, metadata: properties } as unknown as LakeRow;
 }
 
-/** Reads the events of an environment, as `readTable` does. */
-export async function readLake(
-  system: Parameters<typeof readTable>[0],
-  environment: string,
-): Promise<LakeRow[]> {
-  return (await readTable(system, environment, 'events')).map(comparable);
-}
-
 /** Reads every event of an environment: of the database, on its way to the lake, and of files that only the lake has. */
 export async function readEverywhere(
   { db, files }: { readonly db: Database; readonly files: FileStore },
@@ -55,28 +48,34 @@ export async function readEverywhere(
       where environment_id = ${environmentId}`.execute(db);
     all.push(...rows.map(comparable));
   }
-  const data = await listData(db, { environmentId, name: 'events' });
-  const cold = data.filter(({ isHot }) => !isHot);
-  for await (const { bytes } of readText(files, cold)) all.push(...records(bytes.toString()).map(comparable));
-  // An event that came again after it had moved is in both.
+  const data = await listData(db, environmentId);
+  for (const file of data.filter(({ isHot }) => !isHot))
+    for await (const group of readGroups(files, file)) all.push(...(await rowsOf(group)));
   const keyOf = ({ event_id, user_id }: LakeRow) => JSON.stringify([event_id, user_id]);
-  const events = new Map(all.map((row) => [keyOf(row), row]));
-  return [...events].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  return all.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
+  const names = columnsOf('events', everything).map(({ name }) => name);
+  const columns = await Promise.all(names.map((name) => group.column(name)));
+  return Array.from({ length: group.rows }, (_, row) => {
+    const event = Object.fromEntries(names.map((name, at) => [name, columns[at]?.[row]]));
+    return comparable({ ...event, inserted_at: new Date(Number(event['inserted_at']) / 1_000) });
+  });
 }
 
 /**
- * Reads a table of an environment with icebird, a reader of Iceberg that is none of ours, from where the catalog says. It asks for
- * `s3://` addresses by HTTP; here the file store answers.
+ * Reads the events of an environment with icebird, an independent reader of Iceberg, from the place in the catalog. It asks for `s3://`
+ * addresses by HTTP; here the file store answers.
  */
-export async function readTable(
+export async function readLake(
   { db, files }: { readonly db: Database; readonly files: FileStore },
   environment: string,
-  table: string,
-): Promise<Record<string, unknown>[]> {
+): Promise<LakeRow[]> {
   const { rows } = await sql<{ at: string }>`
     select metadata_location as at
     from iceberg_tables
-    where table_namespace = ${environment} and table_name = ${table}`.execute(db);
+    where table_namespace = ${environment} and table_name = 'events'`.execute(db);
   const [, tableUrl, metadataFileName] = /^(.*)\/metadata\/([^/]*)$/.exec(rows[0]?.at ?? '') ?? [];
   if (tableUrl === undefined || metadataFileName === undefined) throw new Error('there is no such table');
   const fetchOfProcess = globalThis.fetch;
@@ -90,7 +89,8 @@ export async function readTable(
     return new Response(new Uint8Array(await files.readRange(ref, ...range)), { status });
   };
   try {
-    return (await icebergRead({ tableUrl, metadataFileName })) as Record<string, unknown>[];
+    const rows = (await icebergRead({ tableUrl, metadataFileName })) as Record<string, unknown>[];
+    return rows.map(comparable);
   } finally {
     globalThis.fetch = fetchOfProcess;
   }

@@ -71,9 +71,9 @@ test('PERSONAL_KEY is refused by name and without its value if it is short, and 
   expect(() => readConfig({ PERSONAL_KEY: 'hidden' })).toThrow(/^PERSONAL_KEY: must be (?!.*hidden)/);
 });
 
-test('LAKE_EVERY takes seconds, minutes and hours, up to a day', () => {
+test('LAKE_EVERY takes seconds, minutes and hours, up to a day, or nothing', () => {
   const of = (every: string) => readConfig({ LAKE_EVERY: every }).lakeEveryMs;
-  expect(['', '30s', '15m', '24h'].map(of)).toEqual([3_600_000, 30_000, 900_000, 86_400_000]);
+  expect(['', '30s', '15m', '24h'].map(of)).toEqual([null, 30_000, 900_000, 86_400_000]);
   for (const every of ['0s', '25h', '1', '1d', '1.5h', '-1s'])
     expect(() => of(every)).toThrow(
       /^LAKE_EVERY: must be a time from 1s to 24h, such as 30s, 15m or 1h, not /,

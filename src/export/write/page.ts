@@ -32,7 +32,7 @@ const conditions = { users: exportsUser, companies: exportsCompany, events: expo
 
 export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
   if (dataset !== 'events' && filter.request.includeRemoved) return pageWithRemoved(dataset, filter);
-  const source = (dataset === 'events' ? filter.events : filter.profiles) ?? sql.table(dataset);
+  const source = (dataset === 'events' ? filter.events : null) ?? sql.table(dataset);
   const names = storedColumns(dataset).map(ofTable);
   return sql`(
     select ${sql.join(names)} from ${source} as ${sql.ref(alias)}

@@ -30,6 +30,7 @@ interface ValueStore {
 }
 
 export class ParquetColumn {
+  readonly name: string;
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
@@ -39,6 +40,7 @@ export class ParquetColumn {
 
   /** `maxRows`: of a row group. */
   constructor(column: Column, element: SchemaElement, maxRows: number) {
+    this.name = column.name;
     this.#column = column;
     this.#element = element;
     this.#store = storeOf(column, maxRows);
@@ -70,7 +72,7 @@ export class ParquetColumn {
     const metadata: ColumnMetaData = {
       type: this.#element.type ?? 'BYTE_ARRAY',
       encodings,
-      path_in_schema: [this.#column.name],
+      path_in_schema: [this.name],
       codec: 'SNAPPY',
       num_values: BigInt(this.#levels.length),
       total_uncompressed_size: BigInt(uncompressed),

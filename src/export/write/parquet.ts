@@ -3,13 +3,15 @@ import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { DataType } from '../../domain/data-type.ts';
 import type { LakeField } from '../../domain/definitions.ts';
+import { entities, idColumn } from '../../domain/entity.ts';
 import { type Column, columnsOf } from '../../domain/export-columns.ts';
 import { readInstant } from '../../domain/instant.ts';
+import { IdFilter } from '../../lake/id-filter.ts';
+import type { LakeGroup } from '../../lake/read-events.ts';
 import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
-import { LakeFacts } from './lake-facts.ts';
 import { ParquetColumn } from './parquet-column.ts';
-import { findValues, type PackedGroup } from './rows.ts';
+import { findValues } from './rows.ts';
 import type { FileRows } from './split-files.ts';
 
 /** `PAR1` */
@@ -25,7 +27,8 @@ export class ParquetFile {
   readonly #metadata: number;
   readonly #properties: readonly { readonly field: LakeField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
-  readonly #facts: LakeFacts | null;
+  /** The ids in a file of the lake. */
+  readonly #ids: IdFilter | null;
   readonly #groups: RowGroup[] = [];
   #rows = 0;
   #allRows = 0;
@@ -35,7 +38,7 @@ export class ParquetFile {
     this.#stored = stored;
     const columns = columnsOf(dataset, request);
     const fields = lake?.fields ?? [];
-    this.#facts = lake === undefined ? null : new LakeFacts(dataset, request);
+    this.#ids = lake === undefined ? null : new IdFilter();
     const elements = [
       ...columns.map((column, index) => elementOf(column, index + 1)),
       ...fields.map((field) => elementOf(columnOf(field), field.id)),
@@ -61,7 +64,6 @@ export class ParquetFile {
       column.add(bytes, at, valueEnd);
       at = valueEnd + 1;
     }
-    this.#facts?.addRow(bytes, start, end);
     if (this.#properties.length > 0) {
       const metadataStart = this.#metadata === 0 ? start : (this.#ends[this.#metadata - 1] as number) + 1;
       this.#addProperties(bytes.toString('utf8', metadataStart, this.#ends[this.#metadata]));
@@ -78,15 +80,21 @@ export class ParquetFile {
   }
 
   async endGroup(): Promise<void> {
-    this.#facts?.endGroup();
-    await this.#addGroup(this.#rows, (column, place) => column.write(this.#bytes, this.#facts?.idsOf(place)));
+    await this.#addGroup(this.#rows, (column) => column.write(this.#bytes, this.#idsOf(column.name)));
     this.#rows = 0;
   }
 
-  /** Copies columns of another file, whose first are those of this one. */
-  async addPacked(packed: PackedGroup): Promise<void> {
-    const { group } = packed;
-    this.#facts?.addGroup(packed);
+  /** Returns what takes the texts of a column of the lake, if they are ids. */
+  #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
+    const entity = entities.find((each) => idColumn[each] === name);
+    return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
+  }
+
+  /** Copies the columns of a group of another file, which begin with those of this one. */
+  async addPacked(group: LakeGroup): Promise<void> {
+    for (const entity of entities)
+      for (const id of new Set(await group.column(idColumn[entity])))
+        if (id !== null) this.#ids?.add(entity, Buffer.from(id));
     await this.#addGroup(group.rows, (_, place) => {
       const { about, bytes } = group.packed(place);
       const { dictionary_page_offset: dictionary, data_page_offset: data } = about;
@@ -129,7 +137,14 @@ export class ParquetFile {
     } as Parameters<typeof writeMetadata>[1]);
     this.#bytes.appendUint32(magic);
     await this.#flush();
-    return this.#facts?.end(this.#groups) ?? null;
+    if (this.#ids === null) return null;
+    const place = this.#columns.findIndex(({ name }) => name === 'inserted_at');
+    const timesOf = (group: RowGroup | undefined) => group?.columns[place]?.meta_data?.statistics;
+    return {
+      filter: this.#ids.bytes(),
+      firstMicros: Number(timesOf(this.#groups[0])?.min_value ?? 0),
+      lastMicros: Number(timesOf(this.#groups.at(-1))?.max_value ?? 0),
+    };
   }
 
   /** The buffer is used again; positions in the file go on counting. */

@@ -1,6 +1,5 @@
 import type { Column } from '../../domain/export-columns.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
-import type { LakeGroup } from '../../lake/row-group.ts';
 
 /** Between the values of a row. */
 export const separator = '\u0002';
@@ -21,26 +20,18 @@ export interface RowText {
   readonly profileTail: number;
   /** The header of profiles ends with as many bytes that name these times. */
   readonly profileHeaderTail: number;
-  /** The bytes of a row before its id, by dataset. */
-  readonly idStart: Readonly<Partial<Record<string, number>>>;
 }
 
 export const ndjsonText: RowText = {
   findEnds: () => lineEnds,
   profileTail: `,"first_seen_at":"${sampleTime}","last_seen_at":"${sampleTime}"}\n`.length,
   profileHeaderTail: 0,
-  idStart: {
-    users: '{"user_id":"'.length,
-    companies: '{"company_id":"'.length,
-    events: '{"event_id":"'.length,
-  },
 };
 
 export const csvText: RowText = {
   findEnds: csvEnds,
   profileTail: `,${sampleTime},${sampleTime}\n`.length,
   profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
-  idStart: {},
 };
 
 /** Some whole rows, line ends and all. */
@@ -48,14 +39,6 @@ export interface RowBlock {
   readonly bytes: Buffer;
   /** The end of each row; the last is the end of `bytes`. */
   readonly ends: readonly number[];
-  /** True if they are text already where others come as values. */
-  readonly isText?: true;
-}
-
-/** A row group of a Parquet file, to be copied as it is, and what makes text of it. */
-export interface PackedGroup {
-  readonly group: LakeGroup;
-  readonly text: () => RowBlock;
 }
 
 /** Rows that go on together: where the two sources alternate, each brings a row at a time. */
@@ -213,7 +196,7 @@ export class Bytes {
 }
 
 /** Gives back where the copy ends. */
-export function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
+function copyBytes(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
   if (end - start >= longCopy) {
     to.set(from.subarray(start, end), at);
     return at + end - start;
@@ -228,15 +211,6 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5 | 0;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
   return hash ^ (hash >>> 15);
-}
-
-/** Returns true if JSON has the text as it is. */
-export function isPlain(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) {
-    const byte = bytes[at] as number;
-    if (byte < 0x20 || byte === QUOTE || byte === BACKSLASH) return false;
-  }
-  return true;
 }
 
 /** A text between its quotes, if nothing in it is escaped: null. Otherwise the text itself. */
@@ -262,8 +236,8 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
   return isNegative ? -value : value;
 }
 
-/** Makes the rows of an export in NDJSON of values, the same to the byte. `reuses`: a block is valid until the next one is made. */
-export function ndjsonWriter(columns: readonly Column[], reuses = false): (block: RowBlock) => RowBlock {
+/** Makes the rows of an export in NDJSON of values, the same to the byte. */
+export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
   const ends = new Int32Array(columns.length);
@@ -271,11 +245,8 @@ export function ndjsonWriter(columns: readonly Column[], reuses = false): (block
   const instants = isInstant.filter((is) => is).length;
   const longest =
     names.reduce((sum, { length }) => sum + length, 0) + instants * instantBytes + '{}\n'.length;
-  let memory = Buffer.alloc(0);
   return ({ bytes, ends: blockEnds }) => {
-    const most = bytes.length + blockEnds.length * longest;
-    const text = memory.length < most ? Buffer.allocUnsafeSlow(most) : memory;
-    if (reuses) memory = text;
+    const text = Buffer.allocUnsafeSlow(bytes.length + blockEnds.length * longest);
     const rowEnds: number[] = [];
     let [start, at] = [0, 0];
     for (const end of blockEnds) {
@@ -307,7 +278,7 @@ const dayMicros = 86_400_000_000;
 const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
 /** Writes instants in quotes; returns where one ends. The day of one is mostly that of the one before it. */
-export function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
+function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;
   let date = Buffer.alloc(0);
   return (value, to, at) => {

@@ -2,7 +2,6 @@ import type { LakeField } from '../../domain/definitions.ts';
 import type { Compression, ExportFile, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
 import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
-import { endsBlock } from './content-hash.ts';
 import type { RowBlock } from './rows.ts';
 
 interface FileOptions {
@@ -108,8 +107,6 @@ export class SplitFiles extends FileSeries implements DatasetSink {
 /** Held in memory until it is complete, and encoding it holds up everything else in the process. */
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
-/** From so much of these on a group ends with a block of the content hash, whose sum then stands for it. */
-const goodShare = 0.8;
 
 export interface FileRows {
   readonly dataset: FileDataset;
@@ -166,14 +163,9 @@ export class GroupFiles extends FileSeries implements DatasetSink {
       this.#file?.addRow(bytes, start, end);
       this.#rows++;
       this.#bytes += end - start;
-      const idStart = start + 1;
       start = end;
-      if (this.#isFull(1) || (this.#isFull(goodShare) && endsBlock(bytes, idStart))) await this.#endGroup();
+      if (this.#rows >= groupRows || this.#bytes >= this.#groupBytes) await this.#endGroup();
     }
-  }
-
-  #isFull(share: number): boolean {
-    return this.#rows >= share * groupRows || this.#bytes >= share * this.#groupBytes;
   }
 
   override async end(): Promise<void> {

@@ -166,7 +166,7 @@ export function findArchivedUntil(db: Database, environmentId: number): Promise<
       (
         select max(last_at)
         from lake_files
-        where environment_id = ${environmentId} and table_name = 'events' and kind = 'data' and state = 'stored' and not is_hot
+        where environment_id = ${environmentId} and kind = 'data' and state = 'stored' and not is_hot
       ),
       (
         select max((month + interval '1 month') at time zone 'UTC')

@@ -2,17 +2,13 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { TransientError } from '../../domain/errors.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
-import { changedBy, columnOf, type Database, findValue, inTransaction, rowsOf } from '../database.ts';
-import type { TableKey } from './lake-tables.ts';
-import { lockEventStore } from './retention.ts';
+import { changedBy, columnOf, type Database, inTransaction, rowsOf } from '../database.ts';
 
-const isOfTable = ({ environmentId, name }: TableKey) =>
-  sql`environment_id = ${environmentId} and table_name = ${name}`;
-
-interface NewFile extends TableKey {
+interface NewFile {
+  readonly environmentId: number;
   readonly kind: LakeFileKind;
   readonly ref: FileRef;
-  /** YYYY-MM-DD; null for what belongs to all months, and for profiles. */
+  /** YYYY-MM-DD; `null` for lists and metadata, which belong to all months. */
   readonly month: string | null;
   readonly retirementId: number | null;
 }
@@ -20,56 +16,37 @@ interface NewFile extends TableKey {
 /** Records a file before anything is written, so that what a killed process leaves is known. */
 export async function recordFile(
   db: Database,
-  { environmentId, name, kind, ref, month, retirementId }: NewFile,
+  { environmentId, kind, ref, month, retirementId }: NewFile,
 ): Promise<void> {
   await sql`
-    insert into lake_files (environment_id, table_name, kind, month, retirement_id, file_ref)
-    values (${environmentId}, ${name}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
+    insert into lake_files (environment_id, kind, month, retirement_id, file_ref)
+    values (${environmentId}, ${kind}, ${month}::date, ${retirementId}::bigint, ${ref})`.execute(db);
 }
 
-/** The statistics of a column in one file; bounds in Iceberg's encoding, as base64. */
-export interface ColumnStatistics {
-  readonly bytes: number;
-  readonly nulls: number;
-  readonly lower?: string;
-  readonly upper?: string;
-}
-
-/** Parquet file of events. */
-export interface DataFile {
-  readonly fileId: number;
-  readonly month: string;
-  /** Its events are in `sluice.events` too. */
-  readonly isHot: boolean;
-  readonly ref: FileRef;
-  readonly bytes: number;
-  readonly rows: number;
-  /** The times of its first and last event, in microseconds since 1970. */
-  readonly firstMicros: number;
-  readonly lastMicros: number;
-  readonly statistics: Readonly<Record<string, ColumnStatistics>>;
-}
-
-/** What is known of a data file from its rows. */
-export interface FileFacts {
-  readonly statistics: DataFile['statistics'];
-  /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
-  readonly filter: Buffer;
-  /** Of events: the sums of its row groups (`packSums`), and the content hash of all of them. */
-  readonly sums: Buffer | null;
-  readonly content: string | null;
-  readonly firstMicros: number | null;
-  readonly lastMicros: number | null;
-  /** Of profiles: the first id. */
-  readonly firstKey: string | null;
-}
-
+/** A complete data file. */
 export interface WrittenFile {
   readonly ref: FileRef;
   readonly bytes: number;
   readonly rows: number;
   /** Hex. */
   readonly sha256: string;
+}
+
+/** A data file of the snapshot. */
+export interface DataFile extends WrittenFile {
+  readonly fileId: number;
+  readonly month: string;
+  /** Its events are in `sluice.events` too. */
+  readonly isHot: boolean;
+  /** The times of its first and last event, in microseconds since 1970. */
+  readonly firstMicros: number;
+  readonly lastMicros: number;
+}
+
+/** Facts about a data file, gathered from its rows. */
+export interface FileFacts extends Pick<DataFile, 'firstMicros' | 'lastMicros'> {
+  /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
+  readonly filter: Buffer;
 }
 
 /** Notes what a complete file holds; it is still nobody's. Does nothing if it was given up meanwhile. */
@@ -86,10 +63,7 @@ export async function describeData(
       sha256 = decode(${sha256}, 'hex'),
       first_at = ${instantOf(facts.firstMicros)},
       last_at = ${instantOf(facts.lastMicros)},
-      first_key = ${facts.firstKey}::text,
-      statistics = ${JSON.stringify(facts.statistics)}::jsonb,
-      filter = ${facts.filter},
-      sums = ${facts.sums}
+      filter = ${facts.filter}
     where file_ref = ${ref} and state = 'writing'`.execute(db);
 }
 
@@ -108,17 +82,17 @@ export async function storeData(
 }
 
 /** Lets nobody take a file that is being written: it may hold what was deleted meanwhile. Retirements have a revision. */
-export async function abandonUnfinished(db: Database, table: TableKey): Promise<void> {
+export async function abandonUnfinished(db: Database, environmentId: number): Promise<void> {
   await sql`
     with raised as (
       -- What reads a month now may have no file yet.
-      update lake_months
-      set revision = revision + 1
-      where environment_id = ${table.environmentId} and ${table.name}::text = 'events'
+      update lake_months set revision = revision + 1 where environment_id = ${environmentId}
     )
     update lake_files
     set state = 'replaced'
-    where ${isOfTable(table)} and kind = 'data' and state = 'writing' and retirement_id is null`.execute(db);
+    where environment_id = ${environmentId} and kind = 'data' and state = 'writing' and retirement_id is null`.execute(
+    db,
+  );
 }
 
 /** Thrown when a deletion or the sweep has given up a file that was being written. */
@@ -135,14 +109,14 @@ const dataColumns = sql`
   file_ref as ref,
   byte_count as bytes,
   row_count as rows,
+  encode(sha256, 'hex') as sha256,
   ${microsOf('first_at')} as "firstMicros",
-  ${microsOf('last_at')} as "lastMicros",
-  statistics`;
+  ${microsOf('last_at')} as "lastMicros"`;
 
 /** Returns the files that may hold one of the ids with these bits (src/lake/id-filter.ts). A file without a filter may hold anybody. */
 export async function findHolders(
   db: Database,
-  files: readonly { readonly fileId: number | null }[],
+  files: readonly Pick<DataFile, 'fileId'>[],
   { hash, first, step, bits, blockBytes }: IdBits,
 ): Promise<ReadonlySet<number>> {
   const found = await columnOf<number>(db)`
@@ -175,22 +149,18 @@ export interface IdBits {
   readonly blockBytes: number;
 }
 
-export function readSums(db: Database, { fileId }: Pick<DataFile, 'fileId'>): Promise<Buffer | null> {
-  return findValue<Buffer>(db)`select sums from lake_files where file_id = ${fileId}`;
-}
-
-/** `month`: null for profiles, undefined for all. */
-export function listData(db: Database, key: TableKey, month?: string | null): Promise<DataFile[]> {
-  const isOfMonth = month === undefined ? sql`true` : sql`month is not distinct from ${month}::date`;
-  return listDataWhere(db, sql`${isOfTable(key)} and ${isOfMonth}`);
-}
-
-function listDataWhere(db: Database, condition: RawBuilder<unknown>): Promise<DataFile[]> {
+/** `month`: by default all. */
+export function listData(
+  db: Database,
+  environmentId: number,
+  month: string | null = null,
+): Promise<DataFile[]> {
   return rowsOf<DataFile>(db)`
     select ${dataColumns}
     from lake_files
-    where kind = 'data' and state = 'stored' and ${condition}
-    order by first_at, first_key, file_id`;
+    where environment_id = ${environmentId} and kind = 'data' and state = 'stored'
+      and month = coalesce(${month}::date, month)
+    order by first_at, file_id`;
 }
 
 /** Makes the next commit leave the file out. */
@@ -223,42 +193,42 @@ export async function storeMetadata(
 /** `month`: of manifests. */
 export async function replaceMetadata(
   db: Database,
-  key: TableKey,
+  environmentId: number,
   kinds: readonly MetadataKind[],
   month: string | null,
 ): Promise<void> {
   await sql`
     update lake_files
     set state = 'replaced'
-    where ${isOfTable(key)} and kind = any(${[...kinds]}::text[]) and state = 'stored'
+    where environment_id = ${environmentId} and kind = any(${[...kinds]}::text[]) and state = 'stored'
       and month is not distinct from ${month}::date`.execute(db);
 }
 
-export function listMonths(db: Database, key: TableKey): Promise<(string | null)[]> {
-  return columnOf<string | null>(db)`
+export function listMonths(db: Database, environmentId: number): Promise<string[]> {
+  return columnOf<string>(db)`
     select distinct month::text
     from lake_files
-    where ${isOfTable(key)} and kind in ('data', 'manifest') and state = 'stored'`;
+    where environment_id = ${environmentId} and kind in ('data', 'manifest') and state = 'stored'`;
 }
 
 export interface Manifest {
   readonly bytes: number;
   /** The first version of the table that names it. */
   readonly version: number;
-  /** YYYY-MM-DD; null of profiles. */
-  readonly month: string | null;
+  /** YYYY-MM-DD */
+  readonly month: string;
   readonly files: number;
   readonly rows: number;
 }
 
 export function listManifests(
   db: Database,
-  key: TableKey,
+  environmentId: number,
 ): Promise<(Manifest & { readonly ref: FileRef })[]> {
   return rowsOf<Manifest & { readonly ref: FileRef }>(db)`
     select file_ref as ref, byte_count as bytes, version, month::text, file_count as files, row_count as rows
     from lake_files
-    where ${isOfTable(key)} and kind = 'manifest' and state = 'stored'
+    where environment_id = ${environmentId} and kind = 'manifest' and state = 'stored'
     order by month`;
 }
 
@@ -287,11 +257,6 @@ function refsWhere(db: Database, condition: RawBuilder<unknown>): Promise<FileRe
   return columnOf<FileRef>(db)`select file_ref from lake_files where ${condition} order by file_id`;
 }
 
-/** Waits for everybody who read a file before it was replaced. Throws 55P03 if that takes long. */
-export async function awaitReaders(pool: pg.Pool): Promise<void> {
-  await inTransaction(pool, ({ db }) => lockEventStore(db));
-}
-
 export async function forgetFile(db: Database, ref: FileRef): Promise<void> {
   await sql`delete from lake_files where file_ref = ${ref} and state <> 'stored'`.execute(db);
 }
@@ -300,6 +265,6 @@ function microsOf(column: string): RawBuilder<number> {
   return sql`(extract(epoch from ${sql.ref(column)}) * 1000000)::bigint`;
 }
 
-function instantOf(micros: number | null): RawBuilder<Date> {
+function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
 }

@@ -1,8 +1,6 @@
 import { sql } from 'kysely';
-import { instantOfMicros } from '../../domain/instant.ts';
 import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../domain/limits.ts';
 import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../database.ts';
-import type { TableKey } from './lake-tables.ts';
 import { eventTable, type Month } from './retention.ts';
 import { removeDoomed } from './retirements.ts';
 
@@ -11,7 +9,8 @@ import { removeDoomed } from './retirements.ts';
  * snapshot that the files show, and commits them by `settleMonth` or `releaseMonth`, which find the row at the same revision or nothing.
  */
 
-export interface LakeMonth extends TableKey {
+export interface LakeMonth {
+  readonly environmentId: number;
   /** YYYY-MM-DD, the first day. */
   readonly month: string;
 }
@@ -28,11 +27,11 @@ export interface MonthState {
   readonly isRetiring: boolean;
 }
 
-/** Lists who has events in a table of a month, and with `mirrored` who has files of it in the lake. */
+/** Lists the environments with events in a table of a month, and with `isWhole` those with hot files of the month. */
 export function listLakeMonths(
   db: Database,
   { table, month }: Month,
-  mirrored: boolean,
+  isWhole: boolean,
 ): Promise<LakeMonth[]> {
   return rowsOf<LakeMonth>(db)`
     with recursive held (id) as (
@@ -42,15 +41,15 @@ export function listLakeMonths(
       from held
       where id is not null
     )
-    select id as "environmentId", 'events' as name, ${month} as month from held where id is not null
+    select id as "environmentId", ${month} as month from held where id is not null
     union
-    select environment_id, 'events', ${month} from lake_months where ${mirrored} and month = ${month}::date
+    select environment_id, ${month} from lake_months where ${isWhole} and month = ${month}::date
     order by 1`;
 }
 
-export function findMirrored(db: Database): Promise<LakeMonth[]> {
+export function listOpenMonths(db: Database): Promise<LakeMonth[]> {
   return rowsOf<LakeMonth>(db)`
-    select environment_id as "environmentId", 'events' as name, month::text from lake_months order by 1, 3`;
+    select environment_id as "environmentId", month::text from lake_months order by 1, 2`;
 }
 
 export async function openMonth(db: Database, { environmentId, month }: LakeMonth): Promise<void> {
@@ -163,20 +162,17 @@ export async function readSpan(
   return { from, to };
 }
 
-/** Removes these events from a table that has left `sluice.events`, if they are there. */
+/** Removes these events, a column of them each, from a table that has left `sluice.events`, if they are there. */
 export async function removeRepeated(
   db: Database,
   { table }: Pick<Month, 'table'>,
   environmentId: number,
-  events: readonly { readonly user_id: string; readonly event_id: string; readonly micros: number }[],
+  [users, ids, micros]: readonly (readonly (string | null)[])[],
 ): Promise<void> {
-  const users = events.map(({ user_id }) => user_id);
-  const ids = events.map(({ event_id }) => event_id);
-  const times = events.map(({ micros }) => instantOfMicros(micros));
   await rowsOf(db)`
     with doomed as materialized (
-      select *
-      from unnest(${users}::text[], ${ids}::text[], ${times}::timestamptz[]) d (user_id, event_id, inserted_at)
+      select user_id, event_id, timestamptz 'epoch' + micros * interval '1 microsecond' as inserted_at
+      from unnest(${users}::text[], ${ids}::text[], ${micros}::bigint[]) d (user_id, event_id, micros)
     ),
     ${removeDoomed(eventTable(table), environmentId)}
     select 1 from removed`;

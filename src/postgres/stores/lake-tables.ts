@@ -1,21 +1,17 @@
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { LakeField } from '../../domain/definitions.ts';
-import type { Dataset } from '../../domain/export.ts';
 import type { FileRef } from '../../files/file-store.ts';
-import { changedBy, type Database, firstRow, rowsOf } from '../database.ts';
+import { changedBy, columnOf, type Database, firstRow } from '../database.ts';
 
-export interface TableKey {
+/** The Iceberg table of the events of an environment. */
+export interface LakeTable {
   readonly environmentId: number;
-  readonly name: Dataset;
-}
-
-export interface LakeTable extends TableKey {
   /** UUID */
   readonly folder: string;
-  /** The address of the file store, as the metadata has it; null: there is no metadata yet. */
+  /** The address of the file store in the metadata; `null` if there is no metadata yet. */
   readonly location: string | null;
-  /** The number of the snapshot; 0: there is none yet. */
+  /** The number of the snapshot; 0 if there is none yet. */
   readonly version: number;
   readonly fields: TableFields;
 }
@@ -24,67 +20,62 @@ export interface LakeTable extends TableKey {
 export interface TableFields {
   /** Counts the versions of the schema. */
   readonly schema: number;
-  /** The last id that was given: that of a column that went stays its own. 0: there is none. */
+  /** The last id that was given, also to a column that was removed; 0 if there is none. */
   readonly last: number;
   readonly properties: readonly LakeField[];
 }
 
-const tableColumns = sql`environment_id as "environmentId", name, folder, location, version, fields`;
-
-const isTable = ({ environmentId, name }: TableKey) =>
-  sql`environment_id = ${environmentId} and name = ${name}`;
+const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;
 
 /** Makes it if it is missing. */
-export async function openTable(db: Database, key: TableKey): Promise<LakeTable> {
+export async function openTable(db: Database, environmentId: number): Promise<LakeTable> {
   const table = await firstRow<LakeTable>(db)`
     with made as (
-      insert into lake_tables (environment_id, name, folder)
-      values (${key.environmentId}, ${key.name}, ${uuidv7()})
+      insert into lake_tables (environment_id, folder)
+      values (${environmentId}, ${uuidv7()})
       on conflict do nothing
       returning ${tableColumns}
     )
     select * from made
     union all
-    select ${tableColumns} from lake_tables where ${isTable(key)}`;
-  return table ?? openTable(db, key);
+    select ${tableColumns} from lake_tables where environment_id = ${environmentId}`;
+  return table ?? openTable(db, environmentId);
 }
 
 /** Returns false if others have changed the fields meanwhile. */
 export async function setFields(
   db: Database,
-  { fields, ...key }: LakeTable,
+  { fields, environmentId }: LakeTable,
   next: TableFields,
 ): Promise<boolean> {
   const changed = await changedBy(db)`
     update lake_tables
     set fields = ${JSON.stringify(next)}::jsonb
-    where ${isTable(key)} and fields = ${JSON.stringify(fields)}::jsonb`;
+    where environment_id = ${environmentId} and fields = ${JSON.stringify(fields)}::jsonb`;
   return changed === 1;
 }
 
 /** Keeps others from committing to the table until the transaction ends. */
-export async function lockTable(db: Database, key: TableKey): Promise<LakeTable> {
-  await openTable(db, key);
+export async function lockTable(db: Database, environmentId: number): Promise<LakeTable> {
+  await openTable(db, environmentId);
   const table = await firstRow<LakeTable>(db)`
-    select ${tableColumns} from lake_tables where ${isTable(key)} for update`;
+    select ${tableColumns} from lake_tables where environment_id = ${environmentId} for update`;
   return table as LakeTable;
 }
 
 export async function setSnapshot(
   db: Database,
-  table: LakeTable & { readonly metadataRef: FileRef },
+  table: Omit<LakeTable, 'folder' | 'fields'> & { readonly metadataRef: FileRef },
 ): Promise<void> {
-  const { location, version, metadataRef } = table;
+  const { environmentId, location, version, metadataRef } = table;
   await sql`
     update lake_tables
     set location = ${location}, version = ${version}, metadata_ref = ${metadataRef}, changed_at = now()
-    where ${isTable(table)}`.execute(db);
+    where environment_id = ${environmentId}`.execute(db);
 }
 
-/** Tables whose metadata names another place than that of the file store. */
-export function findMovedTables(db: Database, location: string): Promise<TableKey[]> {
-  return rowsOf<TableKey>(db)`
-    select environment_id as "environmentId", name
-    from lake_tables
-    where version > 0 and location <> ${location}`;
+/** Returns the environments whose metadata names another place than that of the file store. */
+export function findMovedTables(db: Database, location: string): Promise<number[]> {
+  return columnOf<number>(db)`
+    select environment_id from lake_tables where version > 0 and location <> ${location}`;
 }

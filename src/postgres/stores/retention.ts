@@ -127,7 +127,7 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
 
 export async function recordEventPruning(
   db: Database,
-  work: 'prune' | 'mirror',
+  work: 'prune' | 'append',
   error: string | null,
 ): Promise<void> {
   await rowsOf(db)`
@@ -149,11 +149,8 @@ export interface EventRetention {
   readonly prunedAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
-  /** With LAKE=mirror, when the lake last held all events, and why the latest append failed; `null`: it did not. */
-  readonly mirroredAt: Date | null;
-  readonly mirrorError: string | null;
-  /** The seconds since; 0 without LAKE=mirror. */
-  readonly mirrorLag: number;
+  /** Seconds since the lake last held all events; 0 without a lake. */
+  readonly lakeLag: number;
 }
 
 const overview = `
@@ -165,7 +162,7 @@ const overview = `
   ),
   archived as (
     select
-      coalesce(sum(row_count) filter (where table_name = 'events'), 0)::bigint as "eventsArchived",
+      coalesce(sum(row_count), 0)::bigint as "eventsArchived",
       count(*) as "lakeFiles",
       coalesce(sum(byte_count), 0)::bigint as "lakeBytes"
     from sluice.lake_files
@@ -173,12 +170,11 @@ const overview = `
   )
   select
     r.*, a.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince",
-    coalesce(m.failing_since, m.ended_at) as "mirroredAt", m.error as "mirrorError",
-    coalesce(extract(epoch from now() - coalesce(m.failing_since, m.ended_at)), 0)::float8 as "mirrorLag"
+    coalesce(extract(epoch from now() - coalesce(l.failing_since, l.ended_at)), 0)::float8 as "lakeLag"
   from removed r
   cross join archived a
   left join sluice.event_prunings p on p.work = 'prune'
-  left join sluice.event_prunings m on m.work = 'mirror' and exists (select 1 from sluice.lake_months)`;
+  left join sluice.event_prunings l on l.work = 'append' and exists (select 1 from sluice.lake_months)`;
 
 export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
   return readFigure(watch, overview);

@@ -9,7 +9,7 @@ export const glossary: Readonly<Record<string, string>> = {
   inbox: 'a folder that is watched for files to load',
   job: 'a load, an export or a deletion, as callers see it',
   'kept out': 'of a deleted person: their records are refused from then on',
-  lake: 'Iceberg tables in the file store: events that left the database and, if mirrored, newer ones and profiles',
+  lake: 'an Iceberg table of events in the file store, also of those that left the database',
   load: 'bringing the records of one file into the tables',
   plan: 'a dry run that keeps what it would change, and can be applied',
   profile: 'the stored row of a user or company',
