@@ -89,14 +89,10 @@ export class MissingFileError extends Error {
   override readonly name = 'MissingFileError';
 }
 
-/** A file of the lake is gone or damaged. The message is for whoever needs what it holds. */
+/** A file of the lake is gone or damaged. */
 export class LostLakeFile extends MissingFileError {
-  readonly ref: FileRef;
-
   constructor(ref: FileRef, cause: unknown) {
-    const advice = 'bring it back from a copy';
-    super(`${ref}, a file of the lake, is missing or damaged: ${advice}`, { cause });
-    this.ref = ref;
+    super(`${ref}, a file of the lake, is missing or damaged: bring it back from a copy`, { cause });
   }
 }
 

@@ -141,7 +141,7 @@ export async function valuesOf(group: LakeGroup, erasure?: Erasure): Promise<Row
   return rows.block();
 }
 
-/** Returns the hash of the values of all events in the files, as `writeData` does. @throws LostLakeFile */
+/** Returns the hash of the values of all events in the files, as `hashPlan` does. @throws LostLakeFile */
 export async function contentOf(files: FileStore, data: readonly WrittenFile[]): Promise<string> {
   const hash = createHash('sha256');
   for (const file of data)

@@ -16,7 +16,7 @@ import {
   TransientError,
 } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
-import { LostLakeFile, MissingFileError } from '../../files/file-store.ts';
+import { MissingFileError } from '../../files/file-store.ts';
 import { createProbe } from '../../health/ready.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { wentAway } from '../gone-client.ts';
@@ -79,7 +79,6 @@ export function explainError(error: unknown): Explained {
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
   }
-  if (error instanceof LostLakeFile) return explained('unavailable', error.message, error.ref);
   if (error instanceof MissingFileError || error instanceof DamagedFile)
     return explained('unavailable', 'A stored file that this needs is missing or damaged');
   return explained('internal_error', 'The service failed; the error is in its log under the request id');
