@@ -14,11 +14,6 @@ let database: TestDatabase;
 const sluice = (...args: string[]): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url } });
 const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
-interface Job {
-  readonly job_id: string;
-  readonly status: string;
-  readonly filename: string;
-}
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -84,39 +79,6 @@ describe('sluice env and keys', () => {
     const listed = await sluice('keys', 'list', '--json');
     expect(json(listed)).toMatchObject([{ label: 'nightly', scopes: ['import', 'read'], status: 'live' }]);
     expect(listed.stdout).not.toContain(made.stdout.trim());
-  });
-});
-
-describe('sluice jobs', () => {
-  test('list, show and rejects tell of a load', async () => {
-    await sluice('import', join(dataDir, 'users.csv'), '--rejects-dir', dataDir);
-    const [job] = json<Job[]>(await sluice('jobs', 'list', '--json'));
-    expect(job).toMatchObject({ status: 'completed', filename: 'users.csv' });
-    const id = job?.job_id ?? '';
-    expect((await sluice('jobs', 'list')).stdout).toContain(id);
-    expect(json(await sluice('jobs', 'show', id, '--json'))).toMatchObject({
-      counts: { read: 3, rejected: 2 },
-    });
-    const watched = await sluice('jobs', 'show', id, '--watch');
-    expect(watched.code).toBe(0);
-    expect(watched.stdout).toMatch(/^rejects +count: 2, by code: missing id: 1, wrong field count: 1/m);
-    expect((await sluice('jobs', 'rejects', id)).stdout).toMatch(/^user_id,name,sluice_job,sluice_row/);
-    expect((await sluice('jobs', 'rejects', id, '--format', 'ndjson')).stdout).toContain('missing_id');
-    expect(json(await sluice('jobs', 'rejects', id, '--format', 'json'))).toMatchObject([
-      { row: 2, line: 3, error_code: 'missing_id' },
-      { row: 3, line: 4, error_code: 'wrong_field_count' },
-    ]);
-  });
-
-  test('a load that waits can be cancelled, then retried to its end', async () => {
-    await sluice('import', join(dataDir, 'users.csv'), '--no-wait');
-    const [job] = json<Job[]>(await sluice('jobs', 'list', '--limit', '1', '--json'));
-    const id = job?.job_id ?? '';
-    expect(await sluice('jobs', 'cancel', id)).toMatchObject({ code: 0 });
-    expect(json(await sluice('jobs', 'retry', id, '--wait', '--json'))).toMatchObject({
-      status: 'completed',
-    });
-    expect(await sluice('jobs', 'retry', id)).toMatchObject({ code: 1 });
   });
 });
 

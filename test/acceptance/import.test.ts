@@ -90,20 +90,6 @@ describe('sluice import, without a server', () => {
     expect(await stored("select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
   });
 
-  // proves: guard-holds, guard-released
-  test('--guard holds a file, says why and what to do, and what is held is loaded once it is released', async () => {
-    await put('users.csv', usersCsv(3));
-    const held = await importing(['users.csv', '--guard', 'rows=10.. max_rejected=2%']);
-    expect(held.code).toBe(1);
-    expect(held.stdout).toContain('rows: 3 rows; expected: at least 10');
-    expect(await stored('select from sluice.users')).toEqual([]);
-    const [, jobId = ''] = /sluice jobs release (\S+);/.exec(held.stdout) ?? [];
-    const env = { DATABASE_URL: database?.url ?? '', DATA_DIR: dataDir };
-    const done = await runCli(['jobs', 'release', jobId, '--wait'], { cwd: folder, env });
-    expect(done, done.stderr).toMatchObject({ code: 0 });
-    expect(await stored('select from sluice.users')).toHaveLength(3);
-  });
-
   test('never overwrites a rejects file: it may be half mended', async () => {
     await put('users.ndjson', '{"user_id":"a"}\n[]\n');
     await importing(['users.ndjson']);
@@ -128,16 +114,6 @@ describe('sluice import, without a server', () => {
     expect(await stored(users)).toEqual([
       { user_id: '7', company_id: 'acme' },
       { user_id: '8,x', company_id: 'acme' },
-    ]);
-  });
-
-  // proves: typed-columns
-  test('--types says what the cells of columns are', async () => {
-    await put('typed.csv', 'user_id,Seats,Since\nt1,"1,200",1.2.2026\n');
-    const done = await importing(['typed.csv', '--types', 'Seats=number', '--types', 'Since=day_first']);
-    expect(done.code).toBe(0);
-    expect(await stored('select metadata from sluice.users')).toEqual([
-      { metadata: { Seats: 1200, Since: '2026-02-01' } },
     ]);
   });
 

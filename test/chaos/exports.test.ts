@@ -2,7 +2,6 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { report } from '../support/exactness.ts';
-import { startMailServer } from '../support/mail-server.ts';
 import { type Api, anyQueue, oneQueue, onSite, type Site, workingSession } from '../support/site.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -197,105 +196,6 @@ async function fillDisk(site: Site, disk: SmallDisk): Promise<void> {
     return (await storedFor(site, hopeless.jobId)).length === 0;
   });
   await Promise.all([hopeless.stop(), patient.stop()]);
-}
-
-test.concurrent('an export is completed although the mail server is away, refuses or defers; each address is told once', async ({
-  onTestFinished,
-}) => {
-  const away = await startMailServer();
-  await away.stop();
-  await onSite({ queue: 'postgres', settings: { SMTP_URL: away.url } }, async (site) => {
-    await addUsers(site, 100);
-    const [api] = await Promise.all([site.serve(), site.work()]);
-    const emails = ['ada@example.com', 'bob@example.com', 'cyd@example.com', 'no@example.com'];
-    const work = await askForExport(api, { event_type: 'users', emails });
-    const done = await work.ended('completed');
-    const away1 = await messagesOf(site, (sent) =>
-      sent.every(({ state, attempt }) => state === 'pending' && attempt === 1),
-    );
-    for (const { error, pause } of away1) {
-      expect(error).toContain('ECONNREFUSED');
-      expectPause(pause, 15);
-    }
-
-    // It is back, has no such address as no@, and wants to be asked again about bob@.
-    let deferred: string | null = 'bob@example.com';
-    const server = await startMailServer({
-      port: away.port,
-      answer: (address) => (address === 'no@example.com' ? 550 : address === deferred ? 451 : null),
-    });
-    onTestFinished(server.stop);
-    await makeDue(site);
-    const partly = await messagesOf(site, (sent) =>
-      sent.every(({ attempt, error }) => attempt === 2 && error !== away1[0]?.error),
-    );
-    expect(partly.map(({ target, state }) => [target, state])).toEqual(
-      emails.map((address) => [
-        address,
-        address === deferred ? 'pending' : address === 'no@example.com' ? 'dead' : 'delivered',
-      ]),
-    );
-    expectPause(partly[1]?.pause, 60);
-    expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'cyd@example.com']);
-
-    deferred = null;
-    await makeDue(site);
-    await waitFor('the rest to be told', () => server.mails.length === 3);
-    await messagesOf(site, (sent) => sent.every(({ state }) => state !== 'pending'));
-    expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(emails.slice(0, 3));
-    expect(await download(api, done)).toBe(100);
-    for (const { source } of server.mails) await expectLinks(api, source, done);
-    await work.stop();
-  });
-});
-
-/** The links of a message lead to the files. */
-async function expectLinks(api: Api, source: string, shown: ShownExport): Promise<void> {
-  const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
-  const presigned_urls = shown.presigned_urls.map((file) => {
-    const [url] =
-      new RegExp(`http://\\S+/${file.filename}\\?expires=\\d+&signature=[\\w-]+`).exec(plain) ?? [];
-    expect(url, plain).toBeDefined();
-    return { ...file, url: url ?? '' };
-  });
-  await download(api, { ...shown, presigned_urls });
-}
-
-interface MessageState {
-  readonly target: string;
-  readonly state: string;
-  readonly attempt: number;
-  readonly error: string | null;
-  /** Seconds until it is tried again, as they were decided. */
-  readonly pause: number;
-}
-
-/** Of each address in order, once nobody is at them and they are as awaited. */
-async function messagesOf(
-  { sql }: Site,
-  isAwaited: (messages: readonly MessageState[]) => boolean,
-): Promise<MessageState[]> {
-  return waitFor('the messages to be as awaited', async () => {
-    const messages = await sql<MessageState & { sending: boolean }>(
-      `select target, state, attempts as attempt, d.last_error as error, lease_until is not null as sending,
-         extract(epoch from not_before - last_attempt_at)::float8 as pause
-       from sluice.notification_deliveries d
-       left join sluice.tasks on kind = 'delivery' and subject_id = delivery_id
-       order by delivery_id`,
-    );
-    return messages.length > 0 && !messages.some(({ sending }) => sending) && isAwaited(messages) && messages;
-  });
-}
-
-/** A fifth more or less, by chance, and what the attempt itself took. */
-function expectPause(found: number | undefined, seconds: number): void {
-  expect(found).toBeGreaterThan(seconds * 0.79);
-  expect(found).toBeLessThan(seconds * 1.21 + 10);
-}
-
-/** Ends the pause early. */
-async function makeDue({ sql }: Site): Promise<void> {
-  await sql("update sluice.tasks set not_before = now() where kind = 'delivery'");
 }
 
 /** Users whose export does not compress well: that takes time, and room. */

@@ -1,17 +1,10 @@
-import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Api, onSite, type Site } from '../support/site.ts';
-import { mountSmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/*
- * What a hostile caller, or a full disk, does to the others: nothing. While each attack runs the server says that it lives
- * within a second, and a file of another environment is loaded within ten.
- */
-const MiB = 1024 * 1024;
 const liveMs = 1_000;
 const importMs = 10_000;
 
@@ -154,35 +147,6 @@ describe('while', () => {
       expect([api.process.ending, worker.ending]).toEqual(['exit code 0', 'exit code 0']);
     });
   });
-});
-
-test('a log whose disk has room again says how many of its lines are missing', async (context) => {
-  const disk = await mountSmallDisk(64 * 1024);
-  if (typeof disk === 'string') return context.skip(disk);
-  const file = join(disk.path, 'log');
-  try {
-    await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'info' } }, async (site) => {
-      const descriptor = openSync(file, 'a');
-      const api = await site.serve({}, { stderr: descriptor });
-      closeSync(descriptor);
-      expect(() => writeFileSync(join(disk.path, 'filler'), Buffer.alloc(64 * 1024))).toThrow('ENOSPC');
-      const refuse = async () => {
-        await (await api.fetch('/nowhere')).text();
-        return (await (await api.fetch('/metrics')).text()).includes('lines_dropped_total 0') ? null : true;
-      };
-      await waitFor('lines to be dropped', refuse);
-      await disk.grow(4 * MiB);
-      const said = await waitFor('the log to say so', async () => {
-        await api.fetch('/v1/background_jobs', { headers: { authorization: 'Token nobody' } });
-        return readFileSync(file, 'utf8')
-          .split('\n')
-          .find((line) => line.includes('could not be written'));
-      });
-      expect(JSON.parse(said)).toMatchObject({ dropped_lines: expect.any(Number) });
-    });
-  } finally {
-    await disk.remove();
-  }
 });
 
 // proves: log-lost

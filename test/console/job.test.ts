@@ -287,7 +287,7 @@ test('a job that is done again by the curl that its page shows is the same job',
   }
 });
 
-// proves: console-truth
+// proves: console-truth, console-outage
 test('pages that are open while worker and server are killed say that there is no connection, and then, without a reload, what the ledger says', async () => {
   await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '4k' } }, async (site) => {
     const api = await site.serve();

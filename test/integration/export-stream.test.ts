@@ -1,9 +1,7 @@
-import { parse } from 'csv-parse/sync';
-import { parquetReadObjects } from 'hyparquet';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
-import { type ExportOptions, exportAll, records, storedBytes, texts } from '../support/export-files.ts';
+import { type ExportOptions, exportAll, records, texts } from '../support/export-files.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
 
@@ -45,11 +43,6 @@ const stream = async (options: ExportOptions = {}) => {
   return { written, files: await texts(t.system, written) };
 };
 
-const rowsOf = async (options: ExportOptions = {}) => {
-  const { files } = await stream(options);
-  return records(files['stream.ndjson']);
-};
-
 /** What the ordinary layout says, put in order of time by a sort of its own. */
 async function expected(): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<{ row: Record<string, unknown> }>`
@@ -82,62 +75,5 @@ describe('a stream', () => {
     expect(records(files['stream.ndjson'])).toEqual(await expected());
     const [first = ''] = (files['stream.ndjson'] ?? '').split('\n', 1);
     expect(Object.keys(JSON.parse(first) as object)).toEqual(streamColumns);
-  });
-
-  // proves: other-readers
-  test('says the same in CSV and Parquet, split into as many files as it takes', async () => {
-    const ndjson = await rowsOf();
-    const { files } = await stream({ format: 'csv' });
-    const [header, ...cells] = parse(files['stream.csv'] ?? '') as string[][];
-    expect(header).toEqual(streamColumns);
-    expect(
-      cells.map(([type, user, company, at, id, name, source, metadata]) => [
-        ...[type, user, company, at, id, name, source],
-        metadata === '' ? {} : JSON.parse(metadata ?? ''),
-      ]),
-    ).toEqual(
-      ndjson.map((row) => [
-        ...['event_type', 'user_id', 'company_id', 'inserted_at'].map((name) => row[name] ?? ''),
-        row['event_id'] ?? '',
-        row['event_name'] === null ? '' : "'=name",
-        row['source'] ?? '',
-        row['metadata'],
-      ]),
-    );
-    const written = await exportAll(t.system, environmentId, {
-      ...{ layout: 'stream', format: 'parquet', splitBytes: 15_000 },
-    });
-    const stored = await storedBytes(t.system, written);
-    const found: Record<string, unknown>[] = [];
-    for (const { filename } of written.files.slice(0, -1)) {
-      found.push(...(await parquetReadObjects({ file: Uint8Array.from(stored[filename] ?? []).buffer })));
-    }
-    expect(Object.keys(stored).length).toBeGreaterThan(3);
-    expect(found.map(({ event_type, metadata }) => [event_type, JSON.parse(metadata as string)])).toEqual(
-      ndjson.map(({ event_type, metadata }) => [event_type, metadata]),
-    );
-  });
-
-  test('holds what the filters let through', async () => {
-    const all = await rowsOf();
-    expect(await rowsOf({ datasets: ['users'] })).toEqual(
-      all.filter((row) => row['event_type'] === 'identify_user'),
-    );
-    expect(await rowsOf({ datasets: ['events'], eventKinds: ['page_view'] })).toEqual(
-      all.filter((row) => row['event_type'] === 'page_view'),
-    );
-    const [from, to] = ['2026-03-01T00:10:00.000000Z', '2026-03-01T00:20:00.000000Z'];
-    expect(await rowsOf({ from, to })).toEqual(
-      all.filter((row) => from <= (row['inserted_at'] as string) && (row['inserted_at'] as string) < to),
-    );
-    const without = await rowsOf({
-      exclusions: [
-        { kind: 'user', pattern: 'u1*' },
-        { kind: 'property', pattern: 'text' },
-      ],
-    });
-    expect(without.some((row) => (row['user_id'] as string | null)?.startsWith('u1'))).toBe(false);
-    expect(without.some((row) => 'text' in (row['metadata'] as object))).toBe(false);
-    expect(await rowsOf({ datasets: [] })).toEqual([]);
   });
 });

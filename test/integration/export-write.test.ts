@@ -98,16 +98,6 @@ describe.skipIf(onS3)('what is exported', () => {
     );
   });
 
-  test('only the datasets asked for, each with a file even if it is empty', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const { files } = await exportAll(t.system, environmentId, { datasets: ['events', 'users'] });
-    expect(files.map(({ filename, dataset, rows }) => [filename, dataset, rows])).toEqual([
-      ['users.ndjson', 'users', 0],
-      ['events.ndjson', 'events', 0],
-      ['manifest.json', 'manifest', 0],
-    ]);
-  });
-
   // proves: snapshot
   test('what is written after the snapshot is in no file, what is removed is still there', async () => {
     const environmentId = await newEnvironment(t.system);

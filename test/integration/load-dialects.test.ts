@@ -38,7 +38,7 @@ async function load({ bytes, map }: DialectFile, source: SourceOptions, chunk: n
 }
 
 describe('a table written as CSV in any dialect', () => {
-  // proves: csv-exact
+  // proves: csv-exact, csv-dialects
   test('is loaded as it is, if the options say how it is written', async () => {
     const property = fc.asyncProperty(anyFile, chunkBytes, async (file, chunk) => {
       const loaded = await load(file, file.source, chunk);
@@ -53,7 +53,7 @@ describe('a table written as CSV in any dialect', () => {
     await fc.assert(property, parameters);
   });
 
-  // proves: csv-exact
+  // proves: csv-exact, csv-dialects
   test('is loaded as it is or refused, if nothing says how it is written, and never as something else', async () => {
     const property = fc.asyncProperty(tellingFile, chunkBytes, async (file, chunk) => {
       const loaded = await load(file, {}, chunk);

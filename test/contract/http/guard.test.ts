@@ -74,24 +74,6 @@ test('an upload that is unlike its guard is held, shown wherever a person looks,
   expect([refused.status, refused.body.errors[0]?.error_code]).toEqual([409, 'job_not_cancellable']);
 });
 
-// proves: environments-apart
-test('a held load of another environment, and one that is not held, cannot be released', async () => {
-  const jobId = await hold('e');
-  const { key } = await t.addEnvironment('elsewhere');
-  const elsewhere = await act('apply', jobId, key);
-  expect([elsewhere.status, elsewhere.body.errors[0]?.error_code]).toEqual([404, 'not_found']);
-  expect((await detail(jobId)).status).toBe('held');
-  await act('cancel', jobId);
-  const { body } = await server.json<JobRecord>('/v1/imports', {
-    method: 'POST',
-    body: 'user_id\nu\n',
-    headers: csv,
-  });
-  await t.ended(body.job_id);
-  const path = `/v1/background_jobs/${body.job_id}/apply`;
-  expect(await refusalOf(server, path, { method: 'POST' })).toEqual([409, ['job_not_appliable']]);
-});
-
 test.each(['often', 'rows=9..1', 'columns='])('guard=%s is refused', async (guard) => {
   const path = `/v1/imports?guard=${encodeURIComponent(guard)}`;
   const options = { method: 'POST', body: 'user_id\nu\n', headers: csv };

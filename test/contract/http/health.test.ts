@@ -1,10 +1,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { collectLog } from '../../support/collected-log.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
 import { type ErrorBody, serversPerTest, type TestServer } from '../../support/http.ts';
-import { startPrivatePostgres } from '../../support/private-postgres.ts';
+import { type PrivatePostgres, startPrivatePostgres } from '../../support/private-postgres.ts';
 import { redisAvailable } from '../../support/redis.ts';
 import { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -14,17 +14,21 @@ const answersWithinMs = 2_500;
 
 const { start, listen, cleanups } = serversPerTest();
 
+let postgres: PrivatePostgres;
+beforeAll(async () => {
+  postgres = await startPrivatePostgres();
+});
+afterAll(() => postgres?.close());
+
 /** A server whose database is one that can be taken away. */
 async function startOnPrivatePostgres() {
   const collected = collectLog();
-  const postgres = await startPrivatePostgres();
-  cleanups.push(() => postgres.close());
   const system = await openTestSystem({ log: collected.log });
   cleanups.push(() => system.close());
   const other = system.openAnother({ databaseUrl: postgres.url });
   cleanups.push(() => other.close());
   const ofDatabase = () => collected.lines.filter((line) => line['part'] === 'database');
-  return { postgres, server: await listen({ ...system, system: other }), ofDatabase };
+  return { server: await listen({ ...system, system: other }), ofDatabase };
 }
 
 interface Report {
@@ -75,7 +79,7 @@ test('a service that drains is not ready, and serves all the same, each answer t
 
 describe('a database', () => {
   test('that is gone makes the service not ready, which is logged once, until it is back', async () => {
-    const { postgres, server, ofDatabase } = await startOnPrivatePostgres();
+    const { server, ofDatabase } = await startOnPrivatePostgres();
     await untilReady(server);
     await postgres.stopImmediately();
     for (let again = 0; again < 3; again++) {
@@ -96,7 +100,7 @@ describe('a database', () => {
   });
 
   test.skipIf(process.platform !== 'linux')('that hangs does so too, and the answer does not', async () => {
-    const { postgres, server } = await startOnPrivatePostgres();
+    const { server } = await startOnPrivatePostgres();
     await untilReady(server);
     const thaw = await freezePostgres(postgres.url);
     cleanups.push(thaw);

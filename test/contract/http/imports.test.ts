@@ -418,6 +418,7 @@ describe('an upload that does not arrive', () => {
   });
 });
 
+// proves: disk-full
 test('an upload for which the disk of the files has no room is 503 with the reason, leaves nothing, and is taken once there is room', async ({
   skip,
 }) => {

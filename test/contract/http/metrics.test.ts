@@ -1,7 +1,7 @@
 import { readFile, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { prepareDatabase } from '../../../src/provide-database.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
 import { acceptExport } from '../../support/exports.ts';
@@ -318,13 +318,17 @@ test('the parts of a server, and its connections, are shown as /health/ready and
 });
 
 describe('with the database away', () => {
-  async function startOnPrivatePostgres(): Promise<{ postgres: PrivatePostgres; server: TestServer }> {
-    const postgres = await startPrivatePostgres();
-    cleanups.push(() => postgres.close());
+  let postgres: PrivatePostgres;
+  beforeAll(async () => {
+    postgres = await startPrivatePostgres();
     await prepareDatabase(postgres.url, true, pino({ level: 'silent' }));
+  });
+  afterAll(() => postgres?.close());
+
+  async function startOnPrivatePostgres(): Promise<TestServer> {
     const system = await openTestSystem();
     cleanups.push(() => system.close());
-    return { postgres, server: await another(system, postgres.url) };
+    return another(system, postgres.url);
   }
 
   const ledger = (samples: ReadonlyMap<string, number>) =>
@@ -335,7 +339,7 @@ describe('with the database away', () => {
     );
 
   test('all that does not come from it is shown all the same', async () => {
-    const { postgres, server } = await startOnPrivatePostgres();
+    const server = await startOnPrivatePostgres();
     expect(ledger((await scrape(server)).samples)).not.toEqual([]);
     await postgres.stopImmediately();
     const away = await waitFor('the database to be missed', async () => {
@@ -352,7 +356,7 @@ describe('with the database away', () => {
   });
 
   test.skipIf(process.platform !== 'linux')('a scrape does not hang with it', async () => {
-    const { postgres, server } = await startOnPrivatePostgres();
+    const server = await startOnPrivatePostgres();
     cleanups.push(await freezePostgres(postgres.url));
     for (let again = 0; again < 2; again++) {
       const startedAt = performance.now();

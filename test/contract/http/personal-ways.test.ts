@@ -323,6 +323,20 @@ describe('personal values', () => {
     ]);
   });
 
+  // proves: no-personal-records
+  test('of a plan stay in its file until it is applied', async () => {
+    const { key, environment } = await t.addEnvironment('personal-plan');
+    await apply(key, rules);
+    const headers = { 'content-type': 'text/csv' };
+    const sent = { method: 'POST', body: `user_id,email\nu1,${email}\n`, headers, key };
+    const { body } = await server.json<{ job_id: string }>('/v1/imports?plan=true', sent);
+    await endedLoad(t.system, environment.environmentId, body.job_id);
+    expect(await t.storedFiles()).toHaveLength(1);
+    await server.json(`/v1/background_jobs/${body.job_id}/apply`, { method: 'POST', key });
+    await waitFor('the file to be removed', async () => (await t.storedFiles()).length === 0);
+    expect(await leaks()).toEqual([]);
+  });
+
   test('of an upload that was inspected go when it becomes a load', async () => {
     const { key, environment } = await t.addEnvironment('personal-upload');
     await apply(key, rules);

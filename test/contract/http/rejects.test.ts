@@ -341,17 +341,6 @@ describe('as NDJSON', () => {
 });
 
 describe('access', () => {
-  test('another environment and an unknown job are 404, in every form', async () => {
-    const jobId = await load('user_id,name\n,x\n');
-    const other = await t.addEnvironment('stranger');
-    for (const accept of ['application/json', 'text/csv', 'application/x-ndjson']) {
-      const path = `/v1/background_jobs/${jobId}/rejects`;
-      expect((await server.fetch(path, { key: other.key, headers: { accept } })).status).toBe(404);
-      const unknown = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817/rejects';
-      expect((await server.fetch(unknown, { headers: { accept } })).status).toBe(404);
-    }
-  });
-
   test('what is accepted decides, by its weight', async () => {
     const jobId = await load('user_id,name\n,x\n');
     const typeFor = async (accept: string) =>

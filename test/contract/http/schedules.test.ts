@@ -5,10 +5,9 @@ import { afterAll, afterEach, expect, test } from 'vitest';
 import type { Schedule } from '../../../src/api/source.ts';
 import { MAX_SCHEDULE_BYTES, MAX_SCHEDULES } from '../../../src/domain/limits.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { readSchedules } from '../../../src/sources/schedules/keep-schedules.ts';
-import { askForRun, makeDueRuns } from '../../../src/sources/schedules/start-schedules.ts';
+import { askForRun } from '../../../src/sources/schedules/start-schedules.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import { readSchedule, scheduleContext } from '../../support/schedules.ts';
+import { readSchedule } from '../../support/schedules.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -41,8 +40,6 @@ const put = (json: Readonly<Record<string, unknown>> & { readonly name: string }
   server.json<Schedule>(`${path}/${json.name}`, { method: 'PUT', json, key });
 const refusalOfPut = (name: string, json: object, key = t.key) =>
   refusalOf(server, `${path}/${name}`, { method: 'PUT', json, key });
-const pause = (name: string, paused: boolean) =>
-  server.json<Schedule>(`${path}/${name}`, { method: 'PATCH', json: { paused } });
 const remove = (name: string, key = t.key) => server.fetch(`${path}/${name}`, { method: 'DELETE', key });
 const show = async (name: string) => (await server.json<Schedule>(`${path}/${name}`)).body;
 const names = async (key = t.key) => {
@@ -258,24 +255,6 @@ test('a run that is asked for is made once, and one that went wrong is done agai
     const request = { method: 'POST', json: { due_at: wrong } };
     expect(await refusalOf(server, runs, request)).toEqual([400, ['invalid_field']]);
   }
-});
-
-// proves: schedule-paused
-test('of a paused schedule nothing is due, and what would have been is not made up when it goes on', async () => {
-  await put(nightly);
-  const see = async (at: string) => {
-    const context = scheduleContext(t, { now: () => new Date(`${at}Z`) });
-    return makeDueRuns(context, await readSchedules(t.system.db, environmentId));
-  };
-  const paused = await pause('nightly', true);
-  expect([paused.status, paused.body.next_due, paused.body.due_times]).toEqual([200, null, []]);
-  expect((await pause('nightly', true)).body.paused_at).toBe(paused.body.paused_at);
-  const nextYear = new Date().getUTCFullYear() + 1;
-  expect(await see(`${nextYear}-03-01T12:00:00`)).toBe(0);
-  const { body } = await pause('nightly', false);
-  expect([body.paused_at, body.due_times.length]).toEqual([null, 7]);
-  expect(await see(`${nextYear}-03-01T12:00:00`)).toBe(0);
-  expect(await see(`${nextYear}-03-02T12:00:00`)).toBe(1);
 });
 
 test('a name that no schedule has can be neither run nor paused', async () => {

@@ -83,26 +83,6 @@ describe('csv scanner', () => {
     );
   });
 
-  it('finds the same records in a part of the file that begins and ends with one', () => {
-    const input = fc.tuple(csvText, fc.integer({ min: 0, max: 30 }), fc.nat(), fc.nat());
-    fc.assert(
-      fc.property(input, ([text, maxBytes, some, more]) => {
-        const records = scan(text, maxBytes);
-        // What is too large is never read with others.
-        if (records.length === 0 || records.some((each) => each.problem === 'record_too_large')) return;
-        const first = some % records.length;
-        const last = first + (more % (records.length - first));
-        const start = records[first]?.start ?? 0;
-        const part = scan(text.slice(start, records[last]?.end), maxBytes);
-        const expected = records.slice(first, last + 1);
-        expect(part.map((each) => [each.start + start, each.end + start, each.problem])).toEqual(
-          expected.map((each) => [each.start, each.end, each.problem]),
-        );
-      }),
-      { numRuns: 2000 },
-    );
-  });
-
   // proves: quoted-cells
   it('accepts no line from inside a quoted cell, whatever stands behind its closing quote or was not doubled', () => {
     const word = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 3 });

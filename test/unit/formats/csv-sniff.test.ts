@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
 import type { SourceOptions } from '../../../src/domain/source.ts';
@@ -210,47 +209,5 @@ describe('a file without a header', () => {
       'The records can be cut at "," as well as at ";"; say which with delimiter (delimiter)',
     );
     expect(said('u1,a;b\nu2,c;d\n', { header: 'none', delimiter: ',' }).columns).toBe(2);
-  });
-});
-
-describe('well-formed tables', () => {
-  const cell = fc.oneof(
-    fc.string({ unit: fc.constantFrom(...'ab1 ,;\t|^~:\'"\\#=\n\r.-@') }),
-    fc.constantFrom('', ' ', "'x'", '\\"', '# x', 'u1', '3,5', '2024-01-01', ' a', "it's"),
-  );
-  const written = (value: string, delimiter: string) =>
-    /["\n\r]/.test(value) || value.includes(delimiter) || value.trim() === ''
-      ? `"${value.replaceAll('"', '""')}"`
-      : value;
-  const names = fc.uniqueArray(fc.constantFrom<string[]>('name', 'plan', 'a b', 'x-y', "o'clock", 'é'), {
-    maxLength: 5,
-  });
-  const input = fc.record({
-    names,
-    delimiter: fc.constantFrom(',', ';', '\t', '|'),
-    rows: fc.array(fc.array(cell, { minLength: 6, maxLength: 6 }), { maxLength: 8 }),
-    key: fc.constantFrom('user_id', 'company_id', 'ID'),
-    at: fc.nat(5),
-  });
-
-  // proves: csv-exact
-  it('are read as they are, whatever their cells hold', () => {
-    fc.assert(
-      fc.property(input, ({ names: others, delimiter: among, rows, key, at }) => {
-        const header = others.toSpliced(at, 0, key);
-        const delimiter = header.length > 1 ? among : ',';
-        const body = rows.map((row) => row.slice(0, header.length));
-        // Where ' stands round everything, it is the quote.
-        const values = body.flat().filter((value) => value.trim() !== '');
-        fc.pre(!values.every((value) => /^'.*'$/s.test(value)) || values.length < 2);
-        const text = [header, ...body].map(
-          (row) => `${row.map((value) => written(value, delimiter)).join(delimiter)}\r\n`,
-        );
-        const map: Record<string, string> = key === 'ID' ? { ID: 'user_id' } : {};
-        const expected = { delimiter, ...plain, rest: text.join('') };
-        expect(sniff(text.join(''), { map })).toMatchObject(expected);
-      }),
-      { numRuns: 2000 },
-    );
   });
 });

@@ -172,31 +172,6 @@ schedules:
     expect(problemsOf(text)).toEqual([expect.stringMatching(message)]);
   });
 
-  // proves: schedule-confined
-  test('secrets in clear, and what the environment may not reach, are refused with their lines', () => {
-    const text = `schedules:
-  - name: a
-    cron: "@daily"
-    load:
-      http:
-        url: https://x.example/a
-        headers:
-          Authorization: Bearer geheim
-  - name: b
-    cron: "@daily"
-    load: { command: { name: crm } }
-  - name: c
-    cron: "@daily"
-    export: { to_dir: out }
-`;
-    expect(problemsOf(text)).toEqual([
-      '8: schedules[0].load.http.headers.Authorization must hold a variable of the workers such as ${env:SCHEDULE_TOKEN}, so that no secret is stored',
-      '11: schedules[1].load.command is refused: crm is not in SOURCE_COMMANDS for this environment. Commands: shop',
-      '14: schedules[2].export.to_dir needs SCHEDULES_EXPORT_ROOTS, which is not set here',
-    ]);
-    expect(problemsOf(text).join()).not.toContain('geheim');
-  });
-
   // proves: command-confined
   test('the file of commands is refused with the line of each problem', () => {
     const text = `nightly: { run: [cat, a.csv], env: [HOME], timeout: 2d }
