@@ -1,18 +1,12 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import Fastify from 'fastify';
-import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
-import { readConfig } from '../../src/config.ts';
-import { addLoadShedding } from '../../src/http/plugins/limits.ts';
-import { showConsole } from '../../src/http/routes/service.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
 import { serve } from '../support/http.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
-import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage();
 
@@ -67,23 +61,6 @@ test('until the server says who is signed in the page says what it waits for; of
   release();
   await page.getByRole('alert').getByText('The service is overloaded').waitFor();
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();
-});
-
-test('an overloaded server still sends the page and its files', async () => {
-  const app = Fastify();
-  const config = readConfig({});
-  addLoadShedding(app, { config, log: pino({ level: 'silent' }) }, 1);
-  app.get('/other', () => 'served');
-  showConsole(app, stage.t.system);
-  try {
-    await waitFor('a refusal', async () => (await app.inject('/other')).statusCode === 503);
-    const page = await app.inject('/console/jobs');
-    expect([page.statusCode, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
-    for (const [, file = ''] of page.body.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g))
-      expect([file, (await app.inject(file)).statusCode]).toEqual([file, 200]);
-  } finally {
-    await app.close();
-  }
 });
 
 const says = (page: Page, text: string) => page.getByRole('alert').getByText(text);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 
 const stage = consoleStage();
 
@@ -42,19 +42,4 @@ test('the list of jobs shows what became of the records, who started each job an
   await page.keyboard.press('Escape');
   await page.getByLabel('Export', { exact: true }).waitFor({ state: 'hidden' });
   await page.locator('summary', { hasText: 'File, Export' }).waitFor();
-});
-
-test('on a phone the name of a job breaks between its words', async () => {
-  await stage.load('user_id\nu1\n', 'customers_of_november_2026.export.csv');
-  const page = await stage.open('/jobs?filename=customers_of', { width: phone });
-  await page.getByText('customers_of_november').waitFor();
-  // One box for each line of a part: a part that is broken within has two.
-  const lines = await page.evaluate(`[...document.querySelector('.job-name').childNodes]
-    .filter((node) => node.nodeType === Node.TEXT_NODE)
-    .map((node) => {
-      const range = document.createRange();
-      range.selectNodeContents(node);
-      return new Set([...range.getClientRects()].map(({ top }) => top)).size;
-    })`);
-  expect(lines).toEqual(['customers_', 'of_', 'november_', '2026.', 'export.', 'csv'].map(() => 1));
 });

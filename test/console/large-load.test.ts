@@ -6,16 +6,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { consoleStage, dropFile, limitUpload } from '../support/console.ts';
-import { refusedFile, refusedOf } from '../support/refused-file.ts';
 import { startStallingProxy } from '../support/stalling-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const isLarge = (process.env['SLUICE_LARGE'] ?? '') !== '';
-const rows = isLarge ? 1_000_000 : 20_000;
-const refused = refusedOf(rows);
 const longMs = isLarge ? 600_000 : 60_000;
-/** Writes a number like the browser of the stage. */
-const count = (number: number) => number.toLocaleString('en-GB');
 
 const stage = consoleStage();
 let folder = '';
@@ -23,26 +18,6 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-large-'));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
-
-// proves: console-load
-test('a CSV with refused records of five causes on many pages is dropped, mapped, planned and loaded', async () => {
-  const path = join(folder, 'customers.csv');
-  await pipeline(Readable.from(refusedFile(rows)), createWriteStream(path));
-  const page = await stage.open('/load');
-  await dropFile(page, path);
-  await page.getByText('Raw text').first().waitFor({ timeout: longMs });
-  await page.getByLabel('Encoding').selectOption('utf-8');
-  await page.waitForURL(/encoding=utf-8/);
-  await page.getByRole('link', { name: 'Continue to columns' }).click();
-  await page.getByRole('button', { name: 'Plan the load' }).click();
-  await page.getByText(`${count(rows)} records planned`).waitFor({ timeout: longMs });
-  await page.getByRole('button', { name: `Load: write ${count(rows - refused)} records` }).click();
-  await page.getByText(`${count(rows)} records read`).waitFor({ timeout: longMs });
-  await page.locator('.cause').nth(4).waitFor({ timeout: longMs });
-  await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).click();
-  await page.getByText(`50 of ${count(rows / 200)} refused records`).waitFor();
-  expect(new URL(page.url()).pathname).toBe('/console/load');
-}, 1_200_000);
 
 const line = 'u1,0123456789abcdef0123456789abcdef0123456789ab\n';
 const fileBytes = (isLarge ? 1_024 : 64) * 2 ** 20;

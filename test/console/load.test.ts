@@ -269,17 +269,6 @@ test('the columns of a file of events of another product are not proposed as tho
   expect(await page.getByText('identify_user').count()).toBe(0);
 });
 
-test('short records and texts for nothing have controls', async () => {
-  const text = 'user_id,Sign-up Date,Size\ns1,N/A\ns2,a,b\n';
-  const page = await stage.open(`/load?step=reading&upload=${await upload(text, 'short.csv')}`);
-  await page.getByText('1 record of 2 would be refused').waitFor();
-  await page.getByLabel('Short records').selectOption('pad');
-  await page.getByRole('heading', { name: 'would be refused' }).waitFor({ state: 'detached' });
-  await page.getByLabel('Empty values').fill('N/A, -');
-  await page.getByLabel('Empty values').press('Enter');
-  await page.getByRole('cell', { name: 'N/A' }).waitFor({ state: 'detached' });
-});
-
 // proves: typed-columns
 test('a column gets the type that its values look like', async () => {
   const text = 'user_id,Since,Seats\ntyped,1/2/2026,"1,200"\n';

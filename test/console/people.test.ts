@@ -290,33 +290,3 @@ test('every segment can be reached and chosen, however many there are', async ()
     await page.getByLabel('Segment').selectOption({ label: 'Group 250' });
   }
 });
-
-test('an emoji of several characters stays whole where a text is cut', async () => {
-  const family = '👨‍👩‍👧‍👦';
-  const name = `${'x'.repeat(20)}${family}${family}`;
-  await stage.post('/v1/identify', {
-    user_id: 'emoji',
-    metadata: { motto: name },
-  });
-  const page = await stage.open('/people?search=emoji');
-  await page.getByText(`${'x'.repeat(20)}…`).waitFor();
-  await page.goto(stage.address('/people/emoji'));
-  await page.getByText(name).first().waitFor();
-});
-
-test('a long name, joined emoji and names that are written from right to left are shown whole', async () => {
-  const long = 'Wolfeschlegelsteinhausen'.repeat(13);
-  const joined = '👩‍👩‍👧 می‌خواهم';
-  const metadata = { name: long, first_name: joined, username: 'שלום' };
-  await stage.post('/v1/identify', { user_id: 'whole', metadata, company: { company_id: 'חברה' } });
-  for (const [name, path] of [
-    ['people-names', '/people?search=whole'],
-    ['person-names', '/people/whole'],
-  ] as const) {
-    await expectGoodInEveryLook(stage, name, path, async (page) => {
-      for (const text of [long, joined, 'שלום', 'חברה'])
-        await page.getByText(text, { exact: true }).first().waitFor();
-      await page.locator('bdi:dir(rtl)', { hasText: 'שלום' }).first().waitFor();
-    });
-  }
-});

@@ -75,24 +75,6 @@ describe('pages of an allowed origin', () => {
     expect(await events()).toHaveLength(1);
   });
 
-  // proves: browser-keys
-  test('reach their own environment and no other', async () => {
-    const { origin: shop } = await site();
-    const other = await site();
-    for (const init of [
-      { json: { ...event, writeKey: other.pageKey } },
-      { json: event, headers: { authorization: `Token ${other.pageKey}` } },
-    ]) {
-      const headers = { ...from(shop), ...init.headers };
-      const answer = await server.fetch('/v1/t', { key: null, ...init, headers });
-      expect([answer.status, allowed(answer)]).toEqual([403, null]);
-    }
-    // A key that is no secret of a page works from anywhere, but its answer is for no page.
-    const answer = await server.fetch('/v1/t', { key: other.key, json: event, headers: from(shop) });
-    expect([answer.status, allowed(answer)]).toEqual([200, null]);
-    expect(await other.events()).toHaveLength(1);
-  });
-
   test('none are allowed at first', async () => {
     const { key } = await t.addEnvironment('closed');
     const answer = await server.fetch('/v1/track', {

@@ -114,24 +114,4 @@ describe('the types of columns', () => {
       ['invalid_field'],
     ]);
   });
-
-  test('are shown by an inspection, with those that the cells of each column have', async () => {
-    const text = 'user_id,Seats,Day,zip\n1,"1,200",1/2/2026,0810\n2,3,3/4/2026,1010\n';
-    const shown = ({ columns }: Inspection) =>
-      columns.map(({ type, cell_type, fits }) => [type, cell_type, fits.join(' ')]);
-    expect(shown(await inspect(text))).toEqual([
-      ['string', null, 'number decimal_comma'],
-      ['string', null, 'number decimal_comma'],
-      ['string', null, 'day_first month_first'],
-      ['string', null, ''],
-    ]);
-    const { upload_id } = await inspect(text);
-    const json = { upload_id, types: ['Seats=number', 'Day=month_first'] };
-    const { body: named } = await server.json<Inspection>('/v1/imports/inspect', { method: 'POST', json });
-    expect(shown(named)[1]?.[0]).toBe('numeric');
-    expect(shown(await inspect(text, '?types=Seats%3Dnumber&types=Day%3Dmonth_first')).slice(1, 3)).toEqual([
-      ['numeric', 'number', 'number decimal_comma'],
-      ['date', 'month_first', 'day_first month_first'],
-    ]);
-  });
 });
