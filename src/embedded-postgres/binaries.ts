@@ -1,17 +1,4 @@
-import {
-  chmod,
-  copyFile,
-  lstat,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  readlink,
-  rename,
-  rm,
-  symlink,
-} from 'node:fs/promises';
+import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -175,10 +162,13 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
-    // pg-symlinks.json names its links "native/…", so the folder keeps that name.
-    await copyTree(from.native, join(draft, 'native'));
+    // pg-symlinks.json names its links "native/…", so the folder keeps that name. The copy is readable by everyone whatever the
+    // umask of the installation was, and on disk before the rename shows it.
+    const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
+    const options = { account: undefined, cwd: '/' };
+    const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
+    if (code !== 0) throw new EmbeddedPostgresError(`${home}: ${output.trim()}`);
     await ensureLibraryLinks(join(draft, 'native'));
-    await chmod(draft, 0o755);
     await rename(draft, copy);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
@@ -196,30 +186,4 @@ async function assertOurs(path: string): Promise<void> {
   throw new EmbeddedPostgresError(
     `${path} must be a directory that belongs to the user who starts sluice and that nobody else can write to. Remove it or correct its owner and mode.`,
   );
-}
-
-/** Readable by everyone whatever the umask of the installation was, and on disk before the rename shows it. */
-async function copyTree(from: string, to: string): Promise<void> {
-  await mkdir(to);
-  await chmod(to, 0o755);
-  const entries = await readdir(from, { withFileTypes: true });
-  await Promise.all(
-    entries.map(async (entry) => {
-      const [source, target] = [join(from, entry.name), join(to, entry.name)];
-      if (entry.isDirectory()) return copyTree(source, target);
-      if (entry.isSymbolicLink()) return symlink(await readlink(source), target);
-      return copyDurably(source, target);
-    }),
-  );
-}
-
-async function copyDurably(source: string, target: string): Promise<void> {
-  await copyFile(source, target);
-  await chmod(target, (await lstat(source)).mode & 0o100 ? 0o755 : 0o644);
-  const file = await open(target, 'r+');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }

@@ -98,32 +98,21 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
 
 /**
  * Tells whether that pid is a server on this directory, not a stranger who was given the number since
- * (after a container restarts, pids repeat almost certainly). A postmaster's working directory is its data.
+ * (after a container restarts, pids repeat almost certainly). A postmaster's working directory is its data. Root in a
+ * container may be unable to see that (no CAP_SYS_PTRACE): then the name and the user of the process decide.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
   if (process.platform !== 'linux') return true;
+  const own = await stat(data);
   try {
-    const [cwd, own] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(data)]);
+    const cwd = await stat(`/proc/${pid}/cwd`);
     return cwd.ino === own.ino && cwd.dev === own.dev;
   } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ESRCH')) return false;
-    if (hasCode(error, 'EACCES', 'EPERM')) return looksLikeServerOf(pid, data);
-    throw error;
-  }
-}
-
-/** Judges by what everybody may see of a process. Root in a container may not see more (no CAP_SYS_PTRACE). */
-async function looksLikeServerOf(pid: number, data: string): Promise<boolean> {
-  try {
-    const [name, process, own] = await Promise.all([
-      readFile(`/proc/${pid}/comm`, 'utf8'),
-      stat(`/proc/${pid}`),
-      stat(data),
-    ]);
-    return name.trim() === 'postgres' && process.uid === own.uid;
-  } catch {
-    return false;
+    if (!hasCode(error, 'EACCES', 'EPERM')) return false;
+    const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
+    const { uid } = await stat(`/proc/${pid}`).catch(() => ({ uid: -1 }));
+    return name.trim() === 'postgres' && uid === own.uid;
   }
 }
 

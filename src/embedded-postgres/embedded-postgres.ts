@@ -31,7 +31,6 @@ import {
 } from './data-directory.ts';
 import {
   askVersion,
-  boundServerLog,
   type LaunchedServer,
   launchServer,
   type ServerProcess,
@@ -101,12 +100,10 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
   return watch(server, layout, log);
 }
 
-/** Removes server.json and ends the bound of the log when the server ends, expected or not. */
+/** Removes server.json when the server ends, expected or not. */
 function watch(server: LaunchedServer, layout: Layout, log: Logger): EmbeddedPostgres {
-  const endLogBound = boundServerLog(layout);
   let stopping: Promise<void> | undefined;
   const exited = server.process.exited.then(async (ending) => {
-    endLogBound();
     if (stopping === undefined) log.error({ ending }, 'embedded Postgres ended unexpectedly');
     await removeServerFile(layout, server.process.pid).catch(() => undefined);
   });

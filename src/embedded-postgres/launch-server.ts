@@ -33,7 +33,6 @@ const recoveryDeadlineMs = 30 * 60_000;
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;
-const logCheckMs = 10 * 60_000;
 const logTailBytes = 8_192;
 const connectTimeoutMs = 5_000;
 
@@ -219,10 +218,14 @@ export async function askVersion(url: string): Promise<string> {
   }
 }
 
-/** Opens the log for appending; one that has grown large makes room by becoming `postgres.log.1`. `startsAt`: this start's part. */
+/**
+ * Opens the log for appending; one that has grown large makes room by becoming `postgres.log.1`. `startsAt`: this start's part. A server
+ * that runs writes a few lines a checkpoint. A symbolic link is not followed: it could lead root to a file that is not a log.
+ */
 async function openServerLog(layout: Layout, account: Account | undefined) {
   if ((await sizeOf(layout.serverLog)) > maxLogBytes) await rename(layout.serverLog, `${layout.serverLog}.1`);
-  const file = await openForAppending(layout);
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+  const file = await open(layout.serverLog, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   // The owner of the data may start without root the next time, and must then be able to append.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
@@ -239,27 +242,6 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   } finally {
     await file.close();
   }
-}
-
-/**
- * Keeps the log bounded while the server runs, for as long as months. The server appends, so emptying the
- * file under it is safe. Returns how to end the watch.
- */
-export function boundServerLog(layout: Layout): () => void {
-  const check = async () => {
-    if ((await sizeOf(layout.serverLog)) <= maxLogBytes) return;
-    const file = await openForAppending(layout);
-    await file.truncate().finally(() => file.close());
-  };
-  const timer = setInterval(() => void check().catch(() => undefined), logCheckMs);
-  timer.unref();
-  return () => clearInterval(timer);
-}
-
-/** Follows no symbolic link: in somebody's folder it could lead root to a file that is not a log. */
-function openForAppending(layout: Layout): Promise<FileHandle> {
-  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
-  return open(layout.serverLog, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
 }
 
 async function sizeOf(path: string): Promise<number> {
