@@ -14,8 +14,7 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { ndjsonFile } from '../support/random-files.ts';
-import { mixedFile } from '../support/random-mixed.ts';
+import { randomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, systemOfFile } from '../support/system.ts';
@@ -26,7 +25,7 @@ const user = fc.constantFrom('k0', 'k1', 'k2', 'k3');
 const company = fc.constantFrom('c0', 'c1');
 const load = fc.record({
   kind: fc.constant('load' as const),
-  file: fc.oneof(ndjsonFile, mixedFile),
+  file: randomFile,
   chunkBytes: fc.constantFrom(1, 64, 300, 10_000),
   ranks: fc.array(fc.nat(), { minLength: 8, maxLength: 8 }),
   cancelled: fc.constantFrom(false, false, false, true),
