@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Fastify from 'fastify';
 import pg from 'pg';
-import { uuidv7 } from 'uuidv7';
 import { packageRoot } from '../src/package-root.ts';
+import { uuidv7 } from '../src/uuid.ts';
 
 interface Body {
   readonly user_id: string;

@@ -1,4 +1,3 @@
-import { uuidv7 } from 'uuidv7';
 import { startSweeping } from '../src/background-jobs/prune.ts';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
@@ -11,6 +10,7 @@ import { startSchedules } from '../src/sources/schedules/start-schedules.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
 import { type Runner, startRunner } from '../src/tasks/runner.ts';
+import { uuidv7 } from '../src/uuid.ts';
 import { type JobContext, jobKinds, openJobContext } from './kinds.ts';
 
 const signOfLifeMs = 5_000;

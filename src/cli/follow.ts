@@ -1,7 +1,7 @@
 /** Follows a job until it has ended, and shows how far it is. */
 
+import { clearLine, cursorTo } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import cliProgress from 'cli-progress';
 import type { Job } from '../background-jobs/jobs.ts';
 import type { System } from '../context.ts';
 import { requireDeletion } from '../deletion/deletions.ts';
@@ -119,31 +119,28 @@ export function createProgress(terminal: Terminal, name: string, quiet: boolean)
   return terminal.live ? movingBar(name) : lines(terminal, name);
 }
 
+const BAR_CHARS = 24;
+const drawEveryMs = 100;
+
 function movingBar(name: string): Progress {
-  const bar = new cliProgress.SingleBar({
-    format: '{name} {bar} {percent} {text}',
-    barCompleteChar: '█',
-    barIncompleteChar: '░',
-    barsize: 24,
-    hideCursor: true,
-    clearOnComplete: true,
-    stream: process.stderr,
-    fps: 10,
-  });
+  const { stderr } = process;
   const short = name.length > longestName ? `${name.slice(0, longestName - 1)}…` : name;
-  let running = false;
+  let drawnAt = Number.NEGATIVE_INFINITY;
+  const erase = () => {
+    cursorTo(stderr, 0);
+    clearLine(stderr, 0);
+  };
   return {
     show(share, text) {
+      if (performance.now() - drawnAt < drawEveryMs) return;
+      drawnAt = performance.now();
       const percent = share === null ? '    ' : `${Math.floor(100 * share)}%`.padStart(4);
-      const values = { name: short, percent, text: text() };
-      if (running) bar.update(share ?? 0, values);
-      else bar.start(1, share ?? 0, values);
-      running = true;
+      const bar = '█'.repeat(Math.floor(BAR_CHARS * (share ?? 0))).padEnd(BAR_CHARS, '░');
+      erase();
+      // A longer line would break, and the next one could not erase it.
+      stderr.write(`${short} ${bar} ${percent} ${text()}`.slice(0, stderr.columns - 1));
     },
-    end() {
-      if (running) bar.stop();
-      running = false;
-    },
+    end: () => (drawnAt === Number.NEGATIVE_INFINITY ? undefined : erase()),
   };
 }
 

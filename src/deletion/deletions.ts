@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { Type } from 'typebox';
-import { uuidv7 } from 'uuidv7';
 import { renderJobListItem } from '../api/render.ts';
 import type { IdOutcome } from '../domain/deletion.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
@@ -17,6 +16,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { type Deletion, insertDeletion, readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
+import { uuidv7 } from '../uuid.ts';
 import { compileSchema, ruled, textProblem, throwProblems, type Wording, worded } from '../validation.ts';
 
 const nobody = { requestId: null, origin: null };

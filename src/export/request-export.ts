@@ -1,7 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { uuidv7 } from 'uuidv7';
 import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from '../domain/errors.ts';
 import {
   type ExportRequest,
@@ -34,6 +33,7 @@ import { insertExport } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
+import { uuidv7 } from '../uuid.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired, findSegments } from './filter.ts';
 import { findEventWarnings } from './kept-events.ts';

@@ -4,7 +4,6 @@
  * not read.
  */
 
-import accepts from '@fastify/accepts';
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
 import { components } from '../api/schema.ts';
@@ -119,7 +118,6 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addRawBody(app);
   addValidation(app);
   addApiDocument(app, components, system);
-  app.register(accepts);
   // A scope of its own waits for the plugins before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;

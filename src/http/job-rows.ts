@@ -87,8 +87,7 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
     // A caller who accepts none of the formats gets JSON, as one who names none.
-    const [type] = [request.type(offered)].flat();
-    const format = query.format ?? formats[type as keyof typeof formats] ?? 'json';
+    const format = query.format ?? acceptedFormat(request.headers.accept ?? '') ?? 'json';
     // A file has all rows, whatever page is asked for.
     if (format !== 'json') return sendFile(call, format);
     const { job_id: jobId } = params;
@@ -101,6 +100,29 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
     const next = last === null ? null : rowCursor.write(last);
     return sendEnvelope(call, items, next, page.metadata);
   };
+}
+
+/** Returns the format of the media type that an `Accept` header prefers; `undefined` if it names none of ours. */
+function acceptedFormat(header: string): (typeof formats)[keyof typeof formats] | undefined {
+  const ranges = header.split(',').map((range) => {
+    const [type = '', ...parameters] = range
+      .toLowerCase()
+      .split(';')
+      .map((part) => part.trim());
+    const quality = parameters.find((parameter) => parameter.startsWith('q='));
+    return {
+      type,
+      quality: quality === undefined ? 1 : Number(quality.slice(2)),
+      wide: type.split('*').length,
+    };
+  });
+  const preferred = ranges
+    .filter(({ quality }) => quality > 0)
+    .toSorted((a, b) => b.quality - a.quality || a.wide - b.wide)
+    .flatMap(({ type }) =>
+      offered.filter((offer) => type === '*/*' || offer.startsWith(type.replace(/\*$/, ''))),
+    );
+  return preferred[0] && formats[preferred[0]];
 }
 
 /** Takes the rows that fit into a page, and the position to go on after: `null` on the last page. */

@@ -1,5 +1,3 @@
-import { randomFillSync } from 'node:crypto';
-import { V7Generator } from 'uuidv7';
 import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
 import type { Entity, PropertyEntity } from '../domain/entity.ts';
 import { TransientError } from '../domain/errors.ts';
@@ -9,6 +7,7 @@ import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';
 import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../postgres/stores/profiles.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
+import { uuidv7 } from '../uuid.ts';
 import type {
   CompanyRecord,
   EventRecord,
@@ -216,7 +215,7 @@ function eventRow(record: EventRecord): EventRow {
   const { environmentId, eventName, userId, companyId } = record;
   return {
     environmentId,
-    eventId: record.eventId ?? newEventId(),
+    eventId: record.eventId ?? uuidv7(),
     once: record.eventId !== null,
     eventName,
     isPageView: record.isPageView === true,
@@ -225,23 +224,4 @@ function eventRow(record: EventRecord): EventRow {
     insertedAt: record.insertedAt?.text ?? null,
     metadata: writeJson(record.metadata, record.marked),
   };
-}
-
-const randomNumbers = new Uint32Array(1_024);
-let randomLeft = 0;
-
-/** The package's own source of random numbers asks the system for eight at a time, which takes most of its time. */
-const eventIds = new V7Generator({
-  nextUint32() {
-    if (randomLeft === 0) {
-      randomFillSync(randomNumbers);
-      randomLeft = randomNumbers.length;
-    }
-    return randomNumbers[--randomLeft] as number;
-  },
-});
-
-/** UUIDs of version 7, each greater than the one before it. */
-function newEventId(): string {
-  return eventIds.generate().toString();
 }

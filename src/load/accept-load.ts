@@ -7,7 +7,6 @@
  */
 
 import { createHash } from 'node:crypto';
-import { uuidv7 } from 'uuidv7';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError, TransientError } from '../domain/errors.ts';
@@ -24,6 +23,7 @@ import { findDuplicate, isInLedger, lockBytes } from '../postgres/stores/read-lo
 import { condemnReceived, takeReceived } from '../postgres/stores/uploads.ts';
 import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
 import { rewriteFile } from '../products/rewrite-file.ts';
+import { uuidv7 } from '../uuid.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { findMended, readAsMended } from './mends.ts';

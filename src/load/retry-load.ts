@@ -1,4 +1,3 @@
-import { uuidv7 } from 'uuidv7';
 import { ConflictError, FinalFailure, type InputError, inputError } from '../domain/errors.ts';
 import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
@@ -19,6 +18,7 @@ import { attachPatch, readUndoSource } from '../postgres/stores/undo.ts';
 import { insertUploadOfLoad, type Upload } from '../postgres/stores/uploads.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
+import { uuidv7 } from '../uuid.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
 import { sheetDialect } from './receive/receive.ts';

@@ -3,7 +3,6 @@
  * are those that were sent, and nothing of them is left once the upload has expired.
  */
 import type { Readable } from 'node:stream';
-import { uuidv7 } from 'uuidv7';
 import { inputError, TransientError } from '../domain/errors.ts';
 import { MAX_LISTED_UPLOADS, UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
@@ -20,6 +19,7 @@ import {
   takeReceived,
   type Upload,
 } from '../postgres/stores/uploads.ts';
+import { uuidv7 } from '../uuid.ts';
 import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { uuidv7 } from 'uuidv7';
 import type { JobDetail } from '../api/load.ts';
 import type { ScheduleRun } from '../api/source.ts';
 import type { Config } from '../config.ts';
@@ -10,6 +9,7 @@ import { FinalFailure } from '../domain/errors.ts';
 import type { ExportWarning } from '../domain/export.ts';
 import { describeMirror } from '../domain/mirror.ts';
 import { plural } from '../domain/wording.ts';
+import { uuidv7 } from '../uuid.ts';
 import type { EventBody, RefusedFile } from './record-end.ts';
 
 /*

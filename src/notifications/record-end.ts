@@ -1,10 +1,10 @@
-import { uuidv7 } from 'uuidv7';
 import type { InboxReason } from '../domain/inbox.ts';
 import type { EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { DueTask } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 import { insertDeliveries, queueDeliveries, type Recipient } from '../postgres/stores/deliveries.ts';
 import { findSubscribed, insertEvent, readSender } from '../postgres/stores/notifications.ts';
+import { uuidv7 } from '../uuid.ts';
 
 /** The end of a job, or of a run of a schedule, in the transaction that ends it. */
 interface EndedJob {

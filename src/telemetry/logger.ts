@@ -3,12 +3,12 @@ import {
   type DestinationStream,
   type Logger,
   type LoggerOptions,
+  levels,
   pino,
   stdSerializers,
   stdTimeFunctions,
   symbols,
 } from 'pino';
-import pretty from 'pino-pretty';
 import { plural } from '../domain/wording.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
@@ -54,17 +54,13 @@ const saidOtherwise = ['embedded Postgres is ready', 'database migrated', 'liste
 );
 
 function forPeople(): DestinationStream {
-  const lines = pretty({
-    destination: 2,
-    sync: true,
-    translateTime: 'SYS:HH:MM:ss',
-    ignore: 'pid,name',
-    hideObject: true,
-    messageFormat: describeLine,
-  });
   return {
     write(line) {
-      if (!saidOtherwise.some((said) => line.trimEnd().endsWith(said))) lines.write(line);
+      if (saidOtherwise.some((said) => line.trimEnd().endsWith(said))) return;
+      const fields = JSON.parse(line) as Readonly<Record<string, unknown>>;
+      const time = new Date(String(fields['time'])).toTimeString().slice(0, 8);
+      const level = (levels.labels[Number(fields['level'])] ?? '').toUpperCase();
+      writeSync(2, `[${time}] ${level}: ${describeLine(fields)}\n`);
     },
   };
 }

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { uuidv7 } from 'uuidv7';
 import { describe, expect, test } from 'vitest';
 import { deletionJob } from '../../jobs/deletion.ts';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
@@ -13,6 +12,7 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import { uuidv7 } from '../../src/uuid.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
 import {

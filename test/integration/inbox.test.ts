@@ -20,7 +20,6 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import { endedStatuses } from '../../src/domain/load.ts';
@@ -39,6 +38,7 @@ import { Backoff, createInboxOpener, type Inbox } from '../../src/sources/inbox/
 import { optionsWithoutMapping } from '../../src/sources/inbox/mapping.ts';
 import { type ReadyFile, takeIn, takeInAgain } from '../../src/sources/inbox/take-in.ts';
 import { InboxWatch } from '../../src/sources/inbox/watch-inbox.ts';
+import { uuidv7 } from '../../src/uuid.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from '../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../support/load-file.ts';

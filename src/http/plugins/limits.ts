@@ -1,8 +1,8 @@
 /* Bounds on how much is asked at a time: by everybody, by a key, and by who tries to sign in. */
 
 import type { Socket } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
-import underPressure from '@fastify/under-pressure';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import type { System } from '../../context.ts';
@@ -34,14 +34,17 @@ const heapShare = 0.9;
 /** A process that has just started has loaded and compiled its code: the delay of that says nothing about the load. */
 const startMs = 2_000;
 
+const delayResolutionMs = 10;
+const measureMs = 1_000;
+
 const overloaded: Explained = {
   status: 503,
   problems: [{ code: 'unavailable', message: 'The service is overloaded; try again later', details: '' }],
 };
 
 /**
- * Refuses requests while the event loop lags or the heap is nearly full, so that those under way come to an end. The
- * plugin measures, once a second; its own hook would run after the key was looked up, and be logged for every request.
+ * Refuses requests while the event loop lags or the heap is nearly full, so that those under way come to an end. Both
+ * are measured once a second.
  */
 export function addLoadShedding(
   app: FastifyInstance,
@@ -56,9 +59,21 @@ export function addLoadShedding(
   app.addHook('onListen', async () => {
     judgedFrom = performance.now() + startMs;
   });
-  app.register(underPressure);
+  const delays = monitorEventLoopDelay({ resolution: delayResolutionMs });
+  delays.enable();
+  let [eventLoopDelay, heapUsed] = [0, 0];
+  const measuring = setInterval(() => {
+    const { mean } = delays;
+    // Not a number if the loop never turned.
+    eventLoopDelay = Number.isNaN(mean) ? Number.POSITIVE_INFINITY : mean / 1e6 - delayResolutionMs;
+    heapUsed = process.memoryUsage().heapUsed;
+    delays.reset();
+  }, measureMs).unref();
+  app.addHook('onClose', async () => {
+    clearInterval(measuring);
+    delays.disable();
+  });
   app.addHook('onRequest', (request, reply, done) => {
-    const { eventLoopDelay, heapUsed } = app.memoryUsage();
     const lags = eventLoopDelay > maxDelay && performance.now() > judgedFrom;
     const overload = lags || heapUsed > maxHeap;
     if (overload !== shedding) {

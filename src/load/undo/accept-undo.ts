@@ -4,7 +4,6 @@
  * profiles are as if the loads had never been, but for what somebody else has changed since.
  */
 import { createHash } from 'node:crypto';
-import { uuidv7 } from 'uuidv7';
 import { inputError } from '../../domain/errors.ts';
 import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
@@ -12,6 +11,7 @@ import { type Database, inTransaction } from '../../postgres/database.ts';
 import { claimIdempotencyKey } from '../../postgres/stores/idempotency.ts';
 import { insertPatch } from '../../postgres/stores/loads.ts';
 import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
+import { uuidv7 } from '../../uuid.ts';
 import type { LoadContext } from '../context.ts';
 import { startLaneSoon } from '../end-load.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
+import { uuidv7 } from '../../uuid.ts';
 import { camel } from '../columns.ts';
 import { changedBy, countOf, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
 

@@ -1,6 +1,6 @@
 import { type Selection, sql } from 'kysely';
-import { uuidv7 } from 'uuidv7';
 import type { EventType, JobKind, Outcome } from '../../domain/notification.ts';
+import { uuidv7 } from '../../uuid.ts';
 import { camel, daysAgo, snake, type Tables } from '../columns.ts';
 import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';

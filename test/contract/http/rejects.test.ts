@@ -1,9 +1,9 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import type { Static } from 'typebox';
-import { uuidv7 } from 'uuidv7';
 import { describe, expect, test } from 'vitest';
 import type { causePage, RejectPage as RejectsPage } from '../../../src/api/reject.ts';
+import { uuidv7 } from '../../../src/uuid.ts';
 import { hazardousText } from '../../support/formulas.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
