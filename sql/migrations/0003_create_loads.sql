@@ -217,7 +217,6 @@ create table sluice.load_chunks (
   rows_removed integer,
   rows_superseded integer,
   rows_rejected integer,
-  started_at timestamptz,
   done_at timestamptz,
   worker text,
   attempts integer not null default 0,

@@ -104,15 +104,6 @@ export const jobListItem = defineRecord('JobListItem', 'A background job, as lis
 });
 export type JobListItem = Static<typeof jobListItem.schema>;
 
-export const jobCounts = defineRecord(
-  'JobCounts',
-  'The number of jobs in each state.',
-  Object.fromEntries(
-    loadStatuses.map((status) => [status, count(`Number of jobs that are ${status}.`)]),
-  ) as Record<(typeof loadStatuses)[number], ReturnType<typeof count>>,
-);
-export type JobCounts = Static<typeof jobCounts.schema>;
-
 export const jobHistory = defineRecord('JobHistory', 'The origin, parameters and phases of a job.', {
   job_id: jobFields.job_id,
   request_id: orNull(

@@ -32,7 +32,6 @@ import {
   closed,
   count,
   defineRecord,
-  envelope,
   flag,
   item,
   items,
@@ -242,30 +241,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   read_as: orNull(readAs),
 });
 export type JobDetail = Static<typeof jobDetail.schema>;
-
-export const loadChunk = defineRecord(
-  'LoadChunk',
-  'A chunk of a load: the unit of work, of retries and of parallelism.',
-  {
-    chunk: count('Number of the chunk in the file, from 0.'),
-    state: choice(['waiting', 'running', 'done'], 'State. `running`: a worker has the chunk.', 'done'),
-    attempt: count('Number of the current or last attempt; 0 if none has begun.'),
-    losses: count('Number of workers that vanished while they had the chunk.'),
-    worker: orNull(text('Host and process ID of the worker. Null while the chunk waits.', 'loader-1 4711')),
-    start_time: orNull(time('When the worker took the chunk.', '2026-11-20T11:58:59.600Z')),
-    end_time: orNull(time('When its rows were committed.', '2026-11-20T11:59:00.020Z')),
-    ms: orNull(count('Milliseconds between start and end.', 420)),
-    rows: count('Records in the chunk.'),
-    bytes: count('Bytes of the stored file.'),
-    rejected: orNull(count('Refused records of the chunk. Null until it is done.')),
-    last_error: orNull(text('Error of the last attempt. Null if nothing is wrong.'), null),
-  },
-);
-export type LoadChunk = Static<typeof loadChunk.schema>;
-
-export const chunkPage = envelope('LoadChunkPage', loadChunk.ref, 'A page of chunks.', {
-  total_count: count('Number of chunks of the load, on all pages.'),
-});
 
 /** `POST /v1/imports` shows two of the numbers as strings. */
 export const importRecord = defineRecord('ImportRecord', 'The background job of an import.', {

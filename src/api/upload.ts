@@ -51,9 +51,6 @@ const uploadFields = {
   expires_at: time('Until when the upload is kept: one day.'),
 };
 
-export const uploadRecord = defineRecord('Upload', 'A file that is kept as sent.', uploadFields);
-export type Upload = Static<typeof uploadRecord.schema>;
-
 export const uploadOfLoad = defineRecord('UploadOfLoad', 'The file of a load, as an upload.', {
   ...uploadFields,
   options: anyObject(

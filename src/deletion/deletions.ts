@@ -106,10 +106,16 @@ function bodyOf(entity: Entity) {
     description:
       'Also keeps the users out: their records are refused as `suppressed` until the suppression is lifted.',
   });
+  // In the body, whose unknown members are refused: a misspelt parameter of the query would delete.
+  const dryRun = Type.Boolean({
+    default: false,
+    description: 'Only counts what would be removed. Nothing is removed.',
+  });
   return Type.Object(
     {
       purge_exports: Type.Optional(worded(purge, 'purge_exports is true or false')),
       ...(entity === 'users' && { suppress: Type.Optional(worded(suppress, 'suppress is true or false')) }),
+      dry_run: Type.Optional(worded(dryRun, 'dry_run is true or false')),
       [entity]: idsOf(entity),
     },
     { additionalProperties: false, description: `The ids of the ${entity} to delete.` },
@@ -141,20 +147,25 @@ export function readDeletionRequest(
   entity: Entity,
   body: Buffer,
   problemsOf = findProblems[entity],
-): DeletionRequest {
+): DeletionRequest & { readonly dryRun: boolean } {
   const { [entity]: given, ...others } = readObject(body);
   const items = Array.isArray(given) ? given.map(plain) : given;
   const asked = items === undefined || items === null ? others : { ...others, [entity]: items };
   throwProblems(problemsOf(asked));
-  const { purge_exports: purgeExports = false, suppress = false } = others as {
+  const {
+    purge_exports: purgeExports = false,
+    suppress = false,
+    dry_run: dryRun = false,
+  } = others as {
     readonly purge_exports?: boolean;
     readonly suppress?: boolean;
+    readonly dry_run?: boolean;
   };
   const column = idColumn[entity];
   const ids = (items as (string | Record<string, string>)[]).map((item) =>
     typeof item === 'string' ? item : (item[column] ?? ''),
   );
-  return { ids: [...new Set(ids)], purgeExports, suppress };
+  return { ids: [...new Set(ids)], purgeExports, suppress, dryRun };
 }
 
 /** The ids of a request to lift suppressions. @throws InputError */

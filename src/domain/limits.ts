@@ -153,7 +153,6 @@ export const SANDBOX_IDLE_MS = 60_000;
 
 /** A file that was sent to be inspected is kept so long after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-export const MAX_LISTED_UPLOADS = 100;
 
 export const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 export const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;

@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../domain/errors.ts';
-import { MAX_LISTED_UPLOADS, UPLOAD_KEPT_MS } from '../domain/limits.ts';
+import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { hasPersonalData } from '../postgres/stores/rules.ts';
@@ -15,7 +15,6 @@ import {
   findUpload,
   forgetUploads,
   insertUpload,
-  listUploads,
   takeReceived,
   type Upload,
 } from '../postgres/stores/uploads.ts';
@@ -78,11 +77,6 @@ export async function requireUpload(
   const upload = await findUpload(db, environmentId, uploadId);
   if (upload !== null) return upload;
   throw noSuchUpload(uploadId);
-}
-
-/** The latest that have not expired, latest first. */
-export function listKeptUploads({ db }: Pick<LoadContext, 'db'>, environmentId: number): Promise<Upload[]> {
-  return listUploads(db, environmentId, MAX_LISTED_UPLOADS);
 }
 
 /**

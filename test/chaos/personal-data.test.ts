@@ -277,7 +277,6 @@ async function lookAround(house: House, api: Api): Promise<void> {
     '/v1/companies/single',
     '/v1/background_jobs?limit=100',
     '/v1/overview',
-    '/v1/uploads',
     '/v1/inbox',
     '/v1/deliveries',
     '/metrics',

@@ -80,6 +80,7 @@ describe('the ids of a deletion', () => {
       ids: ['u1', '3', '12345678901234567890'],
       purgeExports: true,
       suppress: false,
+      dryRun: false,
     });
   });
 

@@ -1,8 +1,15 @@
-import { deletionPreview, liftedSuppressions, outcomePage, suppressionCount } from '../../api/deletion.ts';
+import {
+  type DeletionPreview,
+  deletionPreview,
+  liftedSuppressions,
+  outcomePage,
+  suppressionCount,
+} from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
 import { renderJob } from '../../api/render.ts';
 import { exampleText, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
+import type { System } from '../../context.ts';
 import {
   deletionBodies,
   exportOutcomes,
@@ -30,13 +37,11 @@ import { type Route, route } from '../route.ts';
 const texts = {
   users: {
     deletes: 'deleteUsers',
-    previews: 'previewUserDeletion',
     what: 'Removes the profiles of the users, their events, and their data in refused records and stored files.',
     ids: ['u1', 'u2'],
   },
   companies: {
     deletes: 'deleteCompanies',
-    previews: 'previewCompanyDeletion',
     what: 'Removes the profiles of the companies, detaches their users and events from them, and removes their data in refused records and stored files.',
     ids: ['acme', 'globex'],
   },
@@ -53,7 +58,7 @@ const deleteProfiles = (entity: Entity): Route =>
     at: `DELETE /v1/${entity}`,
     operationId: texts[entity].deletes,
     summary: `Delete ${entity}`,
-    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back${entity === 'users' ? ', unless `suppress` keeps them out' : ''}. A deletion cannot be cancelled.`,
+    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back${entity === 'users' ? ', unless `suppress` keeps them out' : ''}. A deletion cannot be cancelled. With \`dry_run\` the request only counts what a deletion would remove now.`,
     access: 'delete',
     bodyKind: 'deletion',
     headers: bodyHeaders,
@@ -63,11 +68,19 @@ const deleteProfiles = (entity: Entity): Route =>
       description: 'The deletion is accepted and runs in the background.',
       schema: jobRecord.ref,
     },
+    answers: {
+      200: {
+        description:
+          'With `dry_run`: the counts. Data that comes or goes before the deletion runs is not included.',
+        content: { 'application/json': { schema: deletionPreview.ref } },
+      },
+    },
     refuses: ['too_many_records'],
-    handle: async ({ system, request, environment, base }) => {
+    handle: async ({ system, request, reply, environment, base }) => {
       const body = bodyBytes(request);
       const idempotency = readIdempotency(request, body);
-      const asked = readDeletionRequest(entity, body);
+      const { dryRun, ...asked } = readDeletionRequest(entity, body);
+      if (dryRun) return reply.code(200).send(await preview(system, environment, entity, asked.ids));
       await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
       const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
         requestId: request.id,
@@ -77,29 +90,23 @@ const deleteProfiles = (entity: Entity): Route =>
     },
   });
 
-const preview = (entity: Entity): Route =>
-  route({
-    at: `POST /v1/${entity}/deletion_preview`,
-    operationId: texts[entity].previews,
-    summary: `Preview a deletion of ${entity}`,
-    description:
-      'Takes the body of a deletion and counts what it would remove now. Removes nothing. Data that comes or goes before the deletion runs is not included.',
-    access: 'delete',
-    bodyKind: 'deletion',
-    content: contentOf(entity),
-    answer: { description: 'The counts.', schema: deletionPreview.ref },
-    refuses: ['too_many_records'],
-    handle: async ({ system: { reader }, request, environment }) => {
-      const { ids } = readDeletionRequest(entity, bodyBytes(request));
-      const [found, archived_until] = await Promise.all([
-        reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
-        findArchivedUntil(reader.db, environment),
-      ]);
-      const { profiles, unknown, events, users, isComplete } = found;
-      const counts = { requested: ids.length, profiles, not_found: unknown, events, users };
-      return { ...counts, is_complete: isComplete, archived_until };
-    },
-  });
+async function preview(
+  { reader }: System,
+  environment: number,
+  entity: Entity,
+  ids: readonly string[],
+): Promise<DeletionPreview> {
+  const [counts, archived_until] = await Promise.all([
+    reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
+    findArchivedUntil(reader.db, environment),
+  ]);
+  const { profiles, unknown, events, users, isComplete } = counts;
+  return {
+    ...{ requested: ids.length, profiles, not_found: unknown, events, users },
+    is_complete: isComplete,
+    archived_until,
+  };
+}
 
 const outcomes = route({
   at: 'GET /v1/background_jobs/:job_id/outcomes',
@@ -190,7 +197,7 @@ const lift = route({
 });
 
 export const deletionRoutes: readonly Route[] = [
-  ...entities.flatMap((entity) => [deleteProfiles(entity), preview(entity)]),
+  ...entities.map(deleteProfiles),
   outcomes,
   showSuppressions,
   lift,

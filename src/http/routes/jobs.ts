@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
-import { jobCounts, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
-import { chunkPage, jobDetail } from '../../api/load.ts';
+import { jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
+import { jobDetail } from '../../api/load.ts';
 import { render, renderJob, renderListedJob } from '../../api/render.ts';
 import {
   cancelFoundJob,
@@ -12,18 +12,10 @@ import {
   requireRetryable,
 } from '../../background-jobs/jobs.ts';
 import { readInstant } from '../../domain/instant.ts';
-import { MAX_INTEGER } from '../../domain/limits.ts';
 import { retryLoad } from '../../load/retry-load.ts';
-import {
-  countJobs,
-  type JobFilter,
-  pageJobs,
-  readChunks,
-  readJobHistory,
-} from '../../postgres/stores/background-jobs.ts';
+import { type JobFilter, pageJobs, readJobHistory } from '../../postgres/stores/background-jobs.ts';
 import { optional } from '../../validation.ts';
-import { rowQuery } from '../job-rows.ts';
-import { askedPage, jobCursor, jobPage, linkJobs, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
+import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../page.ts';
 import {
   dateOf,
   dateParameter,
@@ -95,7 +87,6 @@ const query = lenientQuery({
   ...jobPage,
   ...jobFilterFields,
 });
-const countQuery = lenientQuery(jobFilterFields);
 
 function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
@@ -142,19 +133,6 @@ const list = route({
   },
 });
 
-const countByState = route({
-  at: 'GET /v1/background_jobs/counts',
-  operationId: 'countJobs',
-  summary: 'Count background jobs by state',
-  description: 'Returns the number of jobs in each state that match the filter.',
-  access: 'read',
-  query: countQuery,
-  answer: { description: 'The number of jobs in each state.', schema: jobCounts.ref },
-  refuses: ['invalid_date'],
-  handle: ({ system: { reader }, environment, query }) =>
-    countJobs(reader.db, environment, readJobFilter(query)),
-});
-
 const show = route({
   at: 'GET /v1/background_jobs/:job_id',
   operationId: 'showJob',
@@ -185,26 +163,6 @@ const showHistory = route({
     const jobId = params.job_id;
     const { phases, ...found } = await readJobHistory(reader.db, environment, jobId);
     return { job_id: jobId, ...render(found), phases: phases.map(render) };
-  },
-});
-
-const listChunks = route({
-  at: 'GET /v1/background_jobs/:job_id/chunks',
-  operationId: 'listChunks',
-  summary: 'List the chunks of a load',
-  description: 'Lists the chunks in the order of the file, each with its worker and its duration.',
-  access: 'read',
-  config: pageBytes,
-  params: jobParameters,
-  query: rowQuery,
-  answer: { description: 'A page of chunks.', headers: ['Link'], schema: chunkPage.ref },
-  handle: async (call) => {
-    const { reader } = call.system;
-    const { limit, after: position } = askedPage(call.query, rowCursor);
-    const after = Math.min(position ?? 0, MAX_INTEGER);
-    const page = await readChunks(reader.db, call.environment, call.params.job_id, { limit, after });
-    const next = page.more ? rowCursor.write(after + page.chunks.length) : null;
-    return sendEnvelope(call, page.chunks, next, { total_count: page.total });
   },
 });
 
@@ -241,4 +199,4 @@ const retry = route({
   },
 });
 
-export const jobRoutes: readonly Route[] = [list, countByState, show, showHistory, listChunks, cancel, retry];
+export const jobRoutes: readonly Route[] = [list, show, showHistory, cancel, retry];

@@ -1,17 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { JobCounts } from '../../api/job.ts';
-import type { LoadChunk } from '../../api/load.ts';
 import type { ListedJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
 import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
-import { type LoadStatus, loadStatuses } from '../../domain/load.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
-import { camel, daysAgo, timeText } from '../columns.ts';
+import { camel, daysAgo } from '../columns.ts';
 import { countOf, type Database, literally, selectWhere } from '../database.ts';
-import { loadOf } from './loads.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
@@ -95,17 +91,6 @@ export async function pageJobs(
   const jobs = found.slice(0, page.limit);
   return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
 }
-
-export async function countJobs(db: Database, environmentId: number, filter: JobFilter): Promise<JobCounts> {
-  const rows = await matchingJobs(db, environmentId, filter)
-    .select(({ fn }) => ['status', fn.countAll<number>().as('count')])
-    .groupBy('status')
-    .execute();
-  const counted = Object.fromEntries(rows.map(({ status, count }) => [status, count]));
-  return { ...noJobs, ...counted };
-}
-
-const noJobs = Object.fromEntries(loadStatuses.map((status) => [status, 0])) as Record<LoadStatus, number>;
 
 /** Tells whether the environment has fewer than `most` unfinished jobs. Reads no more entries of the indexes than that. */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
@@ -229,39 +214,6 @@ function shorten(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_SHOWN_PARAMETERS).map(shorten);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
-}
-
-const chunkStart =
-  'case when c.done_at is not null then c.started_at when t.lease_until is not null then t.claimed_at end';
-
-/** Reads a page of a load's chunks, and their number on all pages. Throws `InputError` `not_found`, also for a job that is no load. */
-export async function readChunks(
-  db: Database,
-  environmentId: number,
-  jobId: string,
-  page: { readonly limit: number; readonly after: number },
-) {
-  const load = await loadOf(db, environmentId, jobId).select(['load_id', 'chunk_count']).executeTakeFirst();
-  if (load === undefined) throw inputError('not_found', 'there is no such load', `job_id: ${jobId}`);
-  const { rows } = await sql<LoadChunk>`
-    select
-      c.chunk_no as chunk,
-      case when c.done_at is not null then 'done' when t.lease_until is not null then 'running' else 'waiting' end as state,
-      coalesce(nullif(c.attempts, 0), t.attempt, 0) as attempt, greatest(c.losses, coalesce(t.losses, 0)) as losses,
-      case when c.done_at is not null then c.worker when t.lease_until is not null then t.worker end as worker,
-      ${timeText(chunkStart)} as start_time, ${timeText('c.done_at')} as end_time,
-      case when c.done_at is not null and c.started_at is not null then
-        greatest(0, extract(epoch from date_trunc('milliseconds', c.done_at) - date_trunc('milliseconds', ${sql.raw(chunkStart)})) * 1000)::bigint
-      end as ms,
-      c.row_count as rows, c.byte_end - c.byte_start as bytes, c.rows_rejected as rejected,
-      case when c.done_at is null then t.last_error end as last_error
-    from loads l
-    join load_chunks c on c.load_id = l.load_id
-    left join tasks t on t.kind = 'chunk' and t.subject_id = c.load_id and t.part = c.chunk_no
-    where l.load_id = ${load.load_id} and c.chunk_no >= ${page.after}
-    order by c.chunk_no
-    limit ${page.limit + 1}`.execute(db);
-  return { chunks: rows.slice(0, page.limit), total: load.chunk_count, more: rows.length > page.limit };
 }
 
 const keptDays = [

@@ -81,7 +81,7 @@ export async function finishChunk(
   )`;
   const { rows } = await sql<LoadProgress>`
     with own as (
-      delete from tasks where ${isOwn(claim)} returning attempt, losses, claimed_at, worker
+      delete from tasks where ${isOwn(claim)} returning attempt, losses, worker
     ),
     done as (
       update load_chunks
@@ -89,7 +89,6 @@ export async function finishChunk(
         done_at = clock_timestamp(),
         attempts = own.attempt,
         losses = own.losses,
-        started_at = own.claimed_at,
         worker = own.worker,
         positions = positions || sluice.current_position(),
         ${forCounts((column, name) => sql`${column} = ${tally[name]}`)}

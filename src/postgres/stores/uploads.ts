@@ -13,11 +13,17 @@ import {
 } from '../database.ts';
 
 /** A file sent to be inspected. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
-export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
+export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
-export type NewUpload = Omit<Upload, 'ref' | 'fileOf' | 'createdAt' | 'expiresAt'> & {
+export interface NewUpload {
+  readonly uploadId: string;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  readonly isGzip: boolean;
+  readonly fileSize: number;
+  readonly sha256: string;
   readonly ref: FileRef;
-};
+}
 
 /** The stored file of a load may be gone before the upload expires. */
 const ref = sql<FileRef | null>`
@@ -35,7 +41,7 @@ export function insertUpload(
   environmentId: number,
   { ref: fileRef, ...upload }: NewUpload,
   keptMs: number,
-): Promise<Upload> {
+) {
   return db
     .insertInto('uploads')
     .values(snake({ ...upload, fileRef, environmentId, expiresAt: inMs(keptMs) }))
@@ -71,17 +77,6 @@ export async function findUpload(
     .where(ref, 'is not', null)
     .executeTakeFirst();
   return row ?? null;
-}
-
-export function listUploads(db: Database, environmentId: number, limit: number) {
-  return selectWhere(db, 'uploads', { environmentId })
-    .select(uploadColumns)
-    .where('expires_at', '>', sql<Date>`now()`)
-    .where(ref, 'is not', null)
-    .orderBy('created_at', 'desc')
-    .orderBy('upload_id', 'desc')
-    .limit(limit)
-    .execute();
 }
 
 /** An upload that no request finds any more. `ref` is `null` for the file of a load. */

@@ -26,8 +26,6 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   import: [
     'POST /v1/imports',
     'POST /v1/imports/inspect',
-    'GET /v1/uploads',
-    'DELETE /v1/uploads/{upload_id}',
     'GET /v1/rules',
     'PUT /v1/rules',
     'POST /v1/segments',
@@ -57,10 +55,8 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   read: [
     'GET /v1/overview',
     'GET /v1/background_jobs',
-    'GET /v1/background_jobs/counts',
     'GET /v1/background_jobs/{job_id}',
     'GET /v1/background_jobs/{job_id}/history',
-    'GET /v1/background_jobs/{job_id}/chunks',
     'GET /v1/background_jobs/{job_id}/rejects',
     'GET /v1/background_jobs/{job_id}/outcomes',
     'GET /v1/background_jobs/{job_id}/plan',
@@ -96,13 +92,7 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
       'user_properties',
     ].map((name) => `GET ${lookups}/${name}`),
   ],
-  delete: [
-    'DELETE /v1/users',
-    'DELETE /v1/companies',
-    'POST /v1/users/deletion_preview',
-    'POST /v1/companies/deletion_preview',
-    'DELETE /v1/suppressions',
-  ],
+  delete: ['DELETE /v1/users', 'DELETE /v1/companies', 'DELETE /v1/suppressions'],
 };
 const withoutScope = [
   'GET /v1/validate',

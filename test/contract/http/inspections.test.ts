@@ -6,6 +6,7 @@ import type { JobDetail as Detail } from '../../../src/api/load.ts';
 import type { Inspection, uploadOfLoad } from '../../../src/api/upload.ts';
 import { sweep } from '../../../src/background-jobs/prune.ts';
 import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
+import { removeExpiredUploads } from '../../../src/load/uploads.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { findUpload } from '../../../src/postgres/stores/uploads.ts';
@@ -317,7 +318,9 @@ describe('the file of a load', () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);
     const [one, two] = [(await again(first.body.job_id)).body, (await again(first.body.job_id)).body];
-    expect((await server.fetch(`/v1/uploads/${one.upload_id}`, { method: 'DELETE' })).status).toBe(204);
+    await sql`update uploads set expires_at = now() where upload_id = ${one.upload_id}`.execute(t.system.db);
+    expect(await removeExpiredUploads(t.system)).toBe(1);
+    expect((await inspect(named(one), '', json)).status).toBe(404);
     expect((await inspect(named(two), '', json)).body).toMatchObject({ records: 3 });
     await t.system.db
       .updateTable('loads')

@@ -3,7 +3,7 @@ import type { JobHistory as History, JobListItem as Job } from '../../../src/api
 import type { Overview } from '../../../src/api/overview.ts';
 import { RATE_PERIODS } from '../../../src/domain/limits.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { form, openServer, refusalOf, walkPages } from '../../support/http.ts';
+import { form, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -75,7 +75,7 @@ describe('the list of jobs', () => {
 
 describe('a job', () => {
   // proves: provenance
-  test('says who started it, by which request, with what, when it reached each phase, and who did each chunk', async () => {
+  test('says who started it, by which request, with what, and when it reached each phase', async () => {
     const tenant = await t.addEnvironment('history');
     const { key } = tenant;
     const keyId = key.split('_')[1];
@@ -90,19 +90,6 @@ describe('a job', () => {
     });
     const history = async (id: string) =>
       (await server.json<History>(`/v1/background_jobs/${id}/history`, { key })).body;
-    const chunks = () =>
-      walkPages((cursor) =>
-        server
-          .json<{
-            data: Record<string, unknown>[];
-            metadata: { cursor: { after: string | null }; total_count: number };
-          }>(`/v1/background_jobs/${jobId}/chunks?limit=2&cursor=${cursor}`, { key })
-          .then(({ body }) => body),
-      );
-    const before = await chunks();
-    expect(before.length).toBeGreaterThan(2);
-    for (const chunk of before)
-      expect(chunk).toMatchObject({ state: 'waiting', attempt: 0, worker: null, ms: null });
     const worker = t.startWorker();
     await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 3);
     await worker.stop();
@@ -117,13 +104,6 @@ describe('a job', () => {
     );
     const times = found.phases.map(({ at }) => at);
     expect(times).toEqual([...times].sort());
-    const done = await chunks();
-    expect(done.map(({ chunk }) => chunk)).toEqual(before.map((_, at) => at));
-    expect(done.reduce((rows, chunk) => rows + Number(chunk['rows']), 0)).toBe(20_000);
-    for (const chunk of done) {
-      expect(chunk).toMatchObject({ state: 'done', attempt: 1, rejected: 0, ms: expect.any(Number) });
-      expect(chunk['worker']).toContain(` ${process.pid}`);
-    }
     expect(await history(exported)).toMatchObject({
       origin: { kind: 'api_key', name: keyId },
       parameters: { request: { format: 'ndjson' } },
@@ -131,13 +111,7 @@ describe('a job', () => {
     expect(await history(deleted.body.job_id)).toMatchObject({
       parameters: { entity: 'users', ids: 1, purge_exports: false, suppress: false },
     });
-    expect(await refusalOf(server, `/v1/background_jobs/${exported}/chunks`, { key })).toEqual([
-      404,
-      ['not_found'],
-    ]);
-    for (const path of ['history', 'chunks']) {
-      expect(await refusalOf(server, `/v1/background_jobs/${jobId}/${path}`)).toEqual([404, ['not_found']]);
-    }
+    expect(await refusalOf(server, `/v1/background_jobs/${jobId}/history`)).toEqual([404, ['not_found']]);
   });
 });
 

@@ -212,7 +212,8 @@ describe('the preview of a deletion', () => {
     ['users', ['a1', 'nobody', 'x'], { profiles: 1, not_found: 1, events: 6, users: 0 }],
   ] as const)('of %s counts what the deletion then removes', async (entity, ids, expected) => {
     const body = { [entity]: ids };
-    const counts = await ask<Counts>(`/v1/${entity}/deletion_preview`, json(body));
+    const trial = json({ ...body, dry_run: true }, 'DELETE');
+    const counts = await ask<Counts>(`/v1/${entity}`, trial);
     expect(counts).toMatchObject({ requested: ids.length, is_complete: true, ...expected });
     const { body: job } = await server.json<{ job_id: string }>(`/v1/${entity}`, json(body, 'DELETE'));
     const done = await waitFor('the deletion to end', async () => {
@@ -223,16 +224,22 @@ describe('the preview of a deletion', () => {
     });
     expect(done.counts).toMatchObject({ requested: ids.length, not_found: expected.not_found });
     expect(done.removed.events).toBe(expected.events);
-    const after = await ask<Counts>(`/v1/${entity}/deletion_preview`, json(body));
+    const after = await ask<Counts>(`/v1/${entity}`, trial);
     expect(after).toMatchObject({ profiles: 0, events: 0, users: 0, not_found: ids.length });
   });
 
   test("does not see another environment's", async () => {
-    const asked = json({ users: ['b%_1'] });
-    const { body } = await server.json<Counts>('/v1/users/deletion_preview', {
-      ...asked,
-      key: neighbour.key,
-    });
+    const trial = json({ users: ['b%_1'], dry_run: true }, 'DELETE');
+    const { body } = await server.json<Counts>('/v1/users', { ...trial, key: neighbour.key });
     expect(body).toMatchObject({ profiles: 0, not_found: 1 });
+  });
+
+  test('that is misspelt is refused and deletes nothing', async () => {
+    const jobs = async () =>
+      (await server.fetch('/v1/background_jobs?type=delete_users')).headers.get('x-total-count');
+    const before = await jobs();
+    const misspelt = json({ users: ['u1'], dryrun: true }, 'DELETE');
+    expect(await refusalOf(server, '/v1/users', misspelt)).toEqual([400, ['invalid_field']]);
+    expect(await jobs()).toBe(before);
   });
 });

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { Inspection } from '../../../api/upload.ts';
-import { ApiError, api, apiHref, problemOf, refusal, session, unreachable, withQuery } from './api.ts';
+import { ApiError, apiHref, problemOf, refusal, session, unreachable, withQuery } from './api.ts';
 import { pause } from './outage.ts';
 
 /*
@@ -8,7 +8,7 @@ import { pause } from './outage.ts';
  * again after a lost connection. The browser reads nothing of a file: it hands its bytes over.
  */
 
-/** A file on its way. */
+/** A file on its way, or sent from this page. The server keeps it for a day. */
 export interface Sending {
   readonly key: string;
   readonly name: string;
@@ -16,7 +16,9 @@ export interface Sending {
   /** Bytes that are there, or on the wire. */
   readonly sent: number;
   /** `waiting`: the connection was lost, and is tried again. */
-  readonly state: 'sending' | 'waiting' | 'failed';
+  readonly state: 'sending' | 'waiting' | 'failed' | 'sent';
+  /** Empty until it is sent. */
+  readonly uploadId: string;
   readonly error: ApiError | null;
 }
 
@@ -33,7 +35,7 @@ let serial = 0;
 /** Stops the sending of a file, by its key. */
 const stops = new Map<string, AbortController>();
 
-/** Sends nothing more of the file, and forgets it. */
+/** Sends nothing more of the file, and takes it off the list. */
 export function cancelSending({ key }: Sending): void {
   stops.get(key)?.abort();
   forget(key);
@@ -43,12 +45,15 @@ export function cancelSending({ key }: Sending): void {
 export async function sendFile(file: File): Promise<string | null> {
   const key = `sending-${++serial}`;
   const { name, size } = file;
-  sendings.value = [...sendings.peek(), { key, name, size, sent: 0, state: 'sending', error: null }];
+  sendings.value = [
+    ...sendings.peek(),
+    { key, name, size, sent: 0, state: 'sending', uploadId: '', error: null },
+  ];
   const stop = new AbortController();
   stops.set(key, stop);
   try {
     const uploadId = await deliver(key, file, stop.signal);
-    forget(key);
+    change(key, { state: 'sent', uploadId });
     return uploadId;
   } catch (error) {
     if (!stop.signal.aborted) change(key, { state: 'failed', error: problemOf(error) });
@@ -84,10 +89,6 @@ async function deliver(key: string, file: File, signal: AbortSignal): Promise<st
 /** Returns true if the same may work in a moment: no answer came, or the server is busy. */
 function mayPass({ status }: ApiError): boolean {
   return status === 0 || status === 408 || status === 429 || status >= 500;
-}
-
-export async function removeUpload(uploadId: string): Promise<void> {
-  await api(`/v1/uploads/${uploadId}`, { method: 'DELETE' });
 }
 
 /** Sends the file to be inspected; resolves to the id of its upload. XMLHttpRequest, because fetch reports no progress. */

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { DeletionPreview, SuppressionCount } from '../../../api/deletion.ts';
-import { api, post, useApi } from '../lib/api.ts';
+import { api, useApi } from '../lib/api.ts';
 import { plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Check } from '../ui/controls.tsx';
@@ -57,7 +57,8 @@ export function Deletion({ entity, id }: Who): VNode {
       title={`Delete ${visibleText(id)}`}
       isDestructive
       count={async (signal) => {
-        const preview = await post<DeletionPreview>(`/v1/${entity}/deletion_preview`, ids, signal);
+        const body = { ...ids, dry_run: true };
+        const preview = await api<DeletionPreview>(`/v1/${entity}`, { method: 'DELETE', body, signal });
         found.current = preview;
         return preview.requested - preview.not_found;
       }}

@@ -1,19 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { JobCounts, JobListItem } from '../../../api/job.ts';
+import type { JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
-import {
-  pollMs,
-  post,
-  type Query,
-  restMs,
-  screenHref,
-  useApi,
-  useApiPage,
-  useQuery,
-  withQuery,
-} from '../lib/api.ts';
+import { pollMs, post, type Query, screenHref, useApiPage, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatMs, plural } from '../lib/format.ts';
 import {
   isLoad,
@@ -30,7 +20,6 @@ import {
 import { BalanceBar } from '../ui/balance.tsx';
 import { ActionButton, Button, FilterChoices, FilterText } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
-import { sumOf } from '../ui/drawings.tsx';
 import { Empty, FileName, Page, StatusBadge, Time, TwoLines } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 import { addressOf } from './load/inspection.ts';
@@ -82,14 +71,12 @@ export function Jobs(): VNode {
   const isFirst = cursor === '' && status === undefined;
   const runningPath = withQuery('/v1/background_jobs', { ...others, status: 'processing', limit: 100 });
   const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
-  const states = jobs.data?.items.map(({ job_id, status }) => job_id + status).join(' ');
-  const counts = useApi<JobCounts>(withQuery('/v1/background_jobs/counts', others), restMs, states);
   const first = isFirst ? (running.data?.items ?? []) : [];
   const known = new Set(first.map(({ job_id }) => job_id));
   const items = jobs.data && [...first, ...jobs.data.items.filter(({ job_id }) => !known.has(job_id))];
   return (
     <Page title="Jobs">
-      <States query={query} counts={counts.data} />
+      <States query={query} />
       <Filters query={query} />
       <List
         of={jobs}
@@ -111,32 +98,25 @@ export function Jobs(): VNode {
   );
 }
 
-interface StatesProps {
-  readonly query: Query;
-  readonly counts: JobCounts | undefined;
-}
-
-/** Shows the number of jobs in each state, each a link to their list. */
-function States({ query, counts }: StatesProps): VNode {
+/** Links to the jobs in each state. */
+function States({ query }: { readonly query: Query }): VNode {
   const chosen = query.get('status');
   const isRejects = query.get('has_rejects') !== '';
-  const link = (text: string, status: string, count: number | undefined, has_rejects?: 'true') => (
+  const link = (text: string, status: string, has_rejects?: 'true') => (
     <a
       key={text}
       class="tag"
       aria-current={chosen === status && isRejects === (has_rejects === 'true') ? 'true' : undefined}
       href={query.href({ status, has_rejects, cursor: undefined, row: undefined })}
     >
-      {count === undefined ? null : <strong class="num">{formatCount(count)} </strong>}
       {text}
     </a>
   );
-  const states = loadStatuses.filter((status) => counts?.[status] || chosen.split(',').includes(status));
   return (
     <nav class="row states" aria-label="Jobs by state">
-      {link('all', '', counts && sumOf(Object.values(counts)))}
-      {states.map((status) => link(status, status, counts?.[status]))}
-      {link('with refused records', '', undefined, 'true')}
+      {link('all', '')}
+      {loadStatuses.map((status) => link(status, status))}
+      {link('with refused records', '', 'true')}
     </nav>
   );
 }

@@ -1,15 +1,7 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../../api/job.ts';
-import type { LoadChunk } from '../../../../api/load.ts';
-import {
-  type Loaded as LoadedData,
-  screenHref,
-  useApi,
-  useApiPage,
-  useQuery,
-  withQuery,
-} from '../../lib/api.ts';
+import { type Loaded as LoadedData, screenHref, useApi, useQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
@@ -28,25 +20,16 @@ import { Badge, type Fact, Facts, Fold, JobLink, Loaded, Page, StatusBadge, Time
 import { JobActions } from '../jobs.tsx';
 import { Answer, Causes } from './answer.tsx';
 import { Changes } from './changes.tsx';
-import { Chunks, Phases, Rate, waitedMs } from './parts.tsx';
+import { Phases, waitedMs } from './parts.tsx';
 
-/** More chunks of a load are not asked for. */
-const mostChunks = 500;
-
-/** Returns the job as the ledger has it, with its history and its chunks. */
+/** Returns the job as the ledger has it, with its history. */
 function useJob(id: string) {
   const path = jobPath(id);
   const detail = useApi<JobDetail>(path, pauseOf);
   const { data } = detail;
-  // What else is shown comes with another state, or is of the chunks.
+  // The history changes with the state.
   const state = data === undefined ? '' : `${data.status} ${data.attempts}`;
   const history = useApi<JobHistory>(`${path}/history`, undefined, state);
-  const hasChunks = data !== undefined && isLoad(data);
-  const chunks = useApiPage<LoadChunk>(
-    hasChunks ? withQuery(`${path}/chunks`, { limit: mostChunks }) : null,
-    () => pauseOf(data),
-    state,
-  );
   const job: LoadedData<JobDetail> = {
     ...detail,
     error: detail.error ?? history.error,
@@ -55,7 +38,7 @@ function useJob(id: string) {
       history.reload();
     },
   };
-  return { job, history: history.data, chunks: chunks.data?.items ?? [] };
+  return { job, history: history.data };
 }
 
 /** Shows a load, export or deletion, running or ended. */
@@ -66,7 +49,7 @@ export function Job(): VNode {
 }
 
 function JobOf({ id }: { readonly id: string }): VNode {
-  const { job: loaded, history, chunks } = useJob(id);
+  const { job: loaded, history } = useJob(id);
   const { data: job, reload } = loaded;
   return (
     <Page
@@ -76,7 +59,7 @@ function JobOf({ id }: { readonly id: string }): VNode {
       actions={job && <JobActions job={job} onDone={reload} />}
     >
       <Loaded of={loaded} rows={10}>
-        {(data) => <Shown job={data} history={history} chunks={chunks} />}
+        {(data) => <Shown job={data} history={history} />}
       </Loaded>
     </Page>
   );
@@ -85,10 +68,9 @@ function JobOf({ id }: { readonly id: string }): VNode {
 interface ShownProps {
   readonly job: JobDetail;
   readonly history: JobHistory | undefined;
-  readonly chunks: readonly LoadChunk[];
 }
 
-function Shown({ job, history, chunks }: ShownProps): VNode {
+function Shown({ job, history }: ShownProps): VNode {
   const again = history === undefined ? [] : sameAgain(job, history);
   const entity = history?.parameters['entity'];
   const as = useQuery().get('as');
@@ -101,23 +83,13 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
           <Balance of={job} />
         </section>
       ) : null}
-      {isOfLoad ? (
-        <div class="columns">
-          <Rate chunks={chunks} />
-          <Causes job={job} />
-        </div>
-      ) : null}
+      {isOfLoad ? <Causes job={job} /> : null}
       {job.plan == null ? null : <Changes jobId={job.job_id} />}
       {history === undefined ? null : (
         <div>
           <Fold title="Timeline" aside={tookOf(job, history)}>
             <Phases phases={history.phases} isRunning={isUnfinished(job)} />
           </Fold>
-          {chunks.length === 0 ? null : (
-            <Fold title="Chunks" aside={<span class="faint num">{plural(chunks.length, 'part')}</span>}>
-              <Chunks chunks={chunks} />
-            </Fold>
-          )}
           <Fold title={isLoad(job) ? 'File' : 'Details'} aside={<span class="faint num">{sizeOf(job)}</span>}>
             <Facts of={factsOf(job)} />
           </Fold>

@@ -1,11 +1,10 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { JobHistory } from '../../../../api/job.ts';
-import type { LoadChunk } from '../../../../api/load.ts';
-import { formatBytes, formatCount, formatMs, formatShare, formatShort, plural } from '../../lib/format.ts';
+import { formatCount, formatMs, formatShare } from '../../lib/format.ts';
 import type { JobDetail } from '../../lib/jobs.ts';
-import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';
-import { Badge, Section, Time, type Tone } from '../../ui/page.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
+import { barOf } from '../../ui/drawings.tsx';
+import { Time, type Tone } from '../../ui/page.tsx';
+import { Table } from '../../ui/table.tsx';
 
 /** Shows how far a job is, how fast it goes, and about how long it will take. */
 export function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
@@ -99,118 +98,5 @@ export function Phases({ phases, isRunning }: PhasesProps): VNode {
       rows={phases.map((phase, index) => ({ ...phase, index }))}
       keyOf={({ index }) => String(index)}
     />
-  );
-}
-
-/** The most bars of a rate, each of some two chunks; fewer chunks than `fewestChunks` say nothing about it. */
-const mostRateBars = 40;
-const fewestChunks = 4;
-
-/** Draws how many rows a second the load read, by the chunks that are done. */
-export function Rate({ chunks }: { readonly chunks: readonly LoadChunk[] }): VNode | null {
-  const done = chunks.filter(({ end_time }) => end_time !== null);
-  if (done.length < fewestChunks) return null;
-  const ends = done.map(({ end_time }) => Date.parse(end_time ?? ''));
-  const first = Math.min(
-    ...done.map(({ start_time }, at) => Date.parse(start_time ?? '') || (ends[at] ?? 0)),
-  );
-  const rateBars = Math.min(mostRateBars, Math.ceil(done.length / 2));
-  const barMs = Math.max(1, (Math.max(...ends) - first) / rateBars);
-  const bars = Array.from({ length: rateBars }, () => [0, 0] as [number, number]);
-  done.forEach(({ rows, rejected }, at) => {
-    const bar = bars[Math.min(rateBars - 1, Math.floor(((ends[at] ?? first) - first) / barMs))];
-    if (bar === undefined) return;
-    bar[0] += rows - (rejected ?? 0);
-    bar[1] += rejected ?? 0;
-  });
-  const most = formatShort((Math.max(...bars.map(sumOf)) / barMs) * 1_000);
-  return (
-    <Section title="Rate">
-      <Bars
-        label={`over ${formatMs(barMs * rateBars)}, at most ${most} rows a second`}
-        parts={[
-          ['accepted', '--updated'],
-          ['rejected', '--rejected'],
-        ]}
-        top={`${most} rows a second`}
-        axis={['0 s', formatMs(barMs * rateBars)]}
-        bars={bars.map((values, at) => ({
-          values,
-          title: `${formatMs(at * barMs)}: ${formatCount((sumOf(values) / barMs) * 1_000)} rows a second`,
-        }))}
-      />
-    </Section>
-  );
-}
-
-/** Cells of the strip: of more chunks several share one, which shows what most needs to be seen. */
-const mostCells = 300;
-/** Rows of the table; all of them are in the API. */
-const mostRows = 100;
-
-/** The states of a chunk, the most urgent first, with the tone of its badge and the ink of its cell. */
-const chunkStates = {
-  failing: ['warn', '--superseded'],
-  running: ['busy', '--busy'],
-  waiting: ['waiting', '--line-control'],
-  done: ['good', '--inserted'],
-} as const satisfies Record<string, readonly [Tone, string]>;
-type ChunkState = keyof typeof chunkStates;
-const urgency = Object.keys(chunkStates) as ChunkState[];
-
-function shownState({ state, last_error }: LoadChunk): ChunkState {
-  return state !== 'done' && last_error !== null ? 'failing' : state;
-}
-
-const chunkColumns: readonly Column<LoadChunk>[] = [
-  ['Chunk', ({ chunk }) => <span class="num">{chunk}</span>],
-  ['State', (chunk) => <Badge tone={chunkStates[shownState(chunk)][0]}>{shownState(chunk)}</Badge>],
-  ['Rows', ({ rows }) => formatCount(rows), 'num'],
-  ['Size', ({ bytes }) => formatBytes(bytes), 'num minor'],
-  ['Rejected', ({ rejected }) => (rejected === null ? '–' : formatCount(rejected)), 'num'],
-  ['Took', ({ ms }) => formatMs(ms), 'num'],
-  [
-    'Try',
-    ({ attempt, losses }) => (losses === 0 ? attempt : `${attempt} (${plural(losses, 'worker')} lost)`),
-    'num minor',
-  ],
-  ['Worker', ({ worker }) => <span class="mono">{worker ?? '–'}</span>, 'minor'],
-  ['Committed', ({ end_time }) => <Time at={end_time} />, 'num minor'],
-];
-
-/** The parts of a load, in the order of the file: a strip of their states, and who did each. */
-export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): VNode {
-  const perCell = Math.ceil(chunks.length / mostCells);
-  const cells = Array.from({ length: Math.ceil(chunks.length / perCell) }, (_, at) => {
-    const cell = chunks.slice(at * perCell, (at + 1) * perCell).map(shownState);
-    return urgency.find((state) => cell.includes(state)) ?? 'done';
-  });
-  const ink = (state: ChunkState) => ({ background: `var(${chunkStates[state][1]})` });
-  return (
-    <div class="two-lines">
-      <p class="row muted">
-        {[...Map.groupBy(chunks, shownState)].map(([state, those]) => (
-          <span key={state}>
-            <span class="swatch" style={ink(state)} /> {formatCount(those.length)} {state}
-          </span>
-        ))}
-        {perCell === 1 ? null : <span class="faint">{perCell} chunks per cell</span>}
-      </p>
-      <div class="chunk-strip" aria-hidden="true">
-        {cells.map((state, at) => (
-          <span key={at} class={state === 'running' ? 'chunk chunk-running' : 'chunk'} style={ink(state)} />
-        ))}
-      </div>
-      <details>
-        <summary>All chunks</summary>
-        <Table
-          caption="Chunks in the order of the file"
-          columns={chunkColumns}
-          rows={chunks.slice(0, mostRows)}
-          keyOf={({ chunk }) => String(chunk)}
-        />
-        {chunks.length > mostRows ? <p class="hint">The first {mostRows}; GET …/chunks has all.</p> : null}
-      </details>
-    </div>
   );
 }

@@ -1,18 +1,15 @@
 import type { TargetedDragEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Upload } from '../../../../api/upload.ts';
-import { type Query, useApi } from '../../lib/api.ts';
+import type { Query } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
-import { cancelSending, removeUpload, type Sending, sendFile, sendings } from '../../lib/uploads.ts';
+import { cancelSending, type Sending, sendFile, sendings } from '../../lib/uploads.ts';
 import { ActionButton, FileButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/drawings.tsx';
-import { Badge, Problems, Time, VisibleText } from '../../ui/page.tsx';
+import { Badge, Problems, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
 import { noOptions } from './inspection.ts';
 
-const pollMs = 5_000;
-
-/** Takes files that are dropped or chosen; below are all uploads that the server keeps, whoever sent them. */
+/** Takes files that are dropped or chosen; below are those that were sent from this page. */
 export function Files({ query }: { readonly query: Query }): VNode {
   const isHere = useRef(true);
   const latest = useRef(query);
@@ -23,29 +20,26 @@ export function Files({ query }: { readonly query: Query }): VNode {
     },
     [],
   );
-  const kept = useApi<readonly Upload[]>('/v1/uploads', pollMs);
   const send = async (files: readonly File[]): Promise<void> => {
     const sent = await Promise.all(files.map(sendFile));
-    kept.reload();
     const [only] = sent;
     // A single file is shown at once.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
       latest.current.go({ ...noOptions, upload: only, step: 'reading' });
     }
   };
-  const rows: readonly Row[] = [...sendings.value, ...(kept.data ?? [])];
+  const rows = sendings.value;
   return (
     <>
       <Drop onFiles={(files) => void send(files)} />
-      <Problems error={kept.error} onRetry={kept.reload} />
       {rows.length === 0 ? null : (
         <TableSection
           title="Uploads"
           aside={<span class="hint">Kept for a day</span>}
           of={rows}
-          caption="Uploads, latest first"
-          columns={columnsOf(query, kept.reload)}
-          keyOf={(row) => ('key' in row ? row.key : row.upload_id)}
+          caption="Uploads"
+          columns={columnsOf(query)}
+          keyOf={({ key }) => key}
         />
       )}
     </>
@@ -83,26 +77,16 @@ function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void 
   );
 }
 
-type Row = Sending | Upload;
-
-const nameOf = (row: Row): string => ('key' in row ? row.name : (row.filename ?? 'without a name'));
-
-function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
-  const remove = async (row: Row): Promise<void> => {
-    if ('key' in row) cancelSending(row);
-    else await removeUpload(row.upload_id);
-    reload();
-  };
+function columnsOf(query: Query): readonly Column<Sending>[] {
   return [
     ['File', (row) => linkOf(row, query)],
-    ['Size', (row) => formatBytes('key' in row ? row.size : row.file_size), 'num minor'],
-    ['State', (row) => ('key' in row ? <Progress {...row} /> : <Badge tone="good">complete</Badge>)],
-    ['Received', (row) => <Time at={'key' in row ? null : row.created_at} />, 'num minor'],
+    ['Size', ({ size }) => formatBytes(size), 'num minor'],
+    ['State', (row) => (row.state === 'sent' ? <Badge tone="good">complete</Badge> : <Progress {...row} />)],
     [
       'Action',
       (row) => (
-        <ActionButton look="quiet" needs="import" act={() => remove(row)}>
-          {named('key' in row && row.state !== 'failed' ? 'Cancel' : 'Remove', nameOf(row))}
+        <ActionButton look="quiet" needs="import" act={async () => cancelSending(row)}>
+          {named(row.state === 'sending' || row.state === 'waiting' ? 'Cancel' : 'Remove', row.name)}
         </ActionButton>
       ),
       'num',
@@ -110,11 +94,11 @@ function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
   ];
 }
 
-function linkOf(row: Row, query: Query): VNode {
-  const text = <VisibleText text={nameOf(row)} />;
-  if ('key' in row) return <span class="name">{text}</span>;
+function linkOf({ name, uploadId }: Sending, query: Query): VNode {
+  const text = <VisibleText text={name} />;
+  if (uploadId === '') return <span class="name">{text}</span>;
   return (
-    <a class="name" href={query.href({ ...noOptions, upload: row.upload_id, step: 'reading' })}>
+    <a class="name" href={query.href({ ...noOptions, upload: uploadId, step: 'reading' })}>
       {text}
     </a>
   );

@@ -4,8 +4,7 @@ import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import { api, mayUse, type Query, useQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
-import { removeUpload } from '../../lib/uploads.ts';
-import { ActionButton, named } from '../../ui/controls.tsx';
+import { ActionButton } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/drawings.tsx';
 import { JobLink, Loading, Notice, Page, Problems } from '../../ui/page.tsx';
 import { Columns } from './columns.tsx';
@@ -79,17 +78,16 @@ function LikeJob({ query }: { readonly query: Query }): VNode | null {
   );
 }
 
-/** Cancels a plan that runs, removes the upload, and leads back to the choice of a file. */
+/** Cancels a plan that runs, and leads back to the choice of a file. The upload expires. */
 function Cancel({ query }: { readonly query: Query }): VNode {
   const cancel = async (): Promise<void> => {
     const plan = query.get('plan');
     if (plan !== '' && isUnfinished(await api<LoadDetail>(jobPath(plan)))) await cancelLoad(plan);
-    await removeUpload(query.get('upload'));
     query.go({ ...noOptions, upload: undefined, step: undefined });
   };
   return (
     <ActionButton needs="import" act={cancel}>
-      {named('Cancel', 'and remove the upload')}
+      Cancel
     </ActionButton>
   );
 }
