@@ -9,7 +9,7 @@ import { killDelivery, killLostDeliveries } from '../src/postgres/stores/deliver
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /** Attempts, pauses and time limits are those of `readDeliveryPolicy`, for errors of our own as for those of a receiver. */
-const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: false });
+const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
 
 /**
  * Sends one notification to one receiver. The task is made with the event, and done beside the jobs of the queue, so that a receiver

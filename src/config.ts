@@ -24,6 +24,8 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly redisCa: string | null;
   /** Absolute folder of the messages that are not sent. */
   readonly outboxDir: string;
+  /** PostgreSQL connections of a worker process. */
+  readonly workerPoolSize: number;
   /** Every setting as it may be shown. */
   readonly inForce: readonly SettingInForce[];
 };
@@ -116,6 +118,9 @@ function show(setting: Setting, environment: Environment, overrides: Environment
   return { name, value: fallback, source: 'default', meaning };
 }
 
+/** Connections of a worker for what it does beside chunks: leases, notifications, the inbox, schedules. */
+const besideChunks = 4;
+
 function derive(values: Values, attempt: Attempt): Omit<Config, 'inForce'> {
   const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
     values;
@@ -130,6 +135,7 @@ function derive(values: Values, attempt: Attempt): Omit<Config, 'inForce'> {
     redisCa: attempt(() => readRedisCa(redisUrl, redisTlsCa), null),
     publicUrl: publicUrl?.replace(/\/+$/, '') ?? null,
     outboxDir: resolve(dataDir, 'outbox'),
+    workerPoolSize: rest.workerConcurrency + besideChunks,
   };
 }
 

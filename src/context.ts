@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import { EXPORT_TIMEOUT_MS } from './domain/limits.ts';
 import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
 import { linkFilesForMail } from './export/file-links.ts';
@@ -96,7 +97,7 @@ export function openSystem(options: SystemOptions): System {
     queue,
     writeExport,
     personal,
-    exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
+    exportTimeoutMs: EXPORT_TIMEOUT_MS,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
     memory: new ChunkMemory(),
@@ -164,7 +165,6 @@ export function openSendContext(
   system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
 ): SendContext {
   const { config, pool, db, queue, log, files, baseUrl } = system;
-  const { linkTtlHours } = config;
   return {
     pool,
     db,
@@ -172,7 +172,6 @@ export function openSendContext(
     log,
     mail: openMailTransport(config, log),
     deliveryPolicy: readDeliveryPolicy(config),
-    linkFiles: (environmentId, jobId) =>
-      linkFilesForMail({ db, files, baseUrl, linkTtlHours }, environmentId, jobId),
+    linkFiles: (environmentId, jobId) => linkFilesForMail({ db, files, baseUrl }, environmentId, jobId),
   };
 }

@@ -112,16 +112,32 @@ function oneOf<const T extends string>(fallback: T, meaning: string, allowed: re
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
+/** Milliseconds; null: it is no time from 1s to 24h. */
+function readDuration(text: string): number | null {
+  const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
+  const ms = Number(count) * (unitMs[unit] ?? 0);
+  return ms > 0 && ms <= 24 * 3_600_000 ? ms : null;
+}
+
 /** null: it is empty. */
 function optionalDuration(meaning: string) {
   const problem = rule('must be a time from 1s to 24h, such as 30s, 15m or 1h');
-  const parse = (text: string) => {
-    if (text === '') return null;
-    const [, count = '0', unit = 's'] = /^(\d{1,5})([smh])$/.exec(text) ?? [];
-    const ms = Number(count) * (unitMs[unit] ?? 0);
-    return ms > 0 && ms <= 24 * 3_600_000 ? ms : text;
-  };
+  const parse = (text: string) => readDuration(text) ?? orNull(text);
   const schema = Type.Union([Type.Null(), Type.Integer()], { problem });
+  return { fallback: '', meaning, schema, parse };
+}
+
+/** A number in a time; null: it is empty. */
+function rate(meaning: string) {
+  const problem = rule('must be a number in a time from 1s to 24h, such as 10/1s or 600/1m');
+  const schema = Type.Union([Type.Null(), Type.Object({ count: Type.Integer(), windowMs: Type.Integer() })], {
+    problem,
+  });
+  const parse = (text: string) => {
+    const [, count = '', time = ''] = /^([1-9]\d{0,8})\/(\w+)$/.exec(text) ?? [];
+    const windowMs = readDuration(time);
+    return windowMs === null ? orNull(text) : { count: Number(count), windowMs };
+  };
   return { fallback: '', meaning, schema, parse };
 }
 
@@ -217,10 +233,9 @@ const table = {
   inboxDir: optionalPath(
     'Folder that sluice watches for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: no inbox.',
   ),
-  inboxScanMs: integer('2000', 'Milliseconds between two polls of the inbox.', 20, 3_600_000),
   inboxStableMs: integer(
     '5000',
-    'Milliseconds that a file in the inbox must stay unchanged before it is loaded; at least two polls.',
+    'Milliseconds that a file in the inbox must stay unchanged before it is loaded.',
     0,
     3_600_000,
   ),
@@ -250,32 +265,16 @@ const table = {
     2,
     500,
   ),
-  workerPoolSize: integer('5', 'PostgreSQL connections of a worker process.', 3, 500),
   maxUploadBytes: bytes(String(DEFAULT_MAX_UPLOAD_BYTES), 'Largest upload, as sent.'),
   maxInflatedBytes: bytes(String(DEFAULT_MAX_INFLATED_BYTES), 'Largest upload, decompressed.'),
-  minUploadRate: integer(
-    '1024',
-    'Bytes per second below which the server ends an upload; 0: never.',
-    0,
-    2 ** 30,
-  ),
   uploadStallMs: integer(
     '30000',
     'Milliseconds without a byte after which the server ends an upload; also the time for a head or a single record to arrive.',
     100,
     3_600_000,
   ),
-  rateLimit: integer(
-    '0',
-    'Requests per second that one API key may make to one serving process; 0: no limit.',
-    0,
-    1_000_000,
-  ),
-  rateLimitWindowMs: integer(
-    '1000',
-    'Window in which requests are counted for RATE_LIMIT, in milliseconds. A key may send all of them in one burst.',
-    1_000,
-    3_600_000,
+  rateLimit: rate(
+    'Requests that one API key may make to one serving process in a time, such as 600/1m, also in one burst; empty: no limit.',
   ),
   maxQueuedJobs: integer(
     '10000',
@@ -310,7 +309,6 @@ const table = {
     36_500,
   ),
   exportRetentionDays: integer('7', 'Days that the files of an export are kept after it ended.', 0, 36_500),
-  exportTimeoutMinutes: integer('720', 'Minutes after which a running export fails.', 1, 20_000),
   eventRetentionDays: integer(
     '0',
     'Days that events are kept in the database; 0: for ever. Whole months are removed. Definitions can set other days by environment and event name.',
@@ -323,19 +321,15 @@ const table = {
     ),
     name: 'LAKE_EVERY',
   },
-  linkTtlHours: integer(
-    '48',
-    'Hours that a link to a file of an export is valid; fetch the job again for fresh links.',
-    1,
-    876_000,
-  ),
   smtpUrl: url(
     ['smtp', 'smtps'],
     'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: messages are written to DATA_DIR/outbox.',
   ),
   mailFrom: mailAddress('sluice@localhost', 'Sender address of messages about jobs.'),
-  notifyAllowPrivate: flag('false', 'Whether sluice sends webhooks to this machine and to private networks.'),
-  notifyAllowHttp: flag('false', 'Whether sluice sends webhooks to http:// addresses.'),
+  notifyAllowPrivate: flag(
+    'false',
+    'Whether sluice sends webhooks to this machine and to private networks, also by http://.',
+  ),
   schedulesLocalRoots: folders(
     'Folders that hold a folder of each environment, from which its schedules may load files, with commas between them; empty: none.',
   ),

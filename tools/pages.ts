@@ -112,7 +112,7 @@ ${rejects.join('\n')}
 | \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended the work. |
 | \`worker_lost\` | The work repeatedly lost its worker, a deletion without progress. |
 | \`unknown_segment\` | The segment of an export was removed, or could not be read, before the export began. |
-| \`export_timeout\` | The export took longer than \`EXPORT_TIMEOUT_MINUTES\`; request less at a time. |
+| \`export_timeout\` | The export took longer than 12 hours; request less at a time. |
 
 While a job is being retried, \`last_error\` of its detail shows the error of the last attempt.
 

@@ -105,6 +105,8 @@ export const S3_REMOVALS_AT_A_TIME = 8;
 /** A multipart upload to S3 that was begun this long ago is abandoned. */
 export const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
+/** A link to a file of an export is valid so long. Fetching the job again gives new ones. */
+export const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 /** The beginnings of a file from which its format and its encoding are told. */
 export const SNIFF_BYTES = 4 * KiB;
 export const ENCODING_SNIFF_BYTES = MiB;
@@ -153,6 +155,11 @@ export const SANDBOX_IDLE_MS = 60_000;
 
 /** A file that was sent to be inspected is kept so long after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
+
+/** A slower upload is ended. A modem sends five times as fast. */
+export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
+/** A longer export fails: its snapshot holds back the clean-up of the whole database. */
+export const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
 export const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 export const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;

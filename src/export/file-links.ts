@@ -4,8 +4,8 @@ import type { Readable } from 'node:stream';
 import { staticKeyId } from '../access/verify-key.ts';
 import { InputError, inputError } from '../domain/errors.ts';
 import type { ExportFile } from '../domain/export.ts';
-import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
-import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import { LINK_TTL_MS } from '../domain/limits.ts';
+import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { digestKey, isLiveKey } from '../postgres/stores/api-keys.ts';
 import { readSigningKey } from '../postgres/stores/environments.ts';
@@ -28,12 +28,9 @@ export interface ExportLinks {
 }
 
 const purpose = 'export-links';
-const hourMs = 3_600_000;
 
-/** A store that answers links itself has a bound of its own. */
-export function linksExpireAt(files: FileStore, hours: number, now = Date.now()): Date {
-  const ms = hours * hourMs;
-  return new Date(now + (files.presign === undefined ? ms : Math.min(ms, MAX_PRESIGNED_SECONDS * 1000)));
+export function linksExpireAt(): Date {
+  return new Date(Date.now() + LINK_TTL_MS);
 }
 
 /**
@@ -81,13 +78,13 @@ async function ourLinks(
   };
 }
 
-/** The files of an export as a message links them: to no key, from now on for `linkTtlHours`. None of one that is gone. */
+/** The files of an export as a message links them: to no key, from now on for LINK_TTL_MS. None of one that is gone. */
 export async function linkFilesForMail(
-  context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & { readonly linkTtlHours: number },
+  context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'>,
   environmentId: number,
   jobId: string,
 ): Promise<ExportLinks & { readonly expireAt: Date }> {
-  const expireAt = linksExpireAt(context.files, context.linkTtlHours);
+  const expireAt = linksExpireAt();
   const [found] = await readExports(context.db, environmentId, [jobId]);
   if (found === undefined) return { files: [], manifest: null, expireAt };
   return { ...(await fileLinks(context, found, context.baseUrl, expireAt)), expireAt };

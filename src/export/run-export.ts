@@ -154,10 +154,10 @@ function warnOfLoads(jobIds: readonly string[]): ExportWarning[] {
 
 /** Others wait meanwhile, and an attempt that is begun anew would take as long. */
 function tookTooLong(timeoutMs: number): FinalFailure {
-  const minutes = Math.round(timeoutMs / 60_000);
+  const hours = Math.round(timeoutMs / 3_600_000);
   return new FinalFailure(
     'export_timeout',
-    `the export took longer than ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} (EXPORT_TIMEOUT_MINUTES); ask for less at a time`,
+    `the export took longer than ${hours} hours; ask for less at a time`,
   );
 }
 

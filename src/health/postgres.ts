@@ -78,7 +78,7 @@ function judgeConnections({ most, used }: ServerFacts, config: Config): Finding 
   const wanted = poolSize + extra('server') + workers * (workerPoolSize + extra('worker')) + extra('command');
   const found = `${most} available, ${used} used by others; one \`sluice start\` with ${plural(workers, 'worker')} may open ${wanted}`;
   if (wanted + used <= most) return ok('postgres connections', found);
-  const advice = 'Raise max_connections, or lower WORKERS, POOL_SIZE or WORKER_POOL_SIZE.';
+  const advice = 'Raise max_connections, or lower WORKERS, WORKER_CONCURRENCY or POOL_SIZE.';
   return warning('postgres connections', found, advice);
 }
 

@@ -3,6 +3,9 @@ import type { Agent } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
+/** The addresses that may be connected to; those of private networks and of this machine are `private`. Link-local ones never may. */
+export type Reach = 'public' | 'private' | 'any';
+
 /**
  * The one HTTP client, for servers that a user or the operator names: sources of schedules, receivers of webhooks. It connects
  * to allowed addresses only (`guardedLookup`), through no proxy, over a connection of its own that is closed with
@@ -12,8 +15,7 @@ interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** True if addresses of private networks and of this machine are allowed; link-local ones never are. */
-  readonly allowPrivate: boolean;
+  readonly reach: Reach;
   readonly authorities?: string | null;
   readonly connectTimeoutMs: number;
   readonly answerTimeoutMs: number;
@@ -31,13 +33,13 @@ export interface HttpAnswer {
 
 /** Throws an error with the code `forbiddenAddress`, a `TimeoutError` as signals have, the signal's reason, or what the network says. */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
-  requireAllowedHost(url.hostname, options.allowPrivate);
+  requireAllowedHost(url.hostname, options.reach);
   // Loaded when it is needed: most commands need it never, and it takes its time.
   // By its default export: bundled, a CommonJS package has no other.
   const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
-      lookup: guardedLookup(options.allowPrivate),
+      lookup: guardedLookup(options.reach),
       timeout: options.connectTimeoutMs,
       ...(typeof options.authorities === 'string' && { ca: options.authorities }),
     },
@@ -98,8 +100,9 @@ function timeoutError(missing: string, timeoutMs: number): Error {
 /** The code of errors about a host that leads to this machine, its network, or the metadata service of a cloud. */
 export const forbiddenAddress = 'EADDRFORBIDDEN';
 
-function addressError(host: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`${host} is not a public address`), { code: forbiddenAddress });
+function addressError(host: string, reach: Reach): NodeJS.ErrnoException {
+  const wanted = reach === 'private' ? 'an address of a private network' : 'a public address';
+  return Object.assign(new Error(`${host} is not ${wanted}`), { code: forbiddenAddress });
 }
 
 const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
@@ -108,14 +111,14 @@ const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLo
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Tells whether an address may be connected to: one of the public Internet, or of a network of one's own if `allowPrivate`. An
- * IPv4 address written as IPv6 is judged as what it is.
+ * Tells whether an address may be connected to. An IPv4 address written as IPv6 is judged as what it is.
  */
-export function isAllowed(address: string, allowPrivate: boolean): boolean {
+export function isAllowed(address: string, reach: Reach): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   const range = parsed.range();
-  if (allowPrivate && ownRanges.has(range)) return true;
+  if (ownRanges.has(range)) return reach !== 'public';
+  if (reach === 'private') return false;
   return range === 'unicast' && (parsed.kind() === 'ipv4' || (parsed as ipaddr.IPv6).match(globalUnicast));
 }
 
@@ -124,15 +127,15 @@ export function isAllowed(address: string, allowPrivate: boolean): boolean {
  * to, whatever the name leads to a moment later. An address in the place of the name is not looked up by Node: check
  * it with `requireAllowedHost`.
  */
-export function guardedLookup(allowPrivate: boolean): LookupFunction {
+export function guardedLookup(reach: Reach): LookupFunction {
   return (host, options, done) => {
     const family = options.family === 'IPv4' ? 4 : options.family === 'IPv6' ? 6 : (options.family ?? 0);
     const asked = { family, hints: options.hints ?? 0, all: true } as const;
     lookUpHost(host, asked, (error, found: LookupAddress[]) => {
       if (error !== null) return done(error, [], 0);
-      const allowed = found.filter(({ address }) => isAllowed(address, allowPrivate));
+      const allowed = found.filter(({ address }) => isAllowed(address, reach));
       const [first] = allowed;
-      if (first === undefined) return done(addressError(host), [], 0);
+      if (first === undefined) return done(addressError(host, reach), [], 0);
       if (options.all === true) return done(null, allowed);
       done(null, first.address, first.family);
     });
@@ -140,9 +143,9 @@ export function guardedLookup(allowPrivate: boolean): LookupFunction {
 }
 
 /** Throws an error with the code `forbiddenAddress` if the host of a URL is an address, and not an allowed one. Names pass. */
-export function requireAllowedHost(hostname: string, allowPrivate: boolean): void {
+export function requireAllowedHost(hostname: string, reach: Reach): void {
   const bare = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(bare) !== 0 && !isAllowed(bare, allowPrivate)) throw addressError(bare);
+  if (isIP(bare) !== 0 && !isAllowed(bare, reach)) throw addressError(bare, reach);
 }
 
 /**

@@ -39,9 +39,7 @@ export interface DeliveryPolicy extends WebhookRules {
 }
 
 /** Eight attempts; the pauses between them are 15 s, 1, 4, 16 and 64 minutes, 4.3 and 17 hours: most of a day. */
-export function readDeliveryPolicy(
-  config: Pick<Config, 'notifyAllowPrivate' | 'notifyAllowHttp'>,
-): DeliveryPolicy {
+export function readDeliveryPolicy(config: Pick<Config, 'notifyAllowPrivate'>): DeliveryPolicy {
   return {
     attempts: 8,
     firstPauseMs: minuteMs / 4,
@@ -51,7 +49,6 @@ export function readDeliveryPolicy(
     connectTimeoutMs: 5_000,
     totalTimeoutMs: 15_000,
     allowPrivate: config.notifyAllowPrivate,
-    allowHttp: config.notifyAllowHttp,
   };
 }
 

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Interrupted, messageOf } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
-import { type HttpAnswer, readRetryAfter, sendRequest } from '../net/http-client.ts';
+import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './mail.ts';
 
 /** Limits of webhooks: allowed addresses and time. */
@@ -10,7 +10,6 @@ export interface WebhookRules {
   /** From the look-up of the name to the head of the answer. */
   readonly totalTimeoutMs: number;
   readonly allowPrivate: boolean;
-  readonly allowHttp: boolean;
 }
 
 export interface Webhook {
@@ -50,13 +49,19 @@ export async function sendWebhook(
   }
 }
 
+/** What is not encrypted stays in private networks. */
+export function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
+  if (protocol === 'http:') return 'private';
+  return allowPrivate ? 'any' : 'public';
+}
+
 async function post(
   { url: address, id, body, secrets }: Webhook,
   rules: WebhookRules,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const url = new URL(address);
-  if (url.protocol === 'http:' && !rules.allowHttp) throw new Error('http:// is not allowed (any more)');
+  if (url.protocol === 'http:' && !rules.allowPrivate) throw new Error('http:// is not allowed (any more)');
   const timestamp = Math.floor(Date.now() / 1000);
   return sendRequest(url, {
     method: 'POST',
@@ -67,7 +72,7 @@ async function post(
       'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
     },
     body,
-    allowPrivate: rules.allowPrivate,
+    reach: reachOf(url, rules.allowPrivate),
     connectTimeoutMs: rules.connectTimeoutMs,
     // `signal` bounds the whole.
     answerTimeoutMs: rules.totalTimeoutMs,

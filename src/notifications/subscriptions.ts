@@ -12,9 +12,9 @@ import {
   replaceSecret,
   type Subscription,
 } from '../postgres/stores/notifications.ts';
-import { generateSecret, type WebhookRules } from './send-webhook.ts';
+import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
 
-type AddressRules = Pick<WebhookRules, 'allowHttp' | 'allowPrivate'>;
+type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 
 /**
  * Subscribes. `secret` is returned this once; null for mail. Throws `InputError` `invalid_field`: the target, or too many
@@ -45,13 +45,14 @@ function checkTarget({ channel, target }: NewSubscription, rules: AddressRules):
  * A webhook's address as it may be subscribed. What its name resolves to is checked whenever something is sent there.
  * Throws `InputError` `invalid_field`.
  */
-export function checkWebhookUrl(text: string, { allowHttp, allowPrivate }: AddressRules): string {
+export function checkWebhookUrl(text: string, { allowPrivate }: AddressRules): string {
   const url = URL.canParse(text) && text.length <= MAX_WEBHOOK_URL_CHARS ? new URL(text) : null;
   if (url === null || !['https:', 'http:'].includes(url.protocol)) {
     throw inputError('invalid_field', 'an address such as https://example.com/hooks is wanted', 'url');
   }
-  if (url.protocol === 'http:' && !allowHttp) {
-    throw inputError('invalid_field', 'https:// is wanted; NOTIFY_ALLOW_HTTP=true allows http:// too', 'url');
+  if (url.protocol === 'http:' && !allowPrivate) {
+    const message = 'https:// is wanted; NOTIFY_ALLOW_PRIVATE=true allows http:// in private networks';
+    throw inputError('invalid_field', message, 'url');
   }
   if (url.username !== '' || url.password !== '') {
     throw inputError('invalid_field', 'an address without user and password is wanted', 'url');
@@ -63,7 +64,7 @@ export function checkWebhookUrl(text: string, { allowHttp, allowPrivate }: Addre
 
 function requireAllowed(url: URL, allowPrivate: boolean): void {
   try {
-    requireAllowedHost(url.hostname, allowPrivate);
+    requireAllowedHost(url.hostname, reachOf(url, allowPrivate));
   } catch (error) {
     const reason = messageOf(error);
     const message = `${reason}; NOTIFY_ALLOW_PRIVATE=true allows those of networks of one's own`;

@@ -161,7 +161,7 @@ const byCode: Readonly<Record<string, Known>> = {
   '3D000': databaseUnknown,
   '53300': [
     true,
-    'The database takes no more connections. Lower POOL_SIZE and WORKER_POOL_SIZE, or raise its max_connections.',
+    'The database takes no more connections. Lower WORKERS and POOL_SIZE, or raise its max_connections.',
   ],
   '57P03': [true, 'The database is starting or stopping. Wait, and try again.'],
   ECONNREFUSED: [

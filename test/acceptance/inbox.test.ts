@@ -8,7 +8,7 @@ import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts
 test('the workers of `sluice start` load what is dropped, and `sluice api v1/inbox` shows it', async () => {
   const dataDir = await preparedDataDir();
   const inbox = await temporaryFolder();
-  const env = { INBOX_DIR: inbox, INBOX_SCAN_MS: '100', INBOX_STABLE_MS: '200' };
+  const env = { INBOX_DIR: inbox, INBOX_STABLE_MS: '200' };
   const { url } = await startService(dataDir, { WORKERS: '2', ...env });
   const folder = join(inbox, 'default');
   await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\n');

@@ -12,7 +12,7 @@ afterEach(() => receiver.stop());
 
 test('sluice notifications: a webhook is added, told, told once more, and found to be gone', async () => {
   const dataDir = await preparedDataDir();
-  const settings = { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' };
+  const settings = { NOTIFY_ALLOW_PRIVATE: 'true' };
   const env = { ...settings, WORKERS: '1', PUBLIC_URL: 'https://data.example.com' };
   const service = await startService(dataDir, env);
   const notifications = (...args: string[]) =>

@@ -18,7 +18,7 @@ const killsAtConcluded = [65];
 // proves: inbox-once
 test('files dropped while workers are killed are each loaded once, in order, and end in done with a receipt', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
-  const settings = { INBOX_DIR: directory, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '100' };
+  const settings = { INBOX_DIR: directory, INBOX_STABLE_MS: '100' };
   try {
     await onSite({ queue: 'postgres', settings }, async (site) => {
       const folder = join(directory, 'default');

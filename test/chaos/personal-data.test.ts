@@ -94,9 +94,9 @@ async function inHouse(queue: (typeof queues)[number], run: (house: House) => Pr
   const settings = {
     ...s3?.variables,
     ...{ DATA_DIR: join(folder, 'data'), TMPDIR: temporary, LOG_LEVEL: 'trace' },
-    ...{ INBOX_DIR: join(folder, 'inbox'), INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '100' },
+    ...{ INBOX_DIR: join(folder, 'inbox'), INBOX_STABLE_MS: '100' },
     ...{ SCHEDULES_LOCAL_ROOTS: join(folder, 'drop'), PERSONAL_KEY: personalKey },
-    ...{ NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' },
+    ...{ NOTIFY_ALLOW_PRIVATE: 'true' },
   };
   try {
     await onSite({ queue, settings, privatePostgres: true }, async (site) => {

@@ -32,11 +32,9 @@ const stage = consoleStage({
   worker: true,
   settings: {
     INBOX_DIR: inbox,
-    INBOX_SCAN_MS: '100',
     INBOX_STABLE_MS: '100',
     ADMIN_KEY: adminKey,
     NOTIFY_ALLOW_PRIVATE: 'true',
-    NOTIFY_ALLOW_HTTP: 'true',
   },
 });
 let receiver: WebhookReceiver;

@@ -200,7 +200,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
 
   // proves: fair-shares
   test('a notification is sent soon, although another environment has 1 000 due to many receivers', async () => {
-    await open(queue, { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' });
+    await open(queue, { NOTIFY_ALLOW_PRIVATE: 'true' });
     const { system } = t;
     const receiver = await startWebhookReceiver();
     try {

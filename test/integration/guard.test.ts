@@ -47,7 +47,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-guard-'));
   inbox = join(folder, 'inbox');
   await mkdir(inbox);
-  const settings = { INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '100' };
+  const settings = { INBOX_DIR: inbox, INBOX_STABLE_MS: '100' };
   t = await openTestSystem({ settings, worker: true });
   context = scheduleContext(t, { localRoots: [folder] });
 });

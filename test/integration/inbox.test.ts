@@ -58,8 +58,8 @@ beforeAll(async () => {
   inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   logged = collectLog();
   const settings = {
-    ...{ INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' },
-    ...{ NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' },
+    ...{ INBOX_DIR: inbox, INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' },
+    NOTIFY_ALLOW_PRIVATE: 'true',
   };
   t = await openTestSystem({ settings, log: logged.log });
   t.startWorker();
@@ -834,7 +834,6 @@ test('files wait while the store is away and connections are lost, and go on by 
   const log = collectLog();
   const settings = {
     INBOX_DIR: join(directory, 'inbox'),
-    INBOX_SCAN_MS: '50',
     INBOX_STABLE_MS: '100',
     STORAGE_URL: join(blocked, 'files'),
   };

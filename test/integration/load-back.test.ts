@@ -259,7 +259,7 @@ test('definitions come back with their keys, and never replace others; subscript
     outcomes: ['failed'],
     kinds: ['load'],
   } as const;
-  await addSubscription(db, from, hook, { allowHttp: false, allowPrivate: false });
+  await addSubscription(db, from, hook, { allowPrivate: false });
   await inDirectory(t.system, await exportAll(t.system, from), async (directory) => {
     await writeSetup(db, from, directory);
     expect((await verifyExport(directory)).differences).toEqual([]);

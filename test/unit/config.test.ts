@@ -71,6 +71,17 @@ test('PERSONAL_KEY is refused by name and without its value if it is short, and 
   expect(() => readConfig({ PERSONAL_KEY: 'hidden' })).toThrow(/^PERSONAL_KEY: must be (?!.*hidden)/);
 });
 
+test('RATE_LIMIT takes a number of requests in a time, and none if it is empty', () => {
+  const of = (limit: string) => readConfig({ RATE_LIMIT: limit }).rateLimit;
+  expect([of(''), of('10/1s'), of('600/1m')]).toEqual([
+    null,
+    { count: 10, windowMs: 1_000 },
+    { count: 600, windowMs: 60_000 },
+  ]);
+  for (const wrong of ['10', '0/1s', '10/s', '10/25h', '-1/1s', '10/1s/2', 'many'])
+    expect(() => of(wrong), wrong).toThrow(/^RATE_LIMIT: must be a number in a time from 1s to 24h/);
+});
+
 test('LAKE_EVERY takes seconds, minutes and hours, up to a day, or nothing', () => {
   const of = (every: string) => readConfig({ LAKE_EVERY: every }).lakeEveryMs;
   expect(['', '30s', '15m', '24h'].map(of)).toEqual([null, 30_000, 900_000, 86_400_000]);

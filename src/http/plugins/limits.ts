@@ -97,8 +97,7 @@ const maxKeys = 10_000;
  * in the same turn of the event loop, such as a burst of a key that is being looked up, the count of the last of them.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
-  const { rateLimit: perSecond, rateLimitWindowMs: windowMs } = config;
-  const max = Math.floor((perSecond * windowMs) / 1_000);
+  const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };
   const windows = new Windows(windowMs, maxKeys);
   const pages = new Windows(BROWSER_WINDOW_MS, maxKeys);
   const count = ({ caller, ip }: FastifyRequest, reply: FastifyReply): Error | undefined => {
@@ -109,7 +108,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
         ? undefined
         : tooMany(reply, leftMs, 'This address', MAX_BROWSER_CALLS, BROWSER_WINDOW_MS);
     }
-    if (perSecond === 0) return undefined;
+    if (max === 0) return undefined;
     const { count, leftMs } = windows.add(caller.keyId);
     reply
       .header('ratelimit-limit', String(max))

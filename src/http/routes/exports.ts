@@ -160,9 +160,9 @@ const show = route({
   params: jobParameters,
   answer: { description: 'The export.', schema: exportJob.ref },
   handle: async ({ system, request, params, environment, base }) => {
-    const { linkTtlHours, apiKey } = system.config;
+    const { apiKey } = system.config;
     const found = await requireExport(system.reader, environment, params.job_id);
-    const expireAt = linksExpireAt(system.files, linkTtlHours);
+    const expireAt = linksExpireAt();
     const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
     return renderExport(found, callerEnvironment(request), links, base());
   },

@@ -2,6 +2,7 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
+import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../domain/limits.ts';
 import { keyOf, sourceOptionNames } from '../../domain/source-options.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
@@ -152,9 +153,9 @@ function guarded(guard: InflateGuard): Transform {
  * @throws InputError for a form that is malformed or cut off, or grows too much; `upload_too_slow`.
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
-  const { uploadStallMs, minUploadRate } = upload.system.config;
+  const { uploadStallMs } = upload.system.config;
   const { socket } = upload.request.raw;
-  const rate = new UploadRate(minUploadRate);
+  const rate = new UploadRate(MIN_UPLOAD_BYTES_PER_SECOND);
   try {
     for (;;) {
       const [before, bytes] = [performance.now(), socket.bytesRead];

@@ -5,6 +5,7 @@ import { companyItem, userItem } from '../../api/record.ts';
 import { exampleText, listOf, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
+import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../domain/limits.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { withOptionsOf } from '../../load/options-of.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
@@ -82,7 +83,7 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
   return {
     maxUploadBytes: config.maxUploadBytes,
     maxInflatedBytes: config.maxInflatedBytes,
-    minBytesPerSecond: config.minUploadRate,
+    minBytesPerSecond: MIN_UPLOAD_BYTES_PER_SECOND,
     stallMs: config.uploadStallMs,
   };
 }

@@ -21,6 +21,10 @@ import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
  * load for each file, whatever dies meanwhile. See docs/inbox.md.
  */
 
+/** Pause between two looks into the folders, as a share of the time in which a file must not change; bounded. */
+const lookShare = 0.4;
+const shortestLookMs = 20;
+const longestLookMs = 2_000;
 /** Pause between two looks for loads that have ended; the folders may be looked into less often. */
 const concludeMs = 500;
 /** Environments whose files are being received at the same moment. */
@@ -40,6 +44,7 @@ interface Held {
  */
 export function startInbox(context: InboxContext, directory: string): Poller {
   const { config, databaseUrl, monitor, log } = context;
+  const lookEveryMs = Math.min(longestLookMs, Math.max(shortestLookMs, config.inboxStableMs * lookShare));
   const open = createInboxOpener(directory);
   const backoff = new Backoff<'step'>();
   let held: Held | null = null;
@@ -79,7 +84,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
     try {
       const watch = await hold();
       if (isDue) {
-        lookAtMs = performance.now() + config.inboxScanMs;
+        lookAtMs = performance.now() + lookEveryMs;
         await watch?.look();
       }
       await watch?.conclude();
@@ -91,7 +96,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
     }
   };
 
-  const poller = startPoller(Math.min(config.inboxScanMs, concludeMs), step);
+  const poller = startPoller(Math.min(lookEveryMs, concludeMs), step);
   return {
     async stop() {
       isStopped = true;

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { ConflictError } from '../../domain/errors.ts';
+import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../domain/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
@@ -53,7 +54,7 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     authorities: null,
     limits: {
       ...localLimits(config),
-      ...{ minBytesPerSecond: config.minUploadRate, stallMs: config.uploadStallMs },
+      ...{ minBytesPerSecond: MIN_UPLOAD_BYTES_PER_SECOND, stallMs: config.uploadStallMs },
     },
     chunkBytes: config.chunkBytes,
     now: () => new Date(),

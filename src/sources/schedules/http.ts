@@ -138,7 +138,7 @@ async function request(
         'accept-encoding': body === undefined ? 'gzip, identity' : 'identity',
       },
       ...(body !== undefined && { body }),
-      allowPrivate,
+      reach: allowPrivate ? 'any' : 'public',
       authorities,
       connectTimeoutMs: SOURCE_CONNECT_MS,
       answerTimeoutMs: answerMs,

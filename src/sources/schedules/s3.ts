@@ -39,14 +39,15 @@ export function openS3(
     sessionToken: null,
   };
   const place = { endpoint: endpoint ?? null, region, pathStyle: endpoint !== undefined, credentials };
-  const client = openClient(place, SOURCE_CONNECT_MS, guardedLookup(allowPrivate));
+  const reach = allowPrivate ? 'any' : 'public';
+  const client = openClient(place, SOURCE_CONNECT_MS, guardedLookup(reach));
   const [, name = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(url) ?? [];
   const bucket: Bucket = { client, name, prefix };
   return {
     async list(isDone, signal) {
       try {
         // An address in the place of a name is not looked up.
-        if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, allowPrivate);
+        if (endpoint !== undefined) requireAllowedHost(new URL(endpoint).hostname, reach);
         return (await listOldest(bucket, isDone, mostItems, signal)).map((each) => itemOf(bucket, each));
       } catch (error) {
         throw signal.aborted ? signal.reason : asFailure(error, `s3://${name}`);

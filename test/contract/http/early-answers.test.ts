@@ -3,7 +3,7 @@ import { openServer, type RawConnection, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
 
 const { t, server } = await openServer({
-  settings: { MAX_UPLOAD_BYTES: '4m', UPLOAD_STALL_MS: '500', MIN_UPLOAD_RATE: '0' },
+  settings: { MAX_UPLOAD_BYTES: '4m', UPLOAD_STALL_MS: '500' },
 });
 
 const connections: RawConnection[] = [];
@@ -133,7 +133,7 @@ describe('a sender that stalls', () => {
 });
 
 test('a form whose fields trickle is given up, though none of them stalls', async () => {
-  const other = await openTestSystem({ settings: { UPLOAD_STALL_MS: '30000', MIN_UPLOAD_RATE: '1024' } });
+  const other = await openTestSystem({ settings: { UPLOAD_STALL_MS: '30000' } });
   const there = await serve(other);
   try {
     const connection = await there.connect();

@@ -21,7 +21,7 @@ const list = '/v1/background_jobs';
 
 describe('a rate limit', () => {
   // A window so long that no test outlasts it.
-  const settings = { RATE_LIMIT: '1', RATE_LIMIT_WINDOW_MS: '3000' };
+  const settings = { RATE_LIMIT: '3/3s' };
 
   test('lets a key make so many requests, saying how many are left, and then says when to come again', async () => {
     const { server, issue } = await start({ settings });

@@ -25,10 +25,8 @@ const { t, server } = await openServer({
   settings: {
     INBOX_DIR: folder,
     INBOX_STABLE_MS: '100',
-    INBOX_SCAN_MS: '100',
     ADMIN_KEY: adminKey,
     NOTIFY_ALLOW_PRIVATE: 'true',
-    NOTIFY_ALLOW_HTTP: 'true',
   },
 });
 const other = await t.addEnvironment('other');
@@ -76,7 +74,7 @@ describe('deliveries', () => {
       outcomes: ['completed'],
       kinds: ['load'],
     } as const;
-    const rules = { allowHttp: true, allowPrivate: true };
+    const rules = { allowPrivate: true };
     const { subscription } = await addSubscription(t.system.db, environment.environmentId, wish, rules);
     return subscription.subscriptionId;
   };

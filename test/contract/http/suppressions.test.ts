@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
 afterAll(() => rm(inbox, { recursive: true, force: true }));
-const settings = { INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '50' };
+const settings = { INBOX_DIR: inbox, INBOX_STABLE_MS: '50' };
 const { t, server } = await openServer({ worker: true, settings });
 
 async function remove(...users: string[]): Promise<void> {

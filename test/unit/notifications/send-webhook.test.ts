@@ -16,7 +16,7 @@ describe('a signature', () => {
 });
 
 describe('the pauses', () => {
-  const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: false });
+  const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
   const pauses = (chance: number) =>
     Array.from({ length: policy.attempts - 1 }, (_, index) => pauseAfter(policy, index + 1, null, chance));
 
@@ -45,17 +45,19 @@ describe('the pauses', () => {
 });
 
 describe('the address of a webhook', () => {
-  const strict = { allowHttp: false, allowPrivate: false };
+  const [strict, open] = [{ allowPrivate: false }, { allowPrivate: true }];
 
   test.each([
     ['ftp://example.com/', strict],
     ['example.com/hooks', strict],
     ['http://example.com/', strict],
-    ['https://user:pw@example.com/', { allowHttp: true, allowPrivate: true }],
+    ['https://user:pw@example.com/', open],
     ['https://127.0.0.1/', strict],
     ['https://[::1]/', strict],
     ['https://2130706433/', strict],
-    ['http://10.0.0.1/', { allowHttp: true, allowPrivate: false }],
+    ['http://10.0.0.1/', strict],
+    ['http://93.184.215.14/', open],
+    ['http://169.254.169.254/', open],
     [`https://example.com/${'a'.repeat(2_000)}`, strict],
   ])('number %# is refused', (url, policy) => {
     expect(() => checkWebhookUrl(url, policy)).toThrow(expect.objectContaining({ name: 'InputError' }));
