@@ -205,32 +205,6 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
 });
 
-test('a word of the glossary is explained on hover, by touch and by keyboard, and Escape closes that', async () => {
-  const page = await stage.open('/jobs', { width: phone });
-  const word = page.locator('.term').first();
-  const said = page.getByRole('tooltip');
-  await word.hover();
-  await said.hover();
-  await page.getByText('A load, an export or a deletion').waitFor();
-  await expectAccessible(page);
-  await page.keyboard.press('Escape');
-  await said.waitFor({ state: 'hidden' });
-  await page.mouse.move(0, 0);
-  await word.focus();
-  await page.keyboard.press('Enter');
-  await said.waitFor();
-  await page.keyboard.press('Escape');
-  await said.waitFor({ state: 'hidden' });
-  const { x = 0, y = 0 } = (await word.boundingBox()) ?? {};
-  const browser = await page.context().newCDPSession(page);
-  await browser.send('Input.dispatchTouchEvent', {
-    type: 'touchStart',
-    touchPoints: [{ x: x + 5, y: y + 5 }],
-  });
-  await browser.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
-  await said.waitFor();
-});
-
 // proves: first-screen
 test('the first screen is less than 60 kB, compressed, on every page', async () => {
   const source = await readFile(join(packageRoot, 'src/console/client/app/screens.ts'), 'utf8');

@@ -4,7 +4,6 @@ import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
-import { readGlossary } from './glossary.ts';
 import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 import { patienceMs } from './wait-for.ts';
@@ -197,23 +196,6 @@ async function expectMainInReach(page: Page): Promise<void> {
   await page.evaluate('scrollTo(0, 0)');
 }
 
-/** Each word of the glossary in a label has its explanation on the page. Names that callers choose stand in `bdi` or `code`. */
-async function expectExplained(page: Page): Promise<void> {
-  const [labels, explained] = (await page.evaluate(`[
-    [...document.querySelectorAll('#main :is(h1, h2, th, dt)')].flatMap((label) => {
-      const isName = label.matches('h1:is(.page-parent ~ * h1), :has(bdi, code)');
-      return !isName && label.checkVisibility() && label.closest('summary') === null ? label.innerText : [];
-    }),
-    [...document.querySelectorAll('.term')].map(({ textContent }) => textContent),
-  ]`)) as readonly (readonly string[])[];
-  const wordsIn = (texts: readonly string[] = []) =>
-    [...readGlossary().keys()].filter((word) => {
-      const written = new RegExp(`\\b${word.replace(/y$/, '(y|ie)')}s?\\b`, 'i');
-      return texts.some((text) => written.test(text));
-    });
-  expect(wordsIn(explained)).toEqual(expect.arrayContaining(wordsIn(labels)));
-}
-
 const pictures = resolve(packageRoot, 'docs', 'console');
 /** Pictures are made of this run: it may take longer, to show what is worth showing. */
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
@@ -239,7 +221,7 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
     ];
 
 /**
- * The screen in both themes and both widths: accessible, explained, not too wide, its buttons in reach, and in docs/console. `prepare` waits for what must
+ * The screen in both themes and both widths: accessible, not too wide, its buttons in reach, and in docs/console. `prepare` waits for what must
  * be on it, in the first of them.
  */
 export async function expectGoodInEveryLook(
@@ -257,7 +239,6 @@ export async function expectGoodInEveryLook(
     await expectAccessible(page);
     await expectNoSideScroll(page);
     if (width === phone) await expectMainInReach(page);
-    else await expectExplained(page);
     await picture(page, name, look);
   }
   await page.close();

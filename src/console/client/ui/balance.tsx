@@ -1,7 +1,6 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../lib/format.ts';
 import { type JobDetail, refusedHref } from '../lib/jobs.ts';
-import { Label } from './term.tsx';
 
 /* What became of the records of a load: a bar, and the numbers beside their words. */
 
@@ -60,7 +59,7 @@ export function Balance({ of }: { readonly of: JobDetail }): VNode {
           <div key={name}>
             <dt>
               <span class="swatch" style={ink} />
-              {name === 'rejected' ? <a href={refusedHref(jobId)}>{word}</a> : <Label text={word} />}
+              {name === 'rejected' ? <a href={refusedHref(jobId)}>{word}</a> : word}
             </dt>{' '}
             <dd>{formatCount(count)}</dd> <dd class="hint">{formatShare(count, read)}</dd>
           </div>

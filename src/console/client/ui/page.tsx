@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -14,7 +13,6 @@ import {
 } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
-import { Label, noLabels, PageLabels } from './term.tsx';
 
 /** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
@@ -256,7 +254,6 @@ let isFirst = true;
 /** The frame of every screen: a heading, which receives the focus, and the content below. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
-  const labels = useSignal(noLabels);
   const { path } = useLocation();
   useLayoutEffect(() => {
     document.title = `${title} · sluice`;
@@ -267,7 +264,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     isFirst = false;
   }, [path]);
   return (
-    <PageLabels.Provider value={labels}>
+    <>
       <header>
         {parent === undefined ? null : (
           <a class="row muted small page-parent" href={parent.href}>
@@ -277,14 +274,14 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
         )}
         <div class="row page-title">
           <h1 class="break" dir="auto" tabIndex={-1} ref={heading}>
-            {parent === undefined ? <Label text={title} /> : title}
+            {title}
           </h1>
           {aside}
           {actions === undefined ? null : <div class="row page-actions">{actions}</div>}
         </div>
       </header>
       {children}
-    </PageLabels.Provider>
+    </>
   );
 }
 
@@ -313,9 +310,7 @@ export function Section({ title, aside, children, flush = false, id }: SectionPr
   return (
     <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
       <header class="row spread panel-head">
-        <h2>
-          <Label text={title} />
-        </h2>
+        <h2>{title}</h2>
         {aside}
       </header>
       <div class={flush ? 'panel-body' : 'panel-body stack'}>{children}</div>
@@ -352,7 +347,7 @@ export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
     <dl class="stack facts">
       {known.map(([name, value], at) => (
         <div key={at}>
-          <dt>{typeof name === 'string' ? <Label text={name} /> : name}</dt>
+          <dt>{name}</dt>
           <dd>{value}</dd>
         </div>
       ))}

@@ -3,7 +3,6 @@ import { type Loaded as LoadedData, type Page, useQuery } from '../lib/api.ts';
 import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';
-import { Label } from './term.tsx';
 
 /** `num` stands at the end of its column; `minor` is hidden where there is little room. */
 export type Column<T> = readonly [
@@ -58,7 +57,7 @@ export function Table<T>(props: TableProps<T>): VNode {
           <tr>
             {columns.map(([title, , is], at) => (
               <th key={at} scope="col" class={is}>
-                {typeof title === 'string' ? <Label text={title} /> : title}
+                {title}
               </th>
             ))}
           </tr>

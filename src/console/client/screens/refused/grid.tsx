@@ -8,7 +8,6 @@ import { jobHref, jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
-import { Label } from '../../ui/term.tsx';
 import type { RefusedProps } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './row.tsx';
 
@@ -175,7 +174,7 @@ function Records({ columns, children }: RecordsProps): VNode {
         <thead>
           <tr>
             <th scope="col" class="num">
-              <Label text="Row" />
+              Row
             </th>
             {[...(columns ?? ['Record']), 'Reason', 'As written'].map((name, at) => (
               <th key={`${at} ${name}`} scope="col">
