@@ -131,8 +131,12 @@ test('the page of a job that was planned says how long the loading took, and how
   const jobId = await stage.load('user_id\nthought-1\nthought-2\n', 'thought.csv', { plan: 'true' });
   await stage.t.ended(jobId);
   await stage.t.system.pool.query(
-    `update loads set accepted_at = accepted_at - interval '5 min', started_at = started_at - interval '5 min',
-      plan_ended_at = plan_ended_at - interval '5 min' where job_id = $1`,
+    `with planned as (
+       update load_plans set plan_ended_at = plan_ended_at - interval '5 min'
+       where load_id = (select load_id from loads where job_id = $1)
+     )
+     update loads set accepted_at = accepted_at - interval '5 min', started_at = started_at - interval '5 min'
+     where job_id = $1`,
     [jobId],
   );
   await stage.server.fetch(`/v1/background_jobs/${jobId}/apply`, { method: 'POST' });
