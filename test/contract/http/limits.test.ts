@@ -21,7 +21,7 @@ const list = '/v1/background_jobs';
 
 describe('a rate limit', () => {
   // A window so long that no test outlasts it.
-  const settings = { RATE_LIMIT: '3/3s' };
+  const settings = { RATE_LIMIT: '3/10s' };
 
   test('lets a key make so many requests, saying how many are left, and then says when to come again', async () => {
     const { server, issue } = await start({ settings });
@@ -32,11 +32,11 @@ describe('a rate limit', () => {
         '3',
         left,
       ]);
-      expect(headers.get('ratelimit-reset')).toMatch(/^[1-3]$/);
+      expect(headers.get('ratelimit-reset')).toMatch(/^([1-9]|10)$/);
     }
     const { status, headers, body } = await server.json<ErrorBody>(list);
     expect([status, body.errors[0]?.error_code]).toEqual([429, 'rate_limited']);
-    expect(headers.get('retry-after')).toMatch(/^[1-3]$/);
+    expect(headers.get('retry-after')).toMatch(/^([1-9]|10)$/);
     expect(headers.get('ratelimit-remaining')).toBe('0');
     expect((await server.fetch(list, { key: (await issue()).key })).status).toBe(200);
     await waitFor('the key to be let in again', async () => (await server.fetch(list)).ok, { everyMs: 100 });
