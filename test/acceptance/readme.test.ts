@@ -44,7 +44,7 @@ test('the commands of the README, the API reference, the tutorials and the how-t
   expect(await followPage(nightly, reader)).toEqual([]);
   await runSegmentFunctions(reader);
   const calls = pages.flatMap(({ commands }) => commands).filter(({ statuses }) => statuses.length > 0);
-  expect(calls.length).toBeGreaterThan(70);
+  expect(calls.length).toBeGreaterThan(60);
 });
 
 /** As Segment runs a destination function: in plain Node, with what it provides. A webhook of RudderStack sends the same. */
