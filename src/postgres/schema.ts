@@ -268,7 +268,6 @@ export interface DB {
     rows_superseded: number | null;
     rows_unchanged: number | null;
     rows_updated: number | null;
-    started_at: Date | null;
     worker: string | null;
   };
   load_event_replays: {
