@@ -172,10 +172,10 @@ describe('applying definitions', () => {
     const tenant = await newTenant();
     const { environmentId } = tenant.environment;
     const make = (key: string) =>
-      createSegment(t.system.db, environmentId, { key, title: 'Of the API', definition: { event: key } });
+      createSegment(t.system.db, environmentId, { key, title: `Of ${key}`, definition: { event: key } });
     await apply(t, tenant, { segments: [segmentItem('a')] });
     const [mine, both] = [await make('mine'), await make('both')];
-    const file = { segments: [segmentItem('both', { title: 'Of the API' })] };
+    const file = { segments: [segmentItem('both', { title: 'Of both' })] };
     const dry = await apply(t, tenant, file, { dryRun: true });
     expect((await stored(tenant)).segments.slice(1)).toEqual([mine, both]);
     const applied = await apply(t, tenant, file);
@@ -184,7 +184,7 @@ describe('applying definitions', () => {
     expect(applied.changes.segments.changed[0]?.fields).toEqual(['made_by', 'definition']);
     expect((await stored(tenant)).segments).toEqual([
       mine,
-      { ...segmentItem('both', { title: 'Of the API' }), id: both.id },
+      { ...segmentItem('both', { title: 'Of both' }), id: both.id },
     ]);
     expect(counts(await apply(t, tenant, file))).toEqual({ segments: [0, 0, 0, 1] });
     const exported = itemsOf(writeDefinitionsFile(withoutIds(await stored(tenant)), 'yaml'));
