@@ -3,7 +3,7 @@ import type { Config } from '../config.ts';
 import { ConflictError, TransientError } from '../domain/errors.ts';
 import { MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { commitLake, isAbandoned, type LakeContext } from '../lake/commit.ts';
-import { contentOf, readGroups } from '../lake/read-events.ts';
+import { readGroups } from '../lake/read-events.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { forgetFile, listData, storeData, type WrittenFile } from '../postgres/stores/lake-files.ts';
@@ -26,6 +26,7 @@ import {
   readRevision,
 } from '../postgres/stores/retirements.ts';
 import { checkContent, checkLength, hashPlan, selectEvents, writeData } from './data-files.ts';
+import { contentOf } from './stored-events.ts';
 
 export interface RetentionContext extends LakeContext {
   readonly log: Logger;

@@ -16,7 +16,7 @@ import { groupRows } from '../export/write/split-files.ts';
 import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
 import { type FileRef, type FileStore, hashFile, MissingFileError } from '../files/file-store.ts';
 import { createDataFile, type LakeContext, openFields } from '../lake/commit.ts';
-import { contentOf, type Erasure, readGroups, valuesOf } from '../lake/read-events.ts';
+import { readGroups } from '../lake/read-events.ts';
 import { compileForCopy } from '../postgres/copy-out.ts';
 import type { Snapshot } from '../postgres/session.ts';
 import {
@@ -27,6 +27,7 @@ import {
   type WrittenFile,
 } from '../postgres/stores/lake-files.ts';
 import type { LakeMonth } from '../postgres/stores/lake-months.ts';
+import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
 
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;

@@ -3,8 +3,9 @@ import { expect, test } from 'vitest';
 import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts';
 import { ParquetFile } from '../../../../src/export/write/parquet.ts';
 import { type FileRef, type FileStore, LostLakeFile } from '../../../../src/files/file-store.ts';
-import { readGroups, valuesOf } from '../../../../src/lake/read-events.ts';
+import { readGroups } from '../../../../src/lake/read-events.ts';
 import type { FileFacts, WrittenFile } from '../../../../src/postgres/stores/lake-files.ts';
+import { valuesOf } from '../../../../src/retention/stored-events.ts';
 import { mayHold } from '../../../support/lake-filter.ts';
 
 const request = { includeRemoved: false } as const;
