@@ -37,11 +37,13 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, statement
     const large = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`p${i}`, 'x'.repeat(65_000)]));
     const textOf = (i: number) => JSON.stringify({ ...id, metadata: { ...large, [`mark${100 + i}`]: 'x' } });
     const room = Math.floor(MAX_WAITING_BYTES / textOf(0).length);
-    // Small on the wire: what counts is what they unpack to.
-    const send = (i: number) => {
-      const packed = new Uint8Array(gzipSync(textOf(i), { level: 1 }));
-      return site.post(path, packed, { headers: { 'content-encoding': 'gzip' } });
-    };
+    const surplus = 10;
+    // Small on the wire: what counts is what they unpack to. Packed before the lock, since records wait for ten seconds only.
+    const bodies = Array.from(
+      { length: room + surplus },
+      (_, i) => new Uint8Array(gzipSync(textOf(i), { level: 1 })),
+    );
+    const send = (i: number) => site.post(path, bodies[i], { headers: { 'content-encoding': 'gzip' } });
     await site.accept(path, { ...id, metadata: {} });
     const lock = await site.hold(`lock table sluice.${table} in access exclusive mode`);
     const under: Promise<RecordAnswer>[] = [];
@@ -50,9 +52,8 @@ describe.each(kinds)('$path while the database hangs', ({ path, table, statement
       await site.blocked(i);
     }
 
-    const surplus = 10;
     const answers = new Map<number, RecordAnswer>();
-    const sent = Array.from({ length: room + surplus }, (_, i) =>
+    const sent = bodies.map((_, i) =>
       send(i).then((answer) => {
         answers.set(i, answer);
         return answer;
