@@ -12,7 +12,7 @@ export type JobKind = (typeof jobKinds)[number];
 /** The default of a subscription. The jobs of a schedule's run send notifications of their own. */
 export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
 
-/** `file.refused`: a file of the inbox that no load came of. Whoever is notified of failed loads receives it. */
+/** `file.refused`: the inbox could not load a file. Subscriptions to failed loads receive it. */
 export type EventType = `${JobKind}.${Outcome}` | 'file.refused' | 'ping';
 
 export const channels = ['webhook', 'email'] as const;

@@ -200,10 +200,8 @@ export function composeMail(
 /** What ended, how and why: enough to decide on a phone whether to get up. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
-  if (event.type === 'file.refused') {
-    const { file, reasons } = event.data as unknown as RefusedFile;
-    return `${file} was not loaded: ${reasons[0]?.message}`;
-  }
+  const file = refusedFileOf(event);
+  if (file !== null) return `${file.file} was not loaded: ${file.reasons[0]?.message}`;
   const [kind = '', outcome = ''] = event.type.split('.');
   const job = event.data as JobData;
   const name = isRun(event) ? `Schedule ${(event.data as RunData).schedule}` : (job.filename ?? kind);
@@ -214,6 +212,10 @@ function titleOf(event: EventBody): string {
   return `${name} ${reason === null ? outcome.replaceAll('_', ' ') : `${ended}: ${reason}`}`;
 }
 
+function refusedFileOf({ type, data }: EventBody): RefusedFile | null {
+  return type === 'file.refused' ? (data as unknown as RefusedFile) : null;
+}
+
 function isRun({ type }: EventBody): boolean {
   return type.startsWith('schedule.');
 }
@@ -221,8 +223,8 @@ function isRun({ type }: EventBody): boolean {
 function describe(event: EventBody): string[] {
   const environment = `Environment: ${event.environment.name}`;
   if (event.type === 'ping') return [environment, 'Messages about jobs will come to this address.'];
-  if (event.type === 'file.refused')
-    return [environment, ...describeFile(event.data as unknown as RefusedFile)];
+  const file = refusedFileOf(event);
+  if (file !== null) return [environment, ...describeFile(file)];
   const status = `Status: ${event.type.split('.')[1]?.replaceAll('_', ' ')}`;
   const facts = isRun(event) ? describeRun(event.data) : describeJob(event.data as JobData);
   return [environment, status, ...facts, ...describeCounts(event.data as JobData)];

@@ -45,7 +45,7 @@ export async function recordEnd(db: Database, job: EndedJob): Promise<DueTask[]>
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** A file of the inbox that no load came of, as the body of `file.refused` shows it. */
+/** The data of `file.refused`: a file that the inbox could not load. */
 export interface RefusedFile {
   readonly file_id: string;
   /** Below the folder of the environment, such as `users/nightly.csv`. */
@@ -55,7 +55,7 @@ export interface RefusedFile {
   readonly reasons: readonly InboxReason[];
 }
 
-/** Writes the event of a refused file and its deliveries, in the transaction that refuses it. As `recordEnd`. */
+/** Writes the event of a refused file and its deliveries. Call it in the transaction that refuses the file, as `recordEnd`. */
 export async function recordRefusedFile(
   db: Database,
   environmentId: number,

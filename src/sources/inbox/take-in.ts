@@ -85,7 +85,7 @@ export async function giveUp(
   await refuse(context, row, null, reasons);
 }
 
-/** Writes the row of a file that no load comes of, and notifies whoever is notified of failed loads. */
+/** Writes the row of a file that cannot be loaded, logs it, and notifies the subscriptions to failed loads. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,
