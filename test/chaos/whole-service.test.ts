@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type pg from 'pg';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { ended, expectExact, progressed, report } from '../support/exactness.ts';
@@ -31,7 +31,8 @@ interface House {
   start(): Promise<Service>;
   /** Another `sluice` command on the same data directory, to its end. */
   run(...args: readonly string[]): Promise<{ readonly code: string; readonly output: string }>;
-  /** Looks into the embedded database, wherever it runs now. */
+  /** Of the embedded database, wherever it runs now. */
+  databaseUrl(): Promise<string>;
   readonly sql: Sql;
 }
 
@@ -108,6 +109,12 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   const sender = new RecordSender(api.url, key, 4);
   const jobId = await api.upload(file.bytes);
   await progressed(sql, jobId, 0.1);
+  // A server without room may refuse new connections, and live: this one is there before.
+  const writer = new pg.Client({ connectionString: await house.databaseUrl() });
+  writer.on('error', () => undefined);
+  await writer.connect();
+  const fillLog = `select pg_logical_emit_message(false, 'test', repeat('x', 1000000)) from generate_series(1, $1)`;
+  await writer.query(fillLog, [1]);
   const ballast = join(disk.path, 'ballast');
   await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
 
@@ -124,8 +131,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   if (found === 'by the load') await expectFullDiskTold(house);
 
   // Nor for its log: it ends, and cannot start again.
-  const log = `select pg_logical_emit_message(false, 'test', repeat('x', 1000000)) from generate_series(1, 64)`;
-  await expect(sql(log)).rejects.toThrow();
+  await expect(writer.query(fillLog, [64])).rejects.toThrow();
   await api.process.says(/no room left on the disk of/);
   const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };
   expect(await refusal(api, '/v1/identify', record)).toBe('disk of the data directory: no room left');
@@ -194,10 +200,10 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
       await waitFor(`${command.name} to end`, () => command.ending !== null);
       return { code: command.ending ?? '', output: command.output };
     },
+    databaseUrl: () =>
+      waitFor('the embedded Postgres', () => embeddedPostgres.findRunning(join(dataDir, 'postgres'))),
     async sql(text, values) {
-      const url = await waitFor('the embedded Postgres', () =>
-        embeddedPostgres.findRunning(join(dataDir, 'postgres')),
-      );
+      const url = await house.databaseUrl();
       const look = looks.get(url) ?? openSql(url);
       looks.set(url, look);
       return look.sql(text, values);
