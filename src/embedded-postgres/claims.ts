@@ -1,16 +1,19 @@
 // A data directory is used by one server at a time.
+import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import {
   EmbeddedPostgresError,
   hasCode,
   type Layout,
   readIfThere,
-  readServerFile,
-  replacePrivateFile,
+  writePrivateFile,
 } from './data-directory.ts';
+
+const run = promisify(execFile);
 
 /** A shutdown writes at most the dirty part of shared_buffers; slow disks need a while for that. */
 const shutdownDeadlineMs = 60_000;
@@ -28,7 +31,7 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
     if (previous === undefined) return;
     const { pid } = previous;
     if (!(await isServerOf(pid, layout.data))) return disownPostmasterFile(layout.data, pid);
-    const orphaned = await isOrphan(pid, layout);
+    const orphaned = await isOrphan(pid);
     // "starting" may be the last breath of a server that was orphaned before it became ready.
     const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!leaving || Date.now() > deadline) throw await dataDirInUse(layout, pid);
@@ -41,9 +44,7 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
 }
 
 export async function dataDirInUse(layout: Layout, pid: number): Promise<EmbeddedPostgresError> {
-  const server = await readServerFile(layout);
-  // The process that started the server, if that is known.
-  const ownerPid = server?.pid === pid ? server.ownerPid : undefined;
+  const ownerPid = await readOwner(pid);
   const owner =
     ownerPid === undefined
       ? `A PostgreSQL server (process ${pid}) runs on ${layout.root} already. Stop it`
@@ -52,13 +53,29 @@ export async function dataDirInUse(layout: Layout, pid: number): Promise<Embedde
   return new EmbeddedPostgresError(`${owner}, ${advice}`, { isInUse: true });
 }
 
+/** A setting that PostgreSQL keeps without knowing it: the process that started the server. */
+export const ownerSetting = 'sluice.owner';
+
+/** Reads from its command line which Node process started a server; undefined if none of ours did. */
+async function readOwner(pid: number): Promise<number | undefined> {
+  const line =
+    process.platform === 'linux'
+      ? await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      : await run('/bin/ps', ['-ww', '-o', 'command=', '-p', String(pid)]).then(
+          ({ stdout }) => stdout,
+          () => '',
+        );
+  const owner = /sluice\.owner=(\d+)/.exec(line)?.[1];
+  return owner === undefined ? undefined : Number(owner);
+}
+
 /** True when the Node process that started this server is gone. False when that is not known. */
-async function isOrphan(pid: number, layout: Layout): Promise<boolean> {
-  const server = await readServerFile(layout);
-  if (server?.pid !== pid) return false;
-  if (process.platform !== 'linux') return !isAlive(server.ownerPid);
+async function isOrphan(pid: number): Promise<boolean> {
+  const ownerPid = await readOwner(pid);
+  if (ownerPid === undefined) return false;
+  if (process.platform !== 'linux') return !isAlive(ownerPid);
   // The server is its owner's child until the owner dies.
-  return Number((await readStatus(pid))?.[1]) !== server.ownerPid;
+  return Number((await readStatus(pid))?.[1]) !== ownerPid;
 }
 
 /** proc(5): "pid (name) state ppid …", from the state on. Undefined where there is no such process, or no /proc. */
@@ -82,6 +99,7 @@ function askToStop(pid: number): void {
 /** Postgres' own lock on its data directory, `postmaster.pid`. */
 interface PostmasterFile {
   readonly pid: number;
+  readonly port: number;
   readonly status: string;
 }
 
@@ -93,7 +111,7 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
   const pid = Number(lines?.[0]);
   if (lines === undefined || !Number.isInteger(pid) || pid <= 0) return undefined;
   // Lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
-  return { pid, status: lines[7]?.trim() ?? '' };
+  return { pid, port: Number(lines[3]), status: lines[7]?.trim() ?? '' };
 }
 
 /**
@@ -126,7 +144,7 @@ async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   const lines = await readLines(data);
   if (lines === undefined || Number(lines[0]) !== pid) return;
   const disowned = [String(impossiblePid), ...lines.slice(1)].join('\n');
-  await replacePrivateFile(join(data, 'postmaster.pid'), disowned);
+  await writePrivateFile(join(data, 'postmaster.pid'), disowned);
 }
 
 export function isAlive(pid: number): boolean {
@@ -139,5 +157,5 @@ export function isAlive(pid: number): boolean {
 }
 
 async function readLines(data: string): Promise<readonly string[] | undefined> {
-  return (await readIfThere(join(data, 'postmaster.pid'), ['ENOENT']))?.split('\n');
+  return (await readIfThere(join(data, 'postmaster.pid')))?.split('\n');
 }

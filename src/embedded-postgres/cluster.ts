@@ -1,5 +1,6 @@
 // The cluster is created here, and here are the settings that its server runs with.
-import { chown, mkdir, mkdtemp, readdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { chown, mkdir, mkdtemp, readdir, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 import { syncFolder } from '../files/disk.ts';
@@ -8,11 +9,12 @@ import { isAlive } from './claims.ts';
 import {
   diskFull,
   EmbeddedPostgresError,
-  ensurePassword,
   hasCode,
   type Layout,
+  passwordName,
   removeTree,
   saysDiskFull,
+  writePrivateFile,
 } from './data-directory.ts';
 import { type Account, dataArgument, runProgram } from './run-program.ts';
 
@@ -42,16 +44,15 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   const data = join(attempt, 'data');
   try {
     await mkdir(data, { mode: 0o700 });
-    await writeFile(join(attempt, 'password'), await ensurePassword(layout.superuserPassword), {
-      mode: 0o600,
-    });
+    // The superuser's password is kept nowhere: nothing logs in as it.
+    await writeFile(join(attempt, 'password'), newPassword(), { mode: 0o600 });
     if (account !== undefined) await lend(account, attempt, data, join(attempt, 'password'));
     await initialise(context, data);
     await createRoleAndDatabase(context, data);
     await rename(data, layout.data);
     await syncFolder(layout.root);
   } catch (error) {
-    // Another process created it at the same time, with the same passwords: theirs is as good.
+    // Another process created it at the same time: theirs is as good.
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   } finally {
     await removeTree(attempt);
@@ -92,7 +93,8 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
  * because tests give each file one of its own.
  */
 async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
-  const password = await ensurePassword(context.layout.password);
+  const password = newPassword();
+  await writePrivateFile(join(data, passwordName), password);
   await runSingleUser(context, data, [
     `create role ${roleName} login createdb password '${password}'`,
     `grant pg_monitor, pg_checkpoint to ${roleName}`,
@@ -100,10 +102,9 @@ async function createRoleAndDatabase(context: ClusterContext, data: string): Pro
   ]);
 }
 
-/** A new password for data whose password file was lost, for example when only PGDATA came back from a backup. */
-export async function resetPassword(context: ClusterContext): Promise<void> {
-  const password = await ensurePassword(context.layout.password);
-  await runSingleUser(context, context.layout.data, [`alter role ${roleName} password '${password}'`]);
+/** 32 random bytes, in letters that need no quoting in a URL or in SQL. */
+function newPassword(): string {
+  return randomBytes(32).toString('base64url');
 }
 
 /**
@@ -200,7 +201,7 @@ function clamp(value: number, min: number, max: number): number {
   return Math.floor(Math.min(Math.max(value, min), max));
 }
 
-export type DynamicSharedMemory = 'posix' | 'sysv' | 'mmap';
+export type DynamicSharedMemory = 'posix' | 'sysv';
 
 export interface Machine {
   /** Bytes this process may use: the machine's memory, or the container's limit. */
@@ -224,21 +225,13 @@ export async function inspectMachine(): Promise<Machine> {
 
 /**
  * Chooses where parallel queries keep what they share. posix lives in /dev/shm, which containers often keep tiny: a query
- * then fails in the middle with "could not resize shared memory segment". sysv is not bound by that mount;
- * mmap (files in the data directory) always works but goes through the disk.
+ * then fails in the middle with "could not resize shared memory segment". sysv is not bound by that mount.
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';
-  try {
-    const { bavail, bsize } = await statfs('/dev/shm');
-    if (bavail * bsize >= minSharedBytes) return 'posix';
-  } catch {
-    // No /dev/shm at all.
-  }
-  try {
-    const maxSegment = Number(await readFile('/proc/sys/kernel/shmmax', 'utf8'));
-    return maxSegment >= minSharedBytes ? 'sysv' : 'mmap';
-  } catch {
-    return 'mmap';
-  }
+  const free = await statfs('/dev/shm').then(
+    ({ bavail, bsize }) => bavail * bsize,
+    () => 0,
+  );
+  return free >= minSharedBytes ? 'posix' : 'sysv';
 }

@@ -5,7 +5,6 @@ import {
   access,
   constants,
   type FileHandle,
-  link,
   lstat,
   mkdir,
   open,
@@ -17,7 +16,6 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf } from '../domain/errors.ts';
-import { syncFolder } from '../files/disk.ts';
 
 /** The embedded server cannot run here; the message says why and what to do about it. */
 export class EmbeddedPostgresError extends Error {
@@ -35,15 +33,12 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** Returns the text of a file; undefined if there is none, which an error with one of the codes says. */
-export async function readIfThere(
-  path: string,
-  codes: readonly string[] = ['ENOENT', 'ENOTDIR'],
-): Promise<string | undefined> {
+/** Returns the text of a file; undefined if there is none. */
+export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if (hasCode(error, ...codes)) return undefined;
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
     throw error;
   }
 }
@@ -77,19 +72,18 @@ export interface Layout {
   readonly root: string;
   /** PGDATA. Appears by one rename, so it is either absent or complete. */
   readonly data: string;
-  readonly serverFile: string;
+  /** Lies in PGDATA, so that a copy of the data can be opened. */
   readonly password: string;
-  readonly superuserPassword: string;
   readonly serverLog: string;
 }
+
+export const passwordName = 'sluice-password';
 
 export function layoutOf(dataDir: string): Layout {
   return {
     root: dataDir,
     data: join(dataDir, 'data'),
-    serverFile: join(dataDir, 'server.json'),
-    password: join(dataDir, 'password'),
-    superuserPassword: join(dataDir, 'superuser-password'),
+    password: join(dataDir, 'data', passwordName),
     serverLog: join(dataDir, 'postgres.log'),
   };
 }
@@ -172,73 +166,20 @@ async function readVersionFile(data: string): Promise<string | undefined> {
   return (await readIfThere(join(data, 'PG_VERSION')))?.trim();
 }
 
-/** `server.json`: how other processes of this machine find the running server. */
-export interface ServerFile {
-  readonly pid: number;
-  /** The Node process that started the server and takes it along when it dies. */
-  readonly ownerPid: number;
-  readonly port: number;
+/** The password of the role, or undefined where there is no cluster yet. */
+export async function readPassword(layout: Layout): Promise<string | undefined> {
+  return (await readIfThere(layout.password))?.trim();
 }
 
-export async function writeServerFile(layout: Layout, server: ServerFile): Promise<void> {
-  await replacePrivateFile(layout.serverFile, `${JSON.stringify(server, null, 2)}\n`);
-}
-
-/** Reads the file, which may be stale; returns undefined when there is none or it cannot be understood. */
-export async function readServerFile(layout: Layout): Promise<ServerFile | undefined> {
-  const text = await readIfThere(layout.serverFile);
-  try {
-    return text === undefined ? undefined : (JSON.parse(text) as ServerFile);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Removes the file if it still speaks of this server, not of one started since. */
-export async function removeServerFile(layout: Layout, pid: number): Promise<void> {
-  if ((await readServerFile(layout))?.pid === pid) await rm(layout.serverFile, { force: true });
-}
-
-/**
- * The password kept in `path`, made on first use: 32 random bytes, in letters that need no quoting in a URL or in SQL.
- * When two processes start at once, both read the one that came first.
- */
-export async function ensurePassword(path: string): Promise<string> {
-  await createPrivateFile(path, randomBytes(32).toString('base64url'));
-  return (await readFile(path, 'utf8')).trim();
-}
-
-/** The password kept in `path`, or undefined when none was made yet. */
-export async function readPassword(path: string): Promise<string | undefined> {
-  return (await readIfThere(path))?.trim();
-}
-
-/** Replaces `path` by a whole new file that only its owner can read: a reader sees the old text or the new. */
-export async function replacePrivateFile(path: string, text: string): Promise<void> {
-  const draft = await writeDraft(path, text);
-  await rename(draft, path);
-}
-
-/** Creates `path` with `text` unless it exists already; it appears whole and survives a power cut. */
-export async function createPrivateFile(path: string, text: string): Promise<void> {
-  const draft = await writeDraft(path, text);
-  try {
-    await link(draft, path);
-    await syncFolder(dirname(path));
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
-  } finally {
-    await rm(draft, { force: true });
-  }
-}
-
-async function writeDraft(path: string, text: string): Promise<string> {
+/** Writes a file that only its owner can read, whole or not at all. */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(draft, 'wx', 0o600);
   try {
     await giveToFolderOwner(file, dirname(path));
     await file.writeFile(text);
     await file.sync();
+    await rename(draft, path);
   } catch (error) {
     // A disk that is full would have one more at every try.
     await rm(draft, { force: true }).catch(() => undefined);
@@ -246,7 +187,6 @@ async function writeDraft(path: string, text: string): Promise<string> {
   } finally {
     await file.close();
   }
-  return draft;
 }
 
 /** Gives what root writes into somebody's folder to that user, who may start without root the next time. */

@@ -15,19 +15,15 @@ import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
 import { withDeadline } from '../timers.ts';
 import { provideBinaries } from './binaries.ts';
-import { awaitPreviousServer } from './claims.ts';
-import { createCluster, inspectMachine, resetPassword, serverSettings } from './cluster.ts';
+import { awaitPreviousServer, readPostmasterFile } from './claims.ts';
+import { createCluster, inspectMachine, serverSettings } from './cluster.ts';
 import {
   EmbeddedPostgresError,
-  ensurePassword,
   ensureRoot,
   hasUsableData,
-  type Layout,
   layoutOf,
   readMajor,
   readPassword,
-  readServerFile,
-  removeServerFile,
 } from './data-directory.ts';
 import {
   askVersion,
@@ -91,21 +87,19 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
   const binaries = await provideBinaries({ account, layout, log });
   const context = { layout, account, binaries };
   if (!(await hasUsableData(layout, binaries.major))) await createCluster(context);
-  else if ((await readPassword(layout.password)) === undefined) await resetPassword(context);
   const settings = { ...serverSettings(await inspectMachine()), ...options.settings };
-  const password = await ensurePassword(layout.password);
+  const password = await readPassword(layout);
+  if (password === undefined) throw new EmbeddedPostgresError(`${layout.password} is missing: restore it`);
   const server = await launchServer({ ...context, password, settings, port: options.port });
   const ms = Math.round(performance.now() - startedAt);
   log.info({ postgres_pid: server.process.pid, version: server.version, ms }, 'embedded Postgres is ready');
-  return watch(server, layout, log);
+  return watch(server, log);
 }
 
-/** Removes server.json when the server ends, expected or not. */
-function watch(server: LaunchedServer, layout: Layout, log: Logger): EmbeddedPostgres {
+function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
   let stopping: Promise<void> | undefined;
-  const exited = server.process.exited.then(async (ending) => {
+  const exited = server.process.exited.then((ending) => {
     if (stopping === undefined) log.error({ ending }, 'embedded Postgres ended unexpectedly');
-    await removeServerFile(layout, server.process.pid).catch(() => undefined);
   });
   const stop = async (): Promise<void> => {
     await stopServer(server.process, log);
@@ -203,10 +197,9 @@ async function startAgain(
  */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
-  const server = await readServerFile(layout);
-  if (server === undefined) return undefined;
-  const password = await readPassword(layout.password);
-  if (password === undefined) return undefined;
+  const server = await readPostmasterFile(layout.data);
+  const password = await readPassword(layout);
+  if (server === undefined || password === undefined) return undefined;
   const url = serverUrl(server.port, password);
   try {
     await askVersion(url);

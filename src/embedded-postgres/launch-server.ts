@@ -4,7 +4,7 @@ import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../domain/errors.ts';
-import { dataDirInUse, readPostmasterFile } from './claims.ts';
+import { dataDirInUse, ownerSetting, readPostmasterFile } from './claims.ts';
 import { type ClusterContext, databaseName, roleName } from './cluster.ts';
 import {
   diskFull,
@@ -13,15 +13,8 @@ import {
   hasCode,
   type Layout,
   saysDiskFull,
-  writeServerFile,
 } from './data-directory.ts';
-import {
-  type Account,
-  cleanEnvironment,
-  dataArgument,
-  deathSignalPrefix,
-  watchOverServer,
-} from './run-program.ts';
+import { type Account, cleanEnvironment, dataArgument, watchOverServer } from './run-program.ts';
 
 const maxPorts = 5;
 const pollMs = 15;
@@ -75,7 +68,6 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
     const server = await spawnServer(context, port, log.file);
     const url = serverUrl(port, password);
     try {
-      await announce(server, context, port);
       const version = await awaitReady(server, url);
       if (version !== undefined) return { process: server, url, version };
     } catch (error) {
@@ -92,16 +84,6 @@ async function tryLaunch(context: LaunchContext, port: number): Promise<Launched
 /** Not for the caller to change: this machine only, TCP only (a socket's path has a short limit and other rights). */
 function address(port: number): Record<string, string> {
   return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
-}
-
-/** Writes server.json as soon as the server holds the lock on its directory: not before, it may be another's. */
-async function announce(server: ServerProcess, { layout }: LaunchContext, port: number): Promise<void> {
-  while (!server.hasExited()) {
-    if ((await readPostmasterFile(layout.data))?.pid === server.pid) {
-      return writeServerFile(layout, { pid: server.pid, ownerPid: process.pid, port });
-    }
-    await Promise.race([delay(pollMs), server.exited]);
-  }
 }
 
 async function explainOutput(output: string, { layout }: LaunchContext): Promise<EmbeddedPostgresError> {
@@ -164,12 +146,9 @@ async function spawnServer(
   port: number,
   log: FileHandle,
 ): Promise<ServerProcess> {
-  const prefix = await deathSignalPrefix('INT');
-  const settings = Object.entries({ ...context.settings, ...address(port) });
+  const settings = Object.entries({ ...context.settings, ...address(port), [ownerSetting]: process.pid });
   const options = settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const args = ['-D', dataArgument(account, layout.data), ...options];
-  const [file = binaries.postgres, ...rest] = [...prefix, binaries.postgres, ...args];
-  const child = spawn(file, rest, {
+  const child = spawn(binaries.postgres, ['-D', dataArgument(account, layout.data), ...options], {
     ...account,
     cwd: layout.data,
     env: cleanEnvironment,
@@ -182,7 +161,7 @@ async function spawnServer(
   });
   if (child.pid === undefined)
     throw new EmbeddedPostgresError(`Postgres could not be started: ${await exited}`);
-  if (prefix.length === 0) void exited.then(watchOverServer(child.pid, account));
+  void exited.then(watchOverServer(child.pid, account));
   return {
     pid: child.pid,
     exited,

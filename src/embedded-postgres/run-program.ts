@@ -1,6 +1,5 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { messageOf } from '../domain/errors.ts';
 import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
@@ -41,19 +40,17 @@ export async function runProgram(
   args: readonly string[],
   options: ProgramOptions,
 ): Promise<ProgramResult> {
-  const prefix = await deathSignalPrefix('TERM');
   try {
-    return await runToEnd([...prefix, program, ...args], options);
+    return await runToEnd(program, args, options);
   } catch (error) {
     // Some failures to start are events, others (EPERM: root without the right to change user) are thrown.
     return { code: -1, output: messageOf(error) };
   }
 }
 
-function runToEnd(commandLine: readonly string[], options: ProgramOptions): Promise<ProgramResult> {
-  const [file = '', ...args] = commandLine;
+function runToEnd(program: string, args: readonly string[], options: ProgramOptions): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, {
+    const child = spawn(program, args, {
       ...options.account,
       cwd: options.cwd,
       env: cleanEnvironment,
@@ -74,32 +71,9 @@ function runToEnd(commandLine: readonly string[], options: ProgramOptions): Prom
   });
 }
 
-const run = promisify(execFile);
-
-/** Absolute, because programs are started with an empty environment and so without a PATH. */
-const setprivPaths = ['/usr/bin/setpriv', '/bin/setpriv', '/usr/local/bin/setpriv'] as const;
-
 /**
- * The words to put before a command line so that the kernel sends it `signal` when we die, however we die.
- * Empty where setpriv is missing or too small to do it (macOS, busybox): then see `watchOverServer`.
- * The kernel watches the thread that spawned: call this launcher from the main thread.
- */
-export async function deathSignalPrefix(signal: 'INT' | 'TERM'): Promise<readonly string[]> {
-  if (process.platform !== 'linux') return [];
-  for (const setpriv of setprivPaths) {
-    try {
-      const { stdout } = await run(setpriv, ['--help'], { env: {} });
-      if (stdout.includes('--pdeathsig')) return [setpriv, '--pdeathsig', signal, '--'];
-    } catch {
-      // Not installed there: try the next place.
-    }
-  }
-  return [];
-}
-
-/**
- * The portable substitute: a shell that reads a pipe only we hold. The kernel closes the pipe when we die,
- * the read ends, and the shell asks the server for a fast shutdown. Returns how to call the watch off.
+ * Starts a shell that reads a pipe only we hold. The kernel closes the pipe when we die, however we die; the read
+ * ends, and the shell asks the server for a fast shutdown. Returns how to call the watch off.
  */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(

@@ -147,8 +147,8 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   await ended(sql, jobId);
   await sender.stop();
   await expectEachOnce(sql, sender);
-  const drafts = (await readdir(join(house.dataDir, 'postgres'))).filter((name) =>
-    name.startsWith('server.json.'),
+  const drafts = (await readdir(join(house.dataDir, 'postgres', 'data'))).filter((name) =>
+    name.startsWith('postmaster.pid.'),
   );
   expect(drafts, 'what could not be written').toEqual([]);
   for (const entity of ['users', 'companies'])

@@ -150,7 +150,7 @@ async function isRunning(pid: number): Promise<boolean> {
 }
 
 const serverPid = async (dataDir: string): Promise<number> =>
-  JSON.parse(await readFile(join(dataDir, 'server.json'), 'utf8')).pid;
+  Number((await readFile(join(dataDir, 'data/postmaster.pid'), 'utf8')).split('\n')[0]);
 
 const until = (condition: () => Promise<void>, timeout = 10_000) =>
   vi.waitFor(condition, { timeout, interval: 10 });
@@ -211,16 +211,15 @@ describe('an embedded Postgres', () => {
     expect(server.version).toMatch(/^18\./);
   });
 
-  test('keeps its secrets to its owner and removes server.json when it stops', async () => {
+  test('keeps its secrets to its owner, and is not found once it has stopped', async () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     const server = await start(dataDir);
-    for (const name of ['password', 'superuser-password', 'server.json', 'postgres.log']) {
+    for (const name of ['data/sluice-password', 'postgres.log']) {
       expect((await stat(join(dataDir, name))).mode & 0o777, name).toBe(0o600);
     }
     expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
     await Promise.all([server.stop(), server.stop()]);
     await server.exited;
-    expect(await readdir(dataDir)).not.toContain('server.json');
     expect(await embeddedPostgres.findRunning(dataDir)).toBeUndefined();
   });
 
@@ -310,14 +309,15 @@ describe('an embedded Postgres and the process that started it', () => {
     await start(dataDir);
   });
 
-  test('lets us in again when the password file was lost', async () => {
+  test('opens data that came back from a copy without the files beside it', async () => {
     const dataDir = await usedDir();
     const first = await start(dataDir);
     await query(first.url, 'create table kept as select 42 as answer');
     await first.stop();
-    await rm(join(dataDir, 'password'));
-    const second = await start(dataDir);
-    expect(new URL(second.url).password).not.toBe(new URL(first.url).password);
+    const restored = join(await temporaryDir(), 'postgres');
+    await mkdir(restored);
+    await run('cp', ['-a', join(dataDir, 'data'), restored]);
+    const second = await start(restored);
     expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
@@ -339,22 +339,6 @@ describe('an embedded Postgres and the process that started it', () => {
     process.kill(-(child.pid ?? 0), 'SIGINT');
     expect((await next()).said).toBe(`still ${version}`);
     await until(async () => expect(child.exitCode).toBe(0));
-  });
-
-  test('is watched over by a pipe where the kernel cannot do it', async () => {
-    const lifeline = pathToFileURL(join(repository, 'src/embedded-postgres/run-program.ts')).href;
-    const { child, next } = startInChild(await usedDir(), {
-      afterwards: `
-        const { spawn } = await import('node:child_process');
-        const { watchOverServer } = await import(${JSON.stringify(lifeline)});
-        const ward = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
-        watchOverServer(ward.pid, undefined);
-        say({ said: String(ward.pid) });`,
-    });
-    const pid = Number((await next()).said);
-    expect(await isRunning(pid)).toBe(true);
-    await endChild(child, 'SIGKILL');
-    await until(async () => expect(await isRunning(pid)).toBe(false));
   });
 
   test('recovers from an initdb that was killed half-way', async () => {
