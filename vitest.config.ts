@@ -3,6 +3,7 @@ import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { chromiumPath } from './test/support/browser.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
+import { long, repeating } from './test/support/tiers.ts';
 import { patienceMs } from './test/support/wait-for.ts';
 
 /** Temporary folders are in memory if there is plenty: nobody waits for a disk. A container has 64 MB of it unless told otherwise. */
@@ -48,13 +49,6 @@ const timed = [
   'test/unit/linear-scanners.test.ts',
 ];
 
-/** Files that `npm test` leaves out: they take long, and show again what shorter ones show, or a rare fault. */
-const long = [
-  'test/acceptance/!(delete|env-example|inbox|start).test.ts',
-  'test/integration/{embedded-postgres,redis-forms,silent-connections,status-checks}.test.ts',
-  'test/contract/http/{early-answers,hostile-callers,limits}.test.ts',
-];
-
 /** What goes through the queue, and what stores and reads files: once more on Redis, and on S3. */
 const onRedis = ['test/contract/http/{bulk-identify,deletions}.test.ts'];
 const onS3 = [
@@ -62,16 +56,20 @@ const onS3 = [
   'test/integration/export-write.test.ts',
 ];
 
-/** `npm test` runs in mode "short": what proves each promise once, on the embedded PostgreSQL. `npm run test:all` runs everything. */
+/**
+ * `npm test` runs in mode "short": what the embedded PostgreSQL is enough for. `.ci/run` runs in mode "ci": what proves each promise
+ * once. `npm run test:all` runs everything.
+ */
 export default defineConfig(({ mode }) => {
   const short = mode === 'short';
+  const leftOut = short ? [...long, ...repeating] : mode === 'ci' ? repeating : [];
 
   /** Forks, because PostgreSQL dies with the thread that started it. Groups run one after another. */
   const project = (name: string, more: object = {}) => ({
     test: {
       name,
       include: [`test/${name}/**/*.test.ts`],
-      exclude: [...timed, ...(short ? long : [])],
+      exclude: [...timed, ...leftOut],
       setupFiles: 'test/support/setup.ts',
       // Files that follow one another in a worker share the modules that they import: loading them is half of the work.
       isolate: false,
@@ -80,7 +78,7 @@ export default defineConfig(({ mode }) => {
       // On two cores four take half as long again as three: each compiles what it imports.
       maxWorkers: 3,
       sequence: { groupOrder: 0 },
-      env: short ? { SLUICE_TEST_SHORT: '1' } : {},
+      env: leftOut.length > 0 ? { SLUICE_TEST_SHORT: '1' } : {},
       // A machine may be slow, and large runs repeat a test's work for each step at which a process can die.
       testTimeout: 1_800_000,
       hookTimeout: 1_800_000,
@@ -104,7 +102,7 @@ export default defineConfig(({ mode }) => {
           ...waiting,
           globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
         }),
-        ...(short ? [] : everythingElse(project)),
+        ...(short ? [] : everythingElse(project, leftOut)),
       ],
     },
   };
@@ -113,7 +111,7 @@ export default defineConfig(({ mode }) => {
 type Project = (name: string, more?: object) => { readonly test: object };
 
 /** The projects that need a program of the system, or time. */
-function everythingElse(project: Project) {
+function everythingElse(project: Project, leftOut: readonly string[]) {
   const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
   const hasBrowser = chromiumPath !== null;
   if (!hasBrowser) {
@@ -132,6 +130,12 @@ function everythingElse(project: Project) {
       ? [project('console', { ...waiting, globalSetup: [server.globalSetup, 'test/support/browser.ts'] })]
       : []),
     project('chaos', { ...waiting, ...server }),
-    project('timed', { include: timed, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 }, ...server }),
+    project('timed', {
+      include: timed,
+      exclude: leftOut,
+      maxWorkers: 1,
+      sequence: { groupOrder: 2 },
+      ...server,
+    }),
   ];
 }

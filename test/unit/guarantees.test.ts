@@ -1,5 +1,9 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { packageRoot } from '../../src/package-root.ts';
 import { promisesOf, proofsOf, proofsPage, readPromises, readProofs } from '../../tools/proofs.ts';
+import { repeating } from '../support/tiers.ts';
 
 const promises = readPromises();
 const proofs = readProofs();
@@ -10,6 +14,12 @@ test('every promise of docs/guarantees.md has an id of its own and a test that p
   expect(new Set(ids).size).toBe(ids.length);
   const proved = new Set(proofs.map(({ id }) => id));
   expect(ids.filter((id) => !proved.has(id))).toEqual([]);
+});
+
+test('every promise is proved by a test that .ci/run does not leave out', () => {
+  expect(repeating.filter((file) => !existsSync(join(packageRoot, file)))).toEqual([]);
+  const proved = new Set(proofs.filter(({ file }) => !repeating.includes(file)).map(({ id }) => id));
+  expect(promises.map(({ id }) => id).filter((id) => !proved.has(id))).toEqual([]);
 });
 
 test('every line of docs/guarantees.md that begins as a promise is one', () => {

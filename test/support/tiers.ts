@@ -1,0 +1,39 @@
+/**
+ * Files that show once more, or under a rarer fault, what others prove. `npm run test:all` runs them; `.ci/run` and
+ * `npm test` leave them out.
+ */
+export const repeating: readonly string[] = [
+  ...['api', 'compose', 'definitions', 'demo', 'export', 'import', 'notifications', 'roles'].map(
+    (name) => `test/acceptance/${name}.test.ts`,
+  ),
+  ...[
+    'durable-records',
+    'event-files',
+    'exports',
+    'finish',
+    'inbox',
+    'lake',
+    'lost-api',
+    'lost-postgres',
+    'lost-queue',
+    'mirror',
+    'neighbours',
+    'operator',
+    'paused-worker',
+    'plans',
+    'queue-notify',
+    'soak',
+    'suppressions',
+    'undo',
+  ].map((name) => `test/chaos/${name}.test.ts`),
+  'test/contract/http/early-answers.test.ts',
+  'test/contract/http/limits.test.ts',
+  'test/integration/redis-forms.test.ts',
+];
+
+/** Files that prove something alone, and take long: `npm test` leaves them out too. */
+export const long: readonly string[] = [
+  'test/acceptance/!(delete|env-example|inbox|start).test.ts',
+  'test/contract/http/hostile-callers.test.ts',
+  'test/integration/{embedded-postgres,silent-connections,status-checks}.test.ts',
+];
