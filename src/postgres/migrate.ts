@@ -95,7 +95,7 @@ export async function applyMigrations(client: ClientBase, known: readonly Migrat
 }
 
 export const unreleasedAdvice =
-  'The data is of a version that was never released: back it up with that version, and load your files anew into an empty database.';
+  'No release made this data. Run `sluice export --out takeout --everything` with the version that did, and `sluice import takeout` here, on an empty database.';
 
 export interface MigrationState {
   readonly pending: readonly string[];

@@ -39,7 +39,7 @@ describe('migrations', () => {
     const later = { name: '9999_later.sql', sql: 'create table sluice.later ()', digest: 'later' };
     const client = await connect();
     await expect(migrate(client, [{ ...first, digest: 'another' }, ...others, later])).rejects.toThrow(
-      '0001_create_environments.sql was edited',
+      /^migration 0001_create_environments\.sql was edited .* Run `sluice export --out takeout --everything` with the version/,
     );
     const { rows } = await client.query("select to_regclass('sluice.later') as later");
     expect(rows[0].later).toBeNull();

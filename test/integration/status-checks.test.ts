@@ -111,7 +111,9 @@ describe('the checks of PostgreSQL', () => {
     await connectTo(newer.url, (client) =>
       client.query("update sluice.migrations set digest = 'other' where name like '0001%'"),
     );
-    expect(await migrations(newer)).toMatch(/0001_create_environments\.sql.* →.*was never released/);
+    expect(await migrations(newer)).toMatch(
+      /0001_create_environments\.sql.* → No release made this data\. Run `sluice export /,
+    );
     const made = await connectTo(empty.url, (client) =>
       client.query("select 1 from pg_namespace where nspname = 'sluice'"),
     );
