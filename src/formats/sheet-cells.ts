@@ -44,14 +44,11 @@ export class SheetCells implements XmlHandler {
   readonly #context: CellContext;
   readonly #csv: CsvText;
   #row = 0;
-  #rowText = '';
   #column = 0;
   #cell = noCell;
   #inCell = false;
   /** The text of this element belongs to the value. */
   #inValue = false;
-  /** True inside the pronunciation of a text, which is not part of it. */
-  #inPhonetic = false;
 
   constructor(context: CellContext, csv: CsvText) {
     this.#context = context;
@@ -74,8 +71,7 @@ export class SheetCells implements XmlHandler {
     if (name === 'c') {
       this.#inCell = false;
       this.#write(this.#cell);
-    } else if (name === 'rPh') this.#inPhonetic = false;
-    else if (name === 'v' || name === 't') this.#inValue = false;
+    } else if (name === 'v' || name === 't') this.#inValue = false;
   }
 
   text(text: string): void {
@@ -93,7 +89,6 @@ export class SheetCells implements XmlHandler {
       throw new DamagedFile(`row ${written} follows row ${this.#row}`);
     }
     this.#row = row;
-    this.#rowText = String(row);
     this.#column = 0;
   }
 
@@ -102,19 +97,18 @@ export class SheetCells implements XmlHandler {
     if (this.#row === 0 || column <= this.#column || column > MAX_SHEET_COLUMNS) {
       throw new DamagedFile(`cell ${written ?? ''} stands in row ${this.#row} after column ${this.#column}`);
     }
-    if (written !== undefined && written.slice(lettersOf(column)) !== this.#rowText) {
-      throw new DamagedFile(`cell ${written} stands in row ${this.#row}`);
-    }
     this.#column = column;
     this.#cell = { row: this.#row, column, type, style: Number(style), hasFormula: false, value: null };
+    if (written !== undefined && written !== nameOf(this.#cell)) {
+      throw new DamagedFile(`cell ${written} stands in row ${this.#row}`);
+    }
     this.#inCell = true;
   }
 
   #openInCell(name: string): void {
     if (name === 'v') this.#cell.value = '';
-    if (name === 'v' || (name === 't' && !this.#inPhonetic)) this.#inValue = true;
+    if (name === 'v' || name === 't') this.#inValue = true;
     else if (name === 'f') this.#cell.hasFormula = true;
-    else if (name === 'rPh') this.#inPhonetic = true;
   }
 
   #write(cell: Cell): void {
@@ -206,10 +200,6 @@ function columnOf(reference: string): number {
   return column === 0 ? Number.POSITIVE_INFINITY : column;
 }
 
-function lettersOf(column: number): number {
-  return column <= 26 ? 1 : column <= 27 * 26 ? 2 : 3;
-}
-
 function nameOf({ row, column }: Cell): string {
   let letters = '';
   for (let rest = column; rest > 0; rest = Math.floor((rest - 1) / 26)) {
@@ -272,18 +262,14 @@ export class SharedTextReader implements XmlHandler {
   readonly texts = new SharedText();
   #text = '';
   #inText = false;
-  /** True inside the pronunciation of a text, which is not part of it. */
-  #inPhonetic = false;
 
   open(name: string): void {
     if (name === 'si') this.#text = '';
-    else if (name === 'rPh') this.#inPhonetic = true;
-    else if (name === 't') this.#inText = !this.#inPhonetic;
+    else if (name === 't') this.#inText = true;
   }
 
   close(name: string): void {
     if (name === 't') this.#inText = false;
-    else if (name === 'rPh') this.#inPhonetic = false;
     else if (name === 'si') this.texts.add(csvCell(unescapeText(this.#text)));
   }
 

@@ -1,4 +1,4 @@
-import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
+import { DamagedFile, inputError } from '../domain/errors.ts';
 import {
   MAX_SHEET_NAME_CHARS,
   MAX_SHEETS,
@@ -42,7 +42,7 @@ export async function openWorkbook(
   wanted: string | undefined,
   notes: string[],
 ): Promise<OpenWorkbook> {
-  return explained(async () => {
+  try {
     const main = (await readRelations(file, '')).find(({ type }) => type === 'officeDocument');
     if (main === undefined) throw new DamagedFile('it does not say where its sheets are');
     const { listed, ...calendar } = await readMainPart(file, requirePart(file, main.path));
@@ -58,7 +58,9 @@ export async function openWorkbook(
     const kinds = await readStyles(file, partOf('styles'));
     const csv = sheetCsv(file, chosen, { ...calendar, kinds, shared: shared.texts }, notes);
     return { sheet: chosen.name, sheets: sheets.map(({ name }) => name), csv };
-  });
+  } catch (error) {
+    throw inWords(error);
+  }
 }
 
 /** Names the kind of an archive with the parts of an office document; null for any other. */
@@ -248,11 +250,10 @@ async function* sheetCsv(
 ): AsyncGenerator<Buffer> {
   const csv = new CsvText();
   const cells = new SheetCells(context, csv);
-  const pieces = readXml(archive.read(part, guard), cells)[Symbol.asyncIterator]();
   try {
-    while ((await explained(() => pieces.next())).done !== true) yield* csv.take(false);
-  } finally {
-    await pieces.return(undefined);
+    for await (const _ of readXml(archive.read(part, guard), cells)) yield* csv.take(false);
+  } catch (error) {
+    throw inWords(error);
   }
   csv.end();
   yield* csv.take(true);
@@ -273,13 +274,9 @@ function describeCells({ errors, noDates, merged }: SheetCells): string[] {
   ];
 }
 
-/** Explains damage to a workbook in words. */
-async function explained<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof InputError || !(error instanceof DamagedFile)) throw error;
-    const message = `The workbook is damaged or not understood: ${shownName(error.message)}`;
-    throw Object.assign(inputError('unsupported_format', message), { cause: error });
-  }
+/** Explains damage to a workbook. */
+function inWords(error: unknown): unknown {
+  if (!(error instanceof DamagedFile)) return error;
+  const message = `The workbook is damaged or not understood: ${shownName(error.message)}`;
+  return Object.assign(inputError('unsupported_format', message), { cause: error });
 }

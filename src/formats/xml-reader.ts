@@ -19,7 +19,7 @@ export type NamespaceOf = (prefix: string) => string;
 
 /**
  * A handler receives the elements of the root's namespace, by local name, and their text. It never receives an element of
- * another namespace, nor anything inside one: `<x15:workbookPr>` in `extLst` is not the workbook's own.
+ * another namespace, such as `<x15:workbookPr>` in `extLst`, the pronunciation of a text, or anything inside these.
  */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
@@ -55,8 +55,8 @@ class XmlReader {
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;
-  /** The depth within a skipped element of another namespace; 0 outside of any. */
-  #foreignDepth = 0;
+  /** The depth of a skipped element; 0 outside of any. */
+  #skippedDepth = 0;
   /** Characters since the last tag or text. */
   #itemChars = 0;
 
@@ -80,21 +80,22 @@ class XmlReader {
     parser.on('opentag', ({ name, attributes }) => {
       if (++this.#depth > maxXmlDepth) throw new DamagedFile('its elements are nested too deeply');
       this.#itemChars = 0;
-      if (this.#foreignDepth > 0) return;
+      if (this.#skippedDepth > 0) return;
       const namespace = this.#namespaceOf(name.slice(0, Math.max(0, name.indexOf(':'))));
       this.#rootNamespace ??= namespace;
-      if (namespace !== this.#rootNamespace) this.#foreignDepth = this.#depth;
-      else handler.open(localName(name), attributes, this.#namespaceOf);
+      const local = localName(name);
+      if (namespace !== this.#rootNamespace || local === 'rPh') this.#skippedDepth = this.#depth;
+      else handler.open(local, attributes, this.#namespaceOf);
     });
     parser.on('closetag', ({ name }) => {
-      if (this.#foreignDepth === 0) handler.close?.(localName(name));
-      if (this.#foreignDepth === this.#depth) this.#foreignDepth = 0;
+      if (this.#skippedDepth === 0) handler.close?.(localName(name));
+      if (this.#skippedDepth === this.#depth) this.#skippedDepth = 0;
       while (this.#bindings.at(-1)?.depth === this.#depth) this.#bindings.pop();
       this.#depth--;
     });
     const text = (value: string) => {
       this.#itemChars = 0;
-      if (this.#foreignDepth === 0) handler.text?.(value);
+      if (this.#skippedDepth === 0) handler.text?.(value);
     };
     parser.on('text', text);
     parser.on('cdata', text);
@@ -143,6 +144,5 @@ function encodingOf([a, b]: Buffer): string {
 }
 
 function localName(name: string): string {
-  const colon = name.indexOf(':');
-  return colon < 0 ? name : name.slice(colon + 1);
+  return name.slice(name.indexOf(':') + 1);
 }
