@@ -1,11 +1,5 @@
 import type { Static } from 'typebox';
-import {
-  MAX_SHOWN_DUE_TIMES,
-  MAX_TOLD_ITEMS,
-  NEXT_DUE_TIMES,
-  SHOWN_DUE_DAYS,
-  SHOWN_RUNS,
-} from '../domain/limits.ts';
+import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from '../domain/limits.ts';
 import { runStatuses } from '../domain/task.ts';
 import {
   anyObject,
@@ -63,10 +57,6 @@ export const scheduleItem = defineRecord('Schedule', 'A schedule, with its due t
   next_times: listOf(`The next ${NEXT_DUE_TIMES} due times.`, at('A due time.'), {
     maxItems: NEXT_DUE_TIMES,
   }),
-  due_times: listOf(`Due times of the next ${SHOWN_DUE_DAYS} days.`, at('A due time.'), {
-    maxItems: MAX_SHOWN_DUE_TIMES,
-  }),
-  due_times_are_all: flag('True if these are all due times of those days.'),
   runs: listOf(`The latest ${SHOWN_RUNS} runs, latest due time first.`, item(runFields), {
     maxItems: SHOWN_RUNS,
   }),

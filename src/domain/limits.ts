@@ -348,10 +348,8 @@ export const WORKER_ALIVE_SECONDS = 15;
 
 export const MAX_WORKER_NAME_CHARS = 100;
 
-/** Due times of the days to come that are shown of a schedule, and the days. */
-export const MAX_SHOWN_DUE_TIMES = 400;
+/** The next due times that are shown of a schedule. */
 export const NEXT_DUE_TIMES = 5;
-export const SHOWN_DUE_DAYS = 7;
 export const SHOWN_RUNS = 14;
 /** A process adds its counts to the rates this often. */
 export const RATES_FLUSH_MS = 5_000;

@@ -49,11 +49,21 @@ async function shownCounts(page: Page): Promise<Record<string, number>> {
   return Object.fromEntries(pairs) as Record<string, number>;
 }
 
+/** Opens the menu of rare actions. */
+const more = (page: Page) => page.locator('.menu > summary').click();
+
+/** Returns the command that the page shows for the same job. */
+async function curlOf(page: Page): Promise<string> {
+  await more(page);
+  await page.getByRole('button', { name: 'As curl …' }).click();
+  return page.getByRole('dialog').locator('.code').innerText();
+}
+
 /** Unfolds a part of the page. */
 const unfold = (page: Page, title: string) => page.locator('.fold > summary', { hasText: title }).click();
 
 // proves: console-truth
-test('the page of a job first says what was stored and what needs a person, then shows the counts of the ledger and the causes, who started it, how to do it again, and the users it wrote', async () => {
+test('the page of a job first says what was stored and what needs a person, then shows the counts of the ledger and the causes, how to do it again, and the users it wrote', async () => {
   await stage.t.ended(await stage.load(csv(jobRows * 0.3, 'free'), 'customers-october.csv'));
   const jobId = await stage.load(csv(jobRows, 'pro'), 'customers-november.csv', {
     max_errors: '50%',
@@ -80,19 +90,16 @@ test('the page of a job first says what was stored and what needs a person, then
   );
   await unfold(page, 'Timeline');
   await page.getByText('Rows merged').waitFor();
-  await unfold(page, 'Repeat');
-  const code = page.locator('.copy-as .code');
-  expect(await code.innerText()).toContain('-F file=@customers-november.csv');
-  await page.getByLabel('Command line').check();
-  expect(await code.innerText()).toContain(`--max-errors ${jobRows / 2}`);
-  await page.reload();
-  await code.filter({ hasText: `--max-errors ${jobRows / 2}` }).waitFor();
+  const command = await curlOf(page);
+  expect(command).toContain('-F file=@customers-november.csv');
+  expect(command).toContain(`max_errors=${jobRows / 2}`);
+  await page.keyboard.press('Escape');
   await page.getByRole('link', { name: 'The users it wrote' }).click();
   await page.waitForURL(new RegExp(`/people\\?job_id=${jobId}`));
   await page.getByRole('link', { name: /^u0\b/ }).first().waitFor();
 });
 
-test('the page of a planned load shows what it would write, by property and row', async () => {
+test('the page of a planned load shows what it would write, by property and row, and loads exactly that', async () => {
   await stage.t.ended(await stage.load('user_id,tier\nplanned-1,bronze\n', 'before.csv'));
   const jobId = await stage.load('user_id,tier\nplanned-1,gold\nplanned-2,silver\n', 'planned.csv', {
     plan: 'true',
@@ -104,8 +111,10 @@ test('the page of a planned load shows what it would write, by property and row'
     .waitFor();
   await page.locator('.good', { hasText: 'gold' }).waitFor();
   await expectAccessible(page);
-  await page.getByRole('button', { name: 'Apply the plan' }).click();
-  await page.getByRole('dialog').getByText('2 records will be written: 1 new, 1 changed.').waitFor();
+  await page.getByRole('button', { name: 'Load: write 2 records' }).click();
+  await page.getByText(/^2 (users|records) stored in/).waitFor();
+  await unfold(page, 'Changes');
+  await page.locator('.good', { hasText: 'gold' }).waitFor();
 });
 
 test('the page of a load leads to the plan of its undo, which is shown before it is applied', async () => {
@@ -113,13 +122,12 @@ test('the page of a load leads to the plan of its undo, which is shown before it
   const wrong = await stage.load('user_id,tier\nundo1,free\nundo2,free\n', 'wrong.csv');
   await stage.t.ended(wrong);
   const page = await stage.open(`/jobs/${wrong}`);
+  await more(page);
+  await expectAccessible(page);
   await page.getByRole('button', { name: 'Undo …' }).click();
   await page.getByRole('heading', { name: 'undo of wrong.csv' }).waitFor();
-  await page.getByRole('button', { name: 'Apply the plan' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByText(/2 records will be written: 0 new, 1 changed, 1 removed/).waitFor();
-  await expectAccessible(page);
-  await dialog.getByRole('button', { name: 'Apply it' }).click();
+  await page.getByText('0 new and 1 changed user, 1 removed').waitFor();
+  await page.getByRole('button', { name: 'Undo: write 2 records' }).click();
   await page.getByText(/^2 profiles put back in/).waitFor();
   await waitFor('the undo to end', async () => {
     const { users } = await readProfiles(stage.t.system, stage.t.environment.environmentId);
@@ -210,11 +218,6 @@ interface History {
 const historyOf = async (jobId: string) =>
   (await stage.server.json<History>(`/v1/background_jobs/${jobId}/history`)).body;
 
-const written = async (page: Page, form: string): Promise<string> => {
-  await page.getByLabel(form, { exact: true }).check();
-  return page.locator('.copy-as .code').innerText();
-};
-
 // proves: console-repeat
 test('a job that is done again by the curl that its page shows is the same job', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'again-'));
@@ -254,18 +257,23 @@ test('a job that is done again by the curl that its page shows is the same job',
     for (const jobId of [load.job_id, exported.job_id]) {
       const page = await stage.open(`/jobs/${jobId}`);
       await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
-      await unfold(page, 'Repeat');
-      const again = await run(await written(page, 'curl'));
+      const again = await run(await curlOf(page));
       expect(again).not.toBe(jobId);
       expect((await historyOf(again)).parameters).toEqual((await historyOf(jobId)).parameters);
-      expect(await written(page, 'Command line')).toMatch(/^sluice (import|export)/);
     }
+    const other = await stage.open(`/jobs/${exported.job_id}`);
+    await other.getByRole('button', { name: 'Export again' }).click();
+    await other.waitForURL((url) => !url.pathname.endsWith(exported.job_id));
+    await other.getByRole('link', { name: 'manifest.json' }).waitFor();
+    const newest = new URL(other.url()).pathname.split('/').at(-1) ?? '';
+    expect((await historyOf(newest)).parameters).toEqual((await historyOf(exported.job_id)).parameters);
     const taken = await stage.open(`/jobs/${load.job_id}`);
+    await more(taken);
     await taken.getByRole('button', { name: 'Load again with another mapping' }).click();
     await taken.getByLabel('What Nr becomes').selectOption('company_id');
     await taken.getByRole('button', { name: 'Plan the load' }).click();
-    await taken.getByText('2 records planned').waitFor();
-    const planned = new URL(taken.url()).searchParams.get('plan') ?? '';
+    await taken.getByText('Nothing is written yet').waitFor();
+    const planned = new URL(taken.url()).pathname.split('/').at(-1) ?? '';
     const { parameters, phases } = await historyOf(planned);
     expect(parameters).toMatchObject({
       file_of: load.job_id,
@@ -276,15 +284,13 @@ test('a job that is done again by the curl that its page shows is the same job',
     });
     expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);
     await taken.getByRole('button', { name: /^Load: write/ }).click();
-    await taken.getByRole('link', { name: 'The job' }).waitFor();
+    await taken.getByText(/stored in/).waitFor();
     const applied = (await historyOf(planned)).phases.map(({ phase }) => phase);
     expect(applied).toEqual(expect.arrayContaining(['planned', 'applied', 'merged', 'completed']));
-    await taken.getByRole('link', { name: 'The job' }).click();
     await unfold(taken, 'Timeline');
     await taken.getByText('Apply requested').waitFor();
-    await unfold(taken, 'Repeat');
     await expectAccessible(taken);
-    expect(await run(await written(taken, 'curl'))).not.toBe(planned);
+    expect(await run(await curlOf(taken))).not.toBe(planned);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -327,7 +333,7 @@ test('pages that are open while worker and server are killed say that there is n
       repeated: ledger.superseded,
       rejected: ledger.rejected,
     });
-    await load.getByText('Raw text').first().waitFor();
+    await load.getByText('Detected:').first().waitFor();
     const [upload] = await site.sql<{ sha256: string }>('select sha256 from sluice.uploads');
     expect(upload?.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
   });
@@ -343,7 +349,10 @@ test('a held load needs a person, says why, and is loaded anyway or discarded on
   const jobId = await stage.load('user_id,<b>price\nheld-1,1\nheld-2,2\n', 'too-long.csv', guard);
   await waitFor('the load to be held', isHeld(jobId));
   const pulse = await stage.open('/');
-  await pulse.getByRole('link', { name: '1 load is held' }).click();
+  const need = pulse.getByRole('listitem').filter({ hasText: '1 load is held' });
+  await need.getByRole('button', { name: 'Load it anyway' }).waitFor();
+  await need.getByRole('button', { name: 'Discard the file' }).waitFor();
+  await need.getByRole('link', { name: 'See why' }).click();
   await pulse.waitForURL(new RegExp(`/jobs/${jobId}$`));
   await expectGoodInEveryLook(stage, 'job-held', `/jobs/${jobId}`, (page) =>
     page.getByText('rows: 2 rows; expected: at most 1').first().waitFor(),
@@ -355,14 +364,33 @@ test('a held load needs a person, says why, and is loaded anyway or discarded on
   await dialog.getByText('2 rows will be loaded').waitFor();
   await dialog.getByRole('button', { name: 'Load it anyway' }).click();
   await page.locator('.badge', { hasText: 'completed' }).waitFor();
-  await unfold(page, 'File');
+  await unfold(page, 'Details');
   await page.getByText('Decided by').waitFor();
   expect(await shownCounts(page)).toMatchObject({ read: 2, new: 2 });
 
   const other = await stage.load('user_id,plan\nheld-3,1\nheld-4,2\n', 'discarded.csv', guard);
   await waitFor('the load to be held', isHeld(other));
-  const second = await stage.open(`/jobs/${other}`);
+  const second = await stage.open('/');
   await second.getByRole('button', { name: 'Discard the file' }).click();
   await second.getByRole('dialog').getByRole('button', { name: 'Discard it' }).click();
+  await second.getByText('1 load is held').waitFor({ state: 'detached' });
+  await second.goto(stage.address(`/jobs/${other}`));
   await second.locator('.badge', { hasText: 'cancelled' }).waitFor();
+});
+
+test('only a dry run is called one: a load that max_errors or a guard stopped is not', async () => {
+  const text = 'user_id,plan\nonly-1,a\n,b\n,c\n';
+  for (const [fields, state, isDryRun] of [
+    [{ max_errors: '1' }, 'failed', false],
+    [{ guard: 'rows=..1' }, 'held', false],
+    [{ dry_run: 'true' }, 'completed', true],
+  ] as const) {
+    const jobId = await stage.load(text, `${state}.csv`, fields);
+    const page = await stage.open(`/jobs/${jobId}`);
+    await page.locator('.badge', { hasText: state }).waitFor();
+    expect([state, await page.getByText('dry run').count()]).toEqual([state, isDryRun ? 1 : 0]);
+    await page.goto(stage.address('/jobs'));
+    await page.getByRole('link', { name: `${state}.csv` }).waitFor();
+    expect(await page.getByText('dry run').count()).toBe(0);
+  }
 });

@@ -55,7 +55,7 @@ test('of a file that is dropped the browser holds nothing: its heap stays flat w
     await dropFile(page, path);
     let most = 0;
     let cutAt = 0;
-    const read = page.getByText('Raw text').first();
+    const read = page.getByText('Detected:').first();
     await waitFor(
       'all of it to be sent',
       async () => {

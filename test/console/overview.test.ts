@@ -18,10 +18,10 @@ async function fillRates(): Promise<void> {
 }
 
 // proves: console-truth
-test('the overview says in one sentence what needs a person, is green only if nothing does, shows records by outcome over an hour, a day and a month and the jobs of each day, and leads to the lists', async () => {
+test('the overview lists what needs a person with its button, is green only if nothing does, shows the latest jobs, records by outcome over an hour, a day and a month and the jobs of each day, and leads to the lists', async () => {
   const calm = await stage.open('/');
-  await calm.locator('.notice-good', { hasText: 'Nothing needs you · everything else is stored' }).waitFor();
-  expect(await calm.getByRole('heading', { name: 'Running and next' }).count()).toBe(0);
+  await calm.locator('.notice-good', { hasText: 'Nothing needs you' }).waitFor();
+  expect(await calm.locator('#main .bad, #main .need').count()).toBe(0);
   const partly = await stage.load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
   await stage.t.ended(partly);
   const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');
@@ -42,13 +42,16 @@ test('the overview says in one sentence what needs a person, is green only if no
     await page.getByRole('img', { name: '2 not failed, 1 failed in 30 days' }).waitFor();
   });
   const page = await stage.open('/');
-  const sentence = page.getByRole('status').filter({ hasText: 'everything else is stored' });
-  expect(await sentence.innerText()).toBe(
-    '1 job failed in the last 24 hours · 2 records were refused · everything else is stored',
-  );
-  expect(await sentence.getByRole('link', { name: /refused/ }).getAttribute('href')).toBe(
+  const needs = page.getByRole('region', { name: 'What needs you' }).getByRole('listitem');
+  const [failed, rejected] = [needs.nth(0), needs.nth(1)];
+  await failed.getByText('1 job failed in the last 24 hours').waitFor();
+  await failed.getByRole('button', { name: 'Retry the job' }).waitFor();
+  await rejected.getByText('2 records were refused').waitFor();
+  expect(await rejected.getByRole('link', { name: 'Correct them' }).getAttribute('href')).toBe(
     `/console/jobs/${partly}/refused`,
   );
+  await page.getByRole('link', { name: 'broken.csv' }).waitFor();
+  await page.locator('.health .dot').waitFor();
   await page.getByRole('radio', { name: '30 d' }).check();
   await page.waitForURL(/period=30d/);
   await page.getByRole('img', { name: /rejected in the last 30 days/ }).waitFor();

@@ -34,6 +34,7 @@ test('a finished load is repeated every night after at most four clicks', async 
   });
   const page = await stage.open(`/jobs/${jobId}`);
   const clicks = await countClicks(page);
+  await page.locator('.menu > summary').click();
   await page.getByRole('link', { name: 'Schedule …' }).click();
   await page.getByRole('button', { name: 'Create the schedule' }).click();
   await page.getByText('It has not run yet').waitFor();
@@ -61,6 +62,7 @@ test('a finished export is repeated every night after at most four clicks', asyn
   });
   const page = await stage.open(`/jobs/${job_id}`);
   const clicks = await countClicks(page);
+  await page.locator('.menu > summary').click();
   await page.getByRole('link', { name: 'Schedule …' }).click();
   await page.getByRole('button', { name: 'Create the schedule' }).click();
   await page.getByText('It has not run yet').waitFor();

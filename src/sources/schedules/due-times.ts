@@ -54,18 +54,12 @@ export function dueTimes(
   return found.reverse();
 }
 
-/** The instants after `after` at which a schedule is due, to the first that is later than `until`, at most `limit` of them. */
-export function nextDueTimes(
-  cron: string,
-  timeZone: string,
-  after: number,
-  limit: number,
-  until = Number.POSITIVE_INFINITY,
-): number[] {
+/** Returns the instants after `after` at which a schedule is due, at most `limit` of them. */
+export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
   const pattern = parse(cron, timeZone);
   const found: number[] = [];
   let last = after;
-  while (found.length < limit && last <= until) {
+  while (found.length < limit) {
     const due = pattern.nextRun(new Date(last));
     if (due === null) break;
     last = due.getTime();

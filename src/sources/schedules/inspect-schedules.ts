@@ -1,11 +1,5 @@
 import pLimit from 'p-limit';
-import {
-  MAX_SHOWN_DUE_TIMES,
-  MAX_TOLD_ITEMS,
-  NEXT_DUE_TIMES,
-  SHOWN_DUE_DAYS,
-  SHOWN_RUNS,
-} from '../../domain/limits.ts';
+import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from '../../domain/limits.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
 import { nextDueTimes } from './due-times.ts';
@@ -29,19 +23,10 @@ export async function renderSchedules(db: Database, schedules: readonly Schedule
   );
 }
 
-const dayMs = 24 * 60 * 60 * 1_000;
-
 function renderSchedule({ definition, pausedAt }: Schedule, runs: readonly ScheduleRun[], now: Date) {
   const { name, cron, timezone, enabled, load } = definition;
-  const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
-  // The next time may be later than the days shown.
-  const due = isDue ? nextDueTimes(cron, timezone, now.getTime(), MAX_SHOWN_DUE_TIMES, until) : [];
-  const shown = due.filter((each) => each <= until);
-  const isEnough = due.length >= NEXT_DUE_TIMES || !isDue;
-  const next = isEnough
-    ? due.slice(0, NEXT_DUE_TIMES)
-    : nextDueTimes(cron, timezone, now.getTime(), NEXT_DUE_TIMES);
+  const due = isDue ? nextDueTimes(cron, timezone, now.getTime(), NEXT_DUE_TIMES) : [];
   const text = (ms: number): string => new Date(ms).toISOString();
   return {
     schedule: name,
@@ -55,9 +40,7 @@ function renderSchedule({ definition, pausedAt }: Schedule, runs: readonly Sched
     missed: definition.missed,
     overlap: definition.overlap,
     next_due: due[0] === undefined ? null : text(due[0]),
-    next_times: next.map(text),
-    due_times: shown.map(text),
-    due_times_are_all: shown.length < MAX_SHOWN_DUE_TIMES,
+    next_times: due.map(text),
     runs: runs.map(renderShortRun),
   };
 }

@@ -2,8 +2,9 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { consoleRoot, screenHref, session, useAction } from '../lib/api.ts';
-import { timeZone } from '../lib/format.ts';
+import type { Overview } from '../../../api/overview.ts';
+import { consoleRoot, screenHref, session, useAction, useApi } from '../lib/api.ts';
+import { timeZone, visibleText } from '../lib/format.ts';
 import { chooseEnvironment, signOut } from '../lib/sign-in.ts';
 import { ActionButton, Button, Select } from '../ui/controls.tsx';
 import { Dialog } from '../ui/dialog.tsx';
@@ -109,6 +110,7 @@ function Foot(): VNode {
           {iconOnly('leave', 'Sign out')}
         </ActionButton>
       </div>
+      <Health />
       <p class="nav-small">
         Key <span class="mono">{key_id}</span>
         <br />
@@ -117,6 +119,36 @@ function Foot(): VNode {
         sluice {version}
       </p>
     </footer>
+  );
+}
+
+const healthMs = 60_000;
+
+/** A dot for the service, with the worst that its checks have found. */
+function Health(): VNode | null {
+  const { data } = useApi<Overview>('/v1/overview', healthMs);
+  if (data === undefined) return null;
+  const { health, findings } = data;
+  const [worst] = ['failed', 'warning'].flatMap((state) =>
+    findings.items.filter((item) => item.status === state),
+  );
+  const isBad = health.status !== 'ready' || findings.failed > 0;
+  const words =
+    health.status !== 'ready'
+      ? `The service is ${health.status.replace('_', ' ')}`
+      : worst !== undefined
+        ? `${worst.check}: ${worst.found}`
+        : isBad
+          ? 'A health check failed'
+          : 'All checks are fine';
+  return (
+    <a class="row nav-small health" href={screenHref('/')}>
+      <span
+        class="dot"
+        style={{ background: `var(--${isBad ? 'bad' : worst === undefined ? 'good' : 'warn'})` }}
+      />
+      <span class="cut">{visibleText(words)}</span>
+    </a>
   );
 }
 

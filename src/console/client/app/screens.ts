@@ -27,7 +27,6 @@ function screen(path: string, load: () => Promise<AnyComponent>, ...nav: Nav | [
 }
 
 const editSchedule = () => import('../screens/edit-schedule.tsx');
-const exports = () => import('../screens/export.tsx');
 const profile = () => import('../screens/profile.tsx');
 const profiles = () => import('../screens/profiles.tsx');
 const schedules = () => import('../screens/schedules.tsx');
@@ -46,8 +45,7 @@ export const screens: readonly Screen[] = [
   screen('/segments/new', async () => (await import('../screens/segments/editor.tsx')).NewSegment),
   screen('/segments/:id', async () => (await segments()).Segment),
   screen('/rules', async () => (await import('../screens/rules.tsx')).Rules, 'Rules', 'segments', 'Data'),
-  screen('/export', async () => (await exports()).Export, 'Export', 'export', 'Out'),
-  screen('/export/:job', async () => (await exports()).ExportFiles),
+  screen('/export', async () => (await import('../screens/export.tsx')).Export, 'Export', 'export', 'Out'),
   screen('/load', async () => (await import('../screens/load/load.tsx')).Load, 'Load a file', 'load', 'In'),
   screen('/schedules', async () => (await schedules()).Schedules, 'Schedules', 'schedules', 'In'),
   screen('/schedules/-/new', async () => (await editSchedule()).NewSchedule),

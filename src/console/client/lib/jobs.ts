@@ -5,7 +5,7 @@ import type { JobListItem } from '../../../api/job.ts';
 import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import type { UserProfile } from '../../../api/profile.ts';
 import type { Inspection } from '../../../api/upload.ts';
-import { ApiError, type Loaded, pollMs, post, restMs, screenHref, useApi } from './api.ts';
+import { type Loaded, pollMs, restMs, screenHref, useApi } from './api.ts';
 import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;
@@ -95,13 +95,4 @@ export function useLoad(jobId: string): Loaded<LoadDetail> {
 /** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */
 export function refusedState({ counts }: LoadDetail): string {
   return `${counts.rejected}`;
-}
-
-/** Cancels a load; one that has ended meanwhile is left alone. */
-export async function cancelLoad(jobId: string): Promise<void> {
-  try {
-    await post(`${jobPath(jobId)}/cancel`);
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 409) throw error;
-  }
 }

@@ -1,43 +1,16 @@
-/* A job once more, as `curl`, on the command line, or by the clock: from the form of an export or the parameters in the ledger. */
+/* A job once more, by `curl` or by the clock: from the form of an export or the parameters in the ledger. */
 import type { JobHistory } from '../../../api/job.ts';
 import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
-import { publicUrl, session } from './api.ts';
-import { isLoad, isRepeatable, type JobDetail } from './jobs.ts';
-
-export interface Form {
-  /** Such as `curl`, `Command line`. */
-  readonly name: string;
-  readonly text: string;
-  readonly hint?: string;
-}
-
-const authorization = '-H "Authorization: Token $SLUICE_KEY"';
+import { publicUrl } from './api.ts';
+import { isLoad, type JobDetail } from './jobs.ts';
 
 function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function command(words: readonly string[]): string {
-  return words.join(' \\\n  ');
-}
-
-/** Returns the flag that names the environment: a key belongs to one, the command line has to be told. */
-function inEnvironment(): readonly string[] {
-  const name = session.value?.environment ?? 'default';
-  return name === 'default' ? [] : [`--env ${shellWord(name)}`];
-}
-
-/** Returns the forms of one job from the words of each command. */
-function formsOf(curl: readonly string[], own: readonly string[]): readonly Form[] {
-  return [
-    { name: 'curl', text: command([`curl ${authorization}`, ...curl]) },
-    { name: 'Command line', text: command([...own, ...inEnvironment()]) },
-  ];
-}
-
 /** The fields of the form of an export, by their names in the address. */
 export const exportFields = [
-  ...(['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
+  ...(['kinds', 'events', 'from', 'to', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
   ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout'] as const),
   ...(['formulas', 'emails'] as const),
 ];
@@ -58,8 +31,8 @@ export function listOf(text: string): readonly string[] {
 export function bodyOf(wish: ExportWish): Body {
   const left = [...listOf(wish.leave_out).map((name) => `property:${name}`), ...listOf(wish.exclusions)];
   const fields = {
-    from: edge(wish.from, wish.zone, 0),
-    to: edge(wish.to, wish.zone, 1),
+    from: wish.from,
+    to: wish.to,
     since: wish.since,
     event_type: [...listOf(wish.kinds), ...listOf(wish.events)],
     user_id: listOf(wish.user_id),
@@ -82,43 +55,6 @@ export function bodyOf(wish: ExportWish): Body {
 /** Returns the facts of the chosen format; an address may name one that does not exist. */
 export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
-}
-
-/** Returns a day of UTC as it is; a day of the reader's zone as the instant at which it, or the next day, begins. */
-function edge(day: string, zone: string, days: 0 | 1): string {
-  if (day === '' || zone !== 'local') return day;
-  const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
-  return new Date(year, month - 1, date + days).toISOString();
-}
-
-const exportFlags: Readonly<Record<string, string>> = {
-  ...{ from: '--from', to: '--to', event_type: '--event-type', user_id: '--user', company_id: '--company' },
-  ...{
-    since: '--since',
-    segment_id: '--segment',
-    layout: '--layout',
-    format: '--format',
-    compression: '--compression',
-  },
-};
-
-const exportSwitches = [
-  ['include_removed', true, '--include-removed'],
-  ['wait_for_loads', true, '--wait-for-loads'],
-  ['escape_formulas', false, '--no-escape-formulas'],
-] as const;
-
-export function exportForms(body: Body): readonly Form[] {
-  const flags = Object.entries(exportFlags).flatMap(([field, flag]) =>
-    [body[field] ?? []].flat().map((value) => `${flag} ${shellWord(String(value))}`),
-  );
-  const left = listOf(String(body['exclusions'] ?? '')).map((term) => `--exclude ${shellWord(term)}`);
-  const switched = exportSwitches.flatMap(([field, value, flag]) => (body[field] === value ? [flag] : []));
-  const url = shellWord(publicUrl('/api/v1/analytics/exports'));
-  return formsOf(
-    ['-H "Content-Type: application/json"', url, `-d ${shellWord(JSON.stringify(body))}`],
-    ['sluice export --out export', ...flags, ...left, ...switched],
-  );
 }
 
 type Parameters = JobHistory['parameters'];
@@ -148,43 +84,36 @@ export function workOf(
   };
 }
 
-/** Returns the forms that a load or an export can be written in. */
-export function sameAgain(
-  job: JobDetail,
-  { parameters, parameters_cut: isCut }: JobHistory,
-): readonly Form[] {
-  if (!isRepeatable(job)) return [];
-  const forms = isLoad(job) ? loadForms(job, parameters) : exportForms(requestOf(parameters));
-  if (!isCut) return forms;
-  return forms.map((form) => ({ ...form, hint: 'Incomplete: long lists in the parameters are cut.' }));
+/** Returns the request that an export answered. */
+export function exportOf(history: JobHistory | undefined): Body {
+  return requestOf(history?.parameters ?? {});
 }
 
-function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
-  const options = loadOptions(parameters);
-  const map = Object.entries((parameters['map'] ?? {}) as Readonly<Record<string, string>>);
-  const mapped = map.length === 0 ? {} : { map: Object.fromEntries(map) };
+/** Returns the command that makes the same load or export again. */
+export function curlOf(job: JobDetail, { parameters }: JobHistory): string {
+  const words = isLoad(job)
+    ? loadWords(job, parameters)
+    : [
+        '-H "Content-Type: application/json"',
+        shellWord(publicUrl('/api/v1/analytics/exports')),
+        `-d ${shellWord(JSON.stringify(requestOf(parameters)))}`,
+      ];
+  return ['curl -H "Authorization: Token $SLUICE_KEY"', ...words].join(' \\\n  ');
+}
+
+function loadWords(job: JobDetail, parameters: Parameters): readonly string[] {
+  const { map } = parameters;
   const path =
     job.type === 'import' ? '/v1/imports' : `/v1/${job.type.replace('bulk_identify_', '')}/bulk_identify`;
-  const values = options.flatMap(([name, all]) => all.map((value) => [name, value] as const));
   const fields = [
-    ...Object.entries(mapped).map(([, given]) => `map=${JSON.stringify(given)}`),
-    ...values.map(([name, value]) => `${name}=${value}`),
+    ...(Object.keys(map ?? {}).length === 0 ? [] : [`map=${JSON.stringify(map)}`]),
+    ...loadOptions(parameters).flatMap(([name, all]) => all.map((value) => `${name}=${value}`)),
   ];
-  const curl = [
+  return [
     ...fields.map((field) => `--form-string ${shellWord(field)}`),
     fileField(job.filename),
     publicUrl(path),
   ];
-  const flags = [
-    ...map.map(([theirs, ours]) => `--map ${shellWord(`${theirs}=${ours}`)}`),
-    ...values.map(([name, value]) => flag(name, value)),
-  ];
-  return formsOf(curl, [`sluice import ${shellWord(job.filename)}`, ...flags]);
-}
-
-function flag(name: string, value: unknown): string {
-  const word = `--${name.replaceAll('_', '-')}`;
-  return value === true ? word : `${word} ${shellWord(String(value))}`;
 }
 
 /** Puts a name that curl would read as more than a name into quotes of curl's own. */

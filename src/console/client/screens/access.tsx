@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ApiKey, Environment, Setting } from '../../../api/access.ts';
+import type { ApiKey, Environment } from '../../../api/access.ts';
 import { keyScopes, type Scope } from '../../../domain/scope.ts';
-import { api, post, session, useAction, useApi, useQuery } from '../lib/api.ts';
+import { api, post, session, useAction, useApi } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
 import { Checks, InputField, named, Select } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
@@ -12,13 +12,13 @@ import { type Column, TableSection } from '../ui/table.tsx';
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
 
-/** Keys of the environment, environments, and settings of the server; for administrators. */
+/** Keys of the environment, and environments; for administrators. */
 export function Access(): VNode {
   if (session.value?.is_admin !== true) {
     return (
       <Page title="Access">
         <div class="panel">
-          <Empty title="Keys and settings are for administrators">
+          <Empty title="Keys are for administrators">
             Sign in with ADMIN_KEY, or by the link that the service prints when it starts.
           </Empty>
         </div>
@@ -28,10 +28,7 @@ export function Access(): VNode {
   return (
     <Page title="Access">
       <Keys />
-      <div class="columns">
-        <Environments />
-      </div>
-      <Settings />
+      <Environments />
     </Page>
   );
 }
@@ -260,39 +257,5 @@ function NewEnvironment({ onClose, onMake }: MakeProps<string>): VNode {
         onInput={(text) => setName(text.trim())}
       />
     </FormDialog>
-  );
-}
-
-const settingColumns: readonly Column<Setting>[] = [
-  [
-    'Setting',
-    ({ name, meaning }) => (
-      <TwoLines below={meaning}>
-        <code>{name}</code>
-      </TwoLines>
-    ),
-  ],
-  ['Value', ({ value }) => <code class="name">{value === '' ? '–' : visibleText(value)}</code>],
-  ['From', ({ source }) => source, 'minor'],
-];
-
-function Settings(): VNode {
-  const query = useQuery();
-  const isAll = query.get('settings') === 'all';
-  const settings = useApi<readonly Setting[]>('/v1/settings');
-  return (
-    <TableSection
-      title="Settings of the server that answered"
-      aside={
-        <a class="button button-quiet" href={query.href({ settings: isAll ? undefined : 'all' })}>
-          {isAll ? 'Only changed settings' : 'Show defaults too'}
-        </a>
-      }
-      of={{ ...settings, data: settings.data?.filter(({ source }) => isAll || source !== 'default') }}
-      caption="Settings in force"
-      columns={settingColumns}
-      keyOf={({ name }) => name}
-      empty="All settings have their defaults"
-    />
   );
 }

@@ -1,17 +1,19 @@
 import type { VNode } from 'preact';
-import { useId } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { ExportItem } from '../../../api/export.ts';
 import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
 import { useApi, useApiPage, useData } from '../lib/api.ts';
-import { formatCount, formatTime, plural, timeZone, visibleText } from '../lib/format.ts';
+import { formatCount, formatTime, plural, visibleText } from '../lib/format.ts';
 import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
 import {
+  Button,
   Check,
   Checks,
   Choices,
   Field,
-  InputField,
+  named,
   type Options,
+  Select,
   SelectField,
   useTyped,
 } from '../ui/controls.tsx';
@@ -23,50 +25,110 @@ interface Part {
   readonly onChange: (change: Partial<ExportWish>) => void;
 }
 
-/** The form of an export. Its fields stand in the address, so that it outlives the page. */
-export function ExportForm(part: Part): VNode {
-  return (
-    <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      <Section title="Data">
-        <Kinds {...part} />
-        <Range {...part} />
-        <Since {...part} />
-      </Section>
-      <Section title="Users and companies">
-        <Segment {...part} />
-        <Text {...part} name="user_id" label="Ids of users" placeholder="u1, u2" />
-        <Text {...part} name="company_id" label="Ids of companies" placeholder="acme" />
-      </Section>
-      <Section title="Output">
-        <Layout {...part} />
-        <Columns {...part} />
-        <Text {...part} name="exclusions" label="Leave out" placeholder="user:test-*, event:heartbeat" />
-        <Text {...part} name="emails" label="E-mail to" placeholder="ada@example.com" />
-      </Section>
-    </form>
-  );
-}
-
 const kinds: Options = [
   ['users', 'Users'],
   ['companies', 'Companies'],
   ['events', 'All events'],
 ];
 
-function Kinds(part: Part): VNode {
+/** The form of an export. Its fields stand in the address, so that it outlives the page. */
+export function ExportForm(part: Part): VNode {
   const { wish, onChange } = part;
+  return (
+    <form class="stack" onSubmit={(event) => event.preventDefault()}>
+      <Section title="What">
+        <Checks
+          label="Kinds (all, if none is chosen)"
+          options={kinds}
+          chosen={listOf(wish.kinds)}
+          onChange={(chosen) => onChange({ kinds: chosen.join(',') })}
+        />
+      </Section>
+      <Filters {...part} />
+      <Section title="How">
+        <Layout {...part} />
+        <Text {...part} name="emails" label="E-mail to" placeholder="ada@example.com" />
+      </Section>
+    </form>
+  );
+}
+
+interface Filter {
+  readonly label: string;
+  /** The fields that it sets. */
+  readonly fields: readonly (keyof ExportWish)[];
+  readonly control: (part: Part) => VNode;
+}
+
+/** A filter that is one list of ids or names. */
+function listFilter(label: string, name: keyof ExportWish, placeholder: string): Filter {
+  const control = (part: Part) => <Text {...part} name={name} label={label} placeholder={placeholder} />;
+  return { label, fields: [name], control };
+}
+
+const filters: readonly Filter[] = [
+  { label: 'Period', fields: ['from', 'to'], control: Period },
+  { label: 'Changed since an export', fields: ['since', 'removed'], control: Since },
+  { label: 'Segment', fields: ['segment_id'], control: Segment },
+  listFilter('Ids of users', 'user_id', 'u1, u2'),
+  listFilter('Ids of companies', 'company_id', 'acme'),
+  { label: 'Only these events', fields: ['events'], control: Events },
+  { label: 'Properties', fields: ['leave_out'], control: Columns },
+  listFilter('Leave out', 'exclusions', 'user:test-*, event:heartbeat'),
+];
+
+/** A line for each filter that was added, or has a value. */
+function Filters(part: Part): VNode {
+  const [added, setAdded] = useState<readonly string[]>([]);
+  const isShown = ({ label, fields }: Filter): boolean =>
+    added.includes(label) || fields.some((name) => part.wish[name] !== '');
+  const remove = ({ label, fields }: Filter): void => {
+    setAdded(added.filter((each) => each !== label));
+    part.onChange(Object.fromEntries(fields.map((name) => [name, ''])));
+  };
+  const others = filters.filter((filter) => !isShown(filter));
+  return (
+    <Section title="Who and when">
+      {filters.filter(isShown).map((filter) => (
+        <div key={filter.label} class="row row-fields spread">
+          <div class="row row-fields">
+            <filter.control {...part} />
+          </div>
+          <Button look="quiet" onClick={() => remove(filter)}>
+            {named('Remove', filter.label)}
+          </Button>
+        </div>
+      ))}
+      {others.length === 0 ? null : (
+        <div class="row">
+          <Select
+            label="Add a filter"
+            value=""
+            options={[['', 'Add a filter …'], ...others.map(({ label }) => [label, label] as const)]}
+            onChange={(label) => setAdded([...added, label])}
+          />
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function Period(part: Part): VNode {
+  return (
+    <>
+      <Text {...part} name="from" label="From" placeholder="2026-11-01" />
+      <Text {...part} name="to" label="To, a whole day of UTC" placeholder="2026-11-30" />
+    </>
+  );
+}
+
+function Events(part: Part): VNode {
   const events = useApi<readonly { readonly key: string }[]>(
     '/api/v1/analytics/exports/lookups/features_events',
   );
   const list = useId();
   return (
     <>
-      <Checks
-        label="Kinds (all, if none is chosen)"
-        options={kinds}
-        chosen={listOf(wish.kinds)}
-        onChange={(chosen) => onChange({ kinds: chosen.join(',') })}
-      />
       <Problems error={events.error} onRetry={events.reload} />
       <Text
         {...part}
@@ -81,26 +143,6 @@ function Kinds(part: Part): VNode {
         ))}
       </datalist>
     </>
-  );
-}
-
-const zones: Options = [
-  ['', 'UTC'],
-  ['local', timeZone],
-];
-
-function Range({ wish, onChange }: Part): VNode {
-  return (
-    <div class="row row-fields">
-      <InputField label="From" type="date" value={wish.from} onInput={(from) => onChange({ from })} />
-      <InputField label="To, included" type="date" value={wish.to} onInput={(to) => onChange({ to })} />
-      <SelectField
-        label="Time zone"
-        value={wish.zone}
-        options={zones}
-        onChange={(zone) => onChange({ zone })}
-      />
-    </div>
   );
 }
 
@@ -123,7 +165,7 @@ function Since(part: Part): VNode {
         options={[['', 'Everything'], ...options, ...(isOffered ? [] : [[since, since] as const])]}
         onChange={(cursor) => part.onChange({ since: cursor })}
       />
-      {since === '' ? null : <Switch {...part} name="removed" label="Include what was removed" />}
+      {since === '' ? null : <Switch {...part} name="removed" on="yes" label="Include what was removed" />}
     </>
   );
 }
@@ -167,14 +209,13 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 interface SwitchProps {
   readonly name: keyof ExportWish;
   readonly label: string;
-  /** The value in the address of what is usual, and then switched off. */
-  readonly off?: string;
+  /** The value in the address. */
+  readonly on: string;
 }
 
-function Switch({ wish, onChange, name, label, off = '' }: Part & SwitchProps): VNode {
-  const isOn = off === '' ? wish[name] === 'yes' : wish[name] !== off;
-  const other = off === '' ? 'yes' : '';
-  return <Check label={label} isOn={isOn} onChange={() => onChange({ [name]: isOn ? off : other })} />;
+function Switch({ wish, onChange, name, label, on }: Part & SwitchProps): VNode {
+  const isOn = wish[name] === on;
+  return <Check label={label} isOn={isOn} onChange={() => onChange({ [name]: isOn ? '' : on })} />;
 }
 
 const formats: Options = exportFormats.map((each) => [each, exportFormatFacts[each].label]);
@@ -189,8 +230,7 @@ const compressions: Options = [
 ];
 
 function Layout(part: Part): VNode {
-  const { wish } = part;
-  const { isPackedInside, isForSpreadsheets } = formatOf(wish);
+  const { isPackedInside, isForSpreadsheets } = formatOf(part.wish);
   return (
     <>
       <div class="row row-fields">
@@ -204,8 +244,8 @@ function Layout(part: Part): VNode {
         <Switch
           {...part}
           name="formulas"
-          label="Defuse cells that a spreadsheet would run as a formula"
-          off="keep"
+          label="Leave cells as they are that a spreadsheet would run as a formula"
+          on="keep"
         />
       ) : null}
     </>
@@ -227,20 +267,11 @@ function Columns({ wish, onChange }: Part): VNode {
   const left = listOf(wish.leave_out);
   const shown = all.slice(0, mostColumns);
   return (
-    <details>
-      <summary>
-        Properties{' '}
-        <span class="faint">
-          {left.length === 0
-            ? 'all of them'
-            : `without ${left.length} of ${plural(all.length, 'property', 'properties')}`}
-        </span>
-      </summary>
+    <>
       <Problems error={users.error} onRetry={users.reload} />
       <Problems error={companies.error} onRetry={companies.reload} />
       <Checks
         label="Properties that are exported"
-        isLabelHidden
         options={shown.map((name) => [name, visibleText(name)])}
         chosen={shown.filter((name) => !left.includes(name))}
         onChange={(chosen) => {
@@ -249,7 +280,7 @@ function Columns({ wish, onChange }: Part): VNode {
           onChange({ leave_out: leave.join(',') });
         }}
       />
-    </details>
+    </>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { JobListItem } from '../../../api/job.ts';
+import type { JobHistory, JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
 import { pollMs, post, type Query, screenHref, useApiPage, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatMs, plural } from '../lib/format.ts';
@@ -17,22 +17,26 @@ import {
   originText,
   workMs,
 } from '../lib/jobs.ts';
+import { curlOf, exportOf } from '../lib/repeat.ts';
 import { BalanceBar } from '../ui/balance.tsx';
-import { ActionButton, Button, FilterChoices, FilterText } from '../ui/controls.tsx';
-import { ConfirmButton } from '../ui/dialog.tsx';
-import { Empty, FileName, Page, StatusBadge, Time, TwoLines } from '../ui/page.tsx';
+import {
+  ActionButton,
+  Button,
+  Code,
+  CopyButton,
+  FilterText,
+  Menu,
+  type Options,
+  SelectField,
+} from '../ui/controls.tsx';
+import { ConfirmButton, Dialog, DialogButton } from '../ui/dialog.tsx';
+import { Empty, FileName, Page, StatusBadge, Time } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 import { addressOf } from './load/inspection.ts';
 
-const columns: readonly Column<JobListItem>[] = [
-  [
-    'Job',
-    ({ filename, type }) => (
-      <TwoLines below={jobTypeNames[type] ?? type}>
-        <FileName name={filename} />
-      </TwoLines>
-    ),
-  ],
+export const jobColumns: readonly Column<JobListItem>[] = [
+  ['Job', ({ filename }) => <FileName name={filename} />],
+  ['Type', ({ type }) => jobTypeNames[type] ?? type, 'minor'],
   ['State', ({ status }) => <StatusBadge status={status} />],
   ['Records', recordsOf, 'num'],
   ['Started by', ({ origin }) => <span class="muted break">{originText(origin)}</span>, 'minor'],
@@ -60,12 +64,8 @@ const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
 /** Each filter has the name of the API's parameter, and stands in the address. */
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
-/** Loads, exports and deletions: those that run, then the others, newest first. The list follows the ledger. */
-export function Jobs(): VNode {
-  const query = useQuery();
-  const filter = query.given(jobFilters);
-  const isFiltered = Object.keys(filter).length > 0;
-  const cursor = query.get('cursor');
+/** Returns a page of jobs: those that run, then the others, newest first. */
+export function useJobs(filter: Readonly<Record<string, string>>, cursor = '') {
   const { status, ...others } = filter;
   const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);
   const isFirst = cursor === '' && status === undefined;
@@ -73,17 +73,25 @@ export function Jobs(): VNode {
   const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
   const first = isFirst ? (running.data?.items ?? []) : [];
   const known = new Set(first.map(({ job_id }) => job_id));
-  const items = jobs.data && [...first, ...jobs.data.items.filter(({ job_id }) => !known.has(job_id))];
+  const rest = jobs.data?.items.filter(({ job_id }) => !known.has(job_id)) ?? [];
+  return { jobs, rows: [...first, ...rest] };
+}
+
+/** Loads, exports and deletions. The list follows the ledger. */
+export function Jobs(): VNode {
+  const query = useQuery();
+  const filter = query.given(jobFilters);
+  const isFiltered = Object.keys(filter).length > 0;
+  const { jobs, rows } = useJobs(filter, query.get('cursor'));
   return (
     <Page title="Jobs">
-      <States query={query} />
       <Filters query={query} />
       <List
         of={jobs}
         one="job"
         caption="Jobs: those that run, then the others, newest first"
-        columns={columns}
-        rows={items ?? []}
+        columns={jobColumns}
+        rows={rows}
         keyOf={({ job_id }) => job_id}
         hrefOf={({ job_id }) => jobHref(job_id)}
         empty={
@@ -98,28 +106,14 @@ export function Jobs(): VNode {
   );
 }
 
-/** Links to the jobs in each state. */
-function States({ query }: { readonly query: Query }): VNode {
-  const chosen = query.get('status');
-  const isRejects = query.get('has_rejects') !== '';
-  const link = (text: string, status: string, has_rejects?: 'true') => (
-    <a
-      key={text}
-      class="tag"
-      aria-current={chosen === status && isRejects === (has_rejects === 'true') ? 'true' : undefined}
-      href={query.href({ status, has_rejects, cursor: undefined, row: undefined })}
-    >
-      {text}
-    </a>
-  );
-  return (
-    <nav class="row states" aria-label="Jobs by state">
-      {link('all', '')}
-      {loadStatuses.map((status) => link(status, status))}
-      {link('with refused records', '', 'true')}
-    </nav>
-  );
-}
+/** The choice of a state that is none of a job. */
+const withRefused = 'with_refused';
+const states: Options = [
+  ['', 'All'],
+  ['queued,processing', 'under way'],
+  ...loadStatuses.map((status) => [status, status] as const),
+  [withRefused, 'with refused records'],
+];
 
 function Filters({ query }: { readonly query: Query }): VNode {
   const [isMore, setMore] = useState(rareFilters.some((name) => query.get(name) !== ''));
@@ -129,10 +123,21 @@ function Filters({ query }: { readonly query: Query }): VNode {
     value: query.get(name).slice(0, 10),
     type: 'date' as const,
   });
+  const chooseState = (state: string): void => {
+    const isRefused = state === withRefused;
+    const change = { status: isRefused ? '' : state, has_rejects: isRefused ? 'true' : undefined };
+    query.go({ ...change, cursor: undefined, row: undefined });
+  };
   return (
     <search class="row filters">
       <FilterText label="File" placeholder="part of its name" {...of('filename')} />
-      <FilterChoices label="Type" options={Object.entries(jobTypeNames)} {...of('type')} />
+      <SelectField label="Type" options={[['', 'All'], ...Object.entries(jobTypeNames)]} {...of('type')} />
+      <SelectField
+        label="State"
+        options={states}
+        value={query.get('has_rejects') === '' ? query.get('status') : withRefused}
+        onChange={chooseState}
+      />
       <FilterText label="Since" {...dayOf('since')} />
       {isMore ? (
         <>
@@ -160,14 +165,12 @@ interface Act {
   readonly sentence: (job: JobDetail) => string;
 }
 
-const isDrifted = ({ failure }: JobDetail): boolean => failure?.error_code === 'plan_drifted';
-
 /** Says how many rows of the job are not done. */
 function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string {
   return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
 }
 
-const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry', Act>> = {
+const acts: Readonly<Record<'release' | 'discard' | 'cancel' | 'retry', Act>> = {
   release: {
     title: 'Load it anyway',
     action: 'apply',
@@ -182,16 +185,6 @@ const acts: Readonly<Record<'apply' | 'release' | 'discard' | 'cancel' | 'retry'
     verb: 'Discard it',
     isPossible: ({ status }) => status === 'held',
     sentence: (job) => `Nothing of its ${plural(job.total_rows, 'row')} will be loaded.`,
-  },
-  apply: {
-    title: 'Apply the plan',
-    verb: 'Apply it',
-    isPossible: (job) => job.plan != null && job.plan.applied_at === null && !isUnfinished(job),
-    sentence: (job) => {
-      const { inserted = 0, updated = 0, removed = 0 } = job.plan?.counts ?? {};
-      const drift = isDrifted(job) ? ' Profiles have changed since; it is applied anyway.' : '';
-      return `${plural(inserted + updated + removed, 'record')} will be written: ${formatCount(inserted)} new, ${formatCount(updated)} changed${removed === 0 ? '' : `, ${formatCount(removed)} removed`}.${drift}`;
-    },
   },
   cancel: {
     title: 'Cancel the job',
@@ -219,24 +212,14 @@ interface TakenAgain {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Offers the actions for the job's current state. Each asks first, with its number. */
-export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly onDone: () => void }): VNode {
-  const { route } = useLocation();
-  const path = jobPath(job.job_id);
+interface ActionsProps {
+  readonly job: JobDetail;
+  readonly onDone: () => void;
+}
+
+/** Offers what moves the job on from its state. Each asks first, with its number. */
+export function JobActs({ job, onDone }: ActionsProps): VNode {
   const names = (Object.keys(acts) as (keyof typeof acts)[]).filter((name) => acts[name].isPossible(job));
-  // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
-  const loadAgain = async (): Promise<void> => {
-    const { upload_id, options } = await post<TakenAgain>(`${path}/upload`);
-    const { entity, ...others } = options;
-    // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
-    const given = others['format'] === 'csv' ? others : { entity, ...others };
-    route(screenHref('/load', { ...addressOf(given), upload: upload_id, step: 'columns' }));
-  };
-  // Leads to the plan of the undo, which is applied there.
-  const planUndo = async (): Promise<void> => {
-    const { job_id } = await post<JobDetail>(`${path}/undo`, { plan: true });
-    route(jobHref(job_id));
-  };
   return (
     <>
       {names.map((name) => (
@@ -250,34 +233,116 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
           sentence={() => acts[name].sentence(job)}
           verb={() => acts[name].verb}
           act={async () => {
-            await post(
-              `${path}/${acts[name].action ?? name}`,
-              name === 'apply' && isDrifted(job) ? { on_drift: 'proceed' } : undefined,
-            );
+            await post(`${jobPath(job.job_id)}/${acts[name].action ?? name}`);
             onDone();
           }}
         />
       ))}
-      {isUndoable(job) ? (
-        <ActionButton needs="import" act={planUndo}>
-          Undo …
+    </>
+  );
+}
+
+/** Writes exactly what the plan shows. Profiles that have changed since refuse it first. */
+function Apply({ job: { job_id, type, status, plan, failure }, onDone }: ActionsProps): VNode | null {
+  const isDrifted = failure?.error_code === 'plan_drifted';
+  if (plan == null || plan.applied_at !== null || !(status === 'completed' || isDrifted)) return null;
+  const { inserted, updated, removed } = plan.counts;
+  const verb = type === 'undo' ? 'Undo' : isDrifted ? 'Load anyway' : 'Load';
+  const apply = async (): Promise<void> => {
+    await post(`${jobPath(job_id)}/apply`, { on_drift: isDrifted ? 'proceed' : 'refuse' });
+    onDone();
+  };
+  return (
+    <ActionButton look="main" needs="import" act={apply}>
+      {verb}: write {plural(inserted + updated + removed, 'record')}
+    </ActionButton>
+  );
+}
+
+/** Offers the actions of a job. Rare ones are in a menu. */
+export function JobActions({ job, history, onDone }: ActionsProps & MenuProps): VNode {
+  return (
+    <>
+      <Apply job={job} onDone={onDone} />
+      <JobActs job={job} onDone={onDone} />
+      <Rare job={job} history={history} />
+    </>
+  );
+}
+
+interface MenuProps {
+  readonly job: JobDetail;
+  readonly history: JobHistory | undefined;
+}
+
+function Rare({ job, history }: MenuProps): VNode | null {
+  const { route } = useLocation();
+  const path = jobPath(job.job_id);
+  // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
+  const loadAgain = async (): Promise<void> => {
+    const { upload_id, options } = await post<TakenAgain>(`${path}/upload`);
+    const { entity, ...others } = options;
+    // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
+    const given = others['format'] === 'csv' ? others : { entity, ...others };
+    route(screenHref('/load', { ...addressOf(given), upload: upload_id }));
+  };
+  // Leads to the plan of the undo, which is applied there.
+  const planUndo = async (): Promise<void> => {
+    const { job_id } = await post<JobDetail>(`${path}/undo`, { plan: true });
+    route(jobHref(job_id));
+  };
+  const exportAgain = async (): Promise<void> => {
+    const { job_id } = await post<{ readonly job_id: string }>(
+      '/api/v1/analytics/exports',
+      exportOf(history),
+    );
+    route(jobHref(job_id));
+  };
+  if (!isRepeatable(job)) return null;
+  const isOfLoad = isLoad(job);
+  const curl = history && curlOf(job, history);
+  return (
+    <>
+      {isOfLoad || history === undefined ? null : (
+        <ActionButton look="main" needs="export" act={exportAgain}>
+          Export again
         </ActionButton>
-      ) : null}
-      {isLoad(job) && isRepeatable(job) ? (
-        <>
-          <ActionButton needs="import" act={loadAgain}>
-            Load again with another mapping
+      )}
+      <Menu label="More">
+        {isUndoable(job) ? (
+          <ActionButton look="quiet" needs="import" act={planUndo}>
+            Undo …
           </ActionButton>
-          <a class="button" href={screenHref('/load', { options_of: job.job_id })}>
-            Load another file like this one
+        ) : null}
+        {isOfLoad ? (
+          <>
+            <ActionButton look="quiet" needs="import" act={loadAgain}>
+              Load again with another mapping
+            </ActionButton>
+            <a class="button button-quiet" href={screenHref('/load', { options_of: job.job_id })}>
+              Load another file like this one
+            </a>
+          </>
+        ) : null}
+        {job.status === 'completed' ? (
+          <a class="button button-quiet" href={newScheduleHref(job.job_id)}>
+            Schedule …
           </a>
-        </>
-      ) : null}
-      {isRepeatable(job) && job.status === 'completed' ? (
-        <a class="button" href={newScheduleHref(job.job_id)}>
-          Schedule …
-        </a>
-      ) : null}
+        ) : null}
+        {curl === undefined ? null : (
+          <DialogButton look="quiet" label="As curl …">
+            {(close) => (
+              <Dialog title="The same job, by curl" onClose={close}>
+                <Code>{curl}</Code>
+                <div class="row">
+                  <CopyButton text={curl} />
+                </div>
+                {history?.parameters_cut ? <p class="hint">Incomplete: long lists are cut.</p> : null}
+              </Dialog>
+            )}
+          </DialogButton>
+        )}
+      </Menu>
     </>
   );
 }

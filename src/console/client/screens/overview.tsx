@@ -3,11 +3,12 @@ import type { Overview as OverviewRecord } from '../../../api/overview.ts';
 import type { NeedKind } from '../../../domain/need.ts';
 import { pollMs, type Query, restMs, screenHref, useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
-import { jobHref, refusedHref } from '../lib/jobs.ts';
+import { type JobDetail, jobHref, jobPath, refusedHref } from '../lib/jobs.ts';
 import { Choices } from '../ui/controls.tsx';
 import { Bars, sumOf } from '../ui/drawings.tsx';
-import { Badge, FileName, Loaded, Notice, Page, Section, StatusBadge, Time, type Tone } from '../ui/page.tsx';
-import { type Column, TableSection } from '../ui/table.tsx';
+import { Badge, Empty, Loaded, Notice, Page, Section } from '../ui/page.tsx';
+import { TableSection } from '../ui/table.tsx';
+import { JobActs, jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
@@ -15,7 +16,7 @@ const dayMs = 86_400_000;
 const pauseOf = (of: OverviewRecord | undefined): number =>
   of === undefined || of.queued + of.processing > 0 ? pollMs : restMs;
 
-/** Shows what needs a person, what came in, and the environment's current work. */
+/** Shows what needs a person, the jobs, and what came in. */
 export function Overview(): VNode {
   const query = useQuery();
   const period = query.get('period') || '1h';
@@ -24,16 +25,16 @@ export function Overview(): VNode {
     <Page title="Overview">
       <Loaded of={overview} rows={10}>
         {(of) => (
-          <>
-            <Needs of={of} />
-            <div class="columns">
+          <div class="columns columns-wide">
+            <div class="stack">
+              <Needs of={of} onDone={overview.reload} />
+              <LatestJobs underWay={of.queued + of.processing} />
+            </div>
+            <div class="stack">
               <Rates of={of} query={query} period={period} />
               <JobDays days={of.job_days} />
             </div>
-            <Lane items={of.lane} />
-            <Work of={of} />
-            <Findings of={of.findings} server={of.server} />
-          </>
+          </div>
         )}
       </Loaded>
     </Page>
@@ -45,65 +46,115 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/** Returns where each need leads; the subject is the one job or schedule that it is about. */
-const places: Readonly<Record<NeedKind, (subject: string | null) => string | null>> = {
-  records_unaccounted: () => screenHref('/jobs'),
-  schedules_failing: (name) => screenHref(name === null ? '/schedules' : `/schedules/${name}`),
+type Place = readonly [button: string, href: string];
+
+/** Returns what to do about each need; the subject is the one job or schedule that it is about. */
+const places: Readonly<Record<NeedKind, (subject: string | null) => Place | null>> = {
+  records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
+  schedules_failing: (name) => ['See its runs', screenHref(`/schedules/${name ?? ''}`)],
   jobs_failed: (job) =>
-    job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : jobHref(job),
-  inbox_files_refused: () => screenHref('/inbox'),
+    job === null
+      ? ['See them', screenHref('/jobs', { status: 'failed', since: dayAgo() })]
+      : ['See why', jobHref(job)],
+  inbox_files_refused: () => ['See why', screenHref('/inbox')],
   // They are listed by the API, and sent again by `sluice notifications`.
   deliveries_dead: () => null,
-  loads_held: (job) => (job === null ? screenHref('/jobs', { status: 'held' }) : jobHref(job)),
-  records_refused: (job) => (job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job)),
-  inbox_files_with_rejects: () => screenHref('/inbox'),
-  runs_skipped: () => screenHref('/schedules'),
+  loads_held: (job) =>
+    job === null ? ['Decide', screenHref('/jobs', { status: 'held' })] : ['See why', jobHref(job)],
+  records_refused: (job) => [
+    'Correct them',
+    job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job),
+  ],
+  inbox_files_with_rejects: () => ['See them', screenHref('/inbox')],
+  runs_skipped: () => ['See them', screenHref('/schedules')],
 };
+const ofJobs: readonly NeedKind[] = ['jobs_failed', 'loads_held'];
 
-/** Shows one sentence: what needs attention and what is under way, with a link for each, and the state of everything else. */
-function Needs(props: { readonly of: OverviewRecord }): VNode {
-  const { needs, health, findings, queued, processing } = props.of;
-  const isDown = health.status !== 'ready';
+interface Line {
+  readonly key: string;
+  readonly isBad: boolean;
+  readonly says: string;
+  readonly place?: Place | null;
+  /** A job whose actions stand beside. */
+  readonly job?: string | null;
+}
+
+/** Returns the problems of the service itself. */
+function serviceLines({ health, findings, work }: OverviewRecord): readonly Line[] {
   const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;
-  const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
-  const look = isBroken ? 'bad' : needs.length > 0 ? 'warn' : 'good';
-  const underWay = processing + queued;
+  const down = `The service is ${health.status.replace('_', ' ')}${lacks}`;
+  const hidden = `${plural(findings.failed, 'health check')} failed: the operator of the service sees which`;
+  return [
+    ...(health.status === 'ready' ? [] : [{ key: 'health', isBad: true, says: down }]),
+    ...(findings.failed > 0 && findings.items.length === 0
+      ? [{ key: 'findings', isBad: true, says: hidden }]
+      : []),
+    ...findings.items
+      .filter(({ status }) => status === 'failed')
+      .map(({ check, found, advice }, at) => ({
+        key: `${check} ${at}`,
+        isBad: true,
+        says: `${check}: ${found}${advice === null ? '' : `. ${advice}`}`,
+      })),
+    ...work.failing.map(({ task, part, job_id, failures, last_error }): Line => {
+      const what = task === 'chunk' ? `Chunk ${formatCount(part)} of a load` : `The task ${task}`;
+      return {
+        key: `${task} ${job_id} ${part}`,
+        isBad: false,
+        says: `${what} is being retried after ${plural(failures, 'failure')}: ${last_error ?? 'its worker was lost'}`,
+        place: job_id === null ? null : ['See the job', jobHref(job_id)],
+      };
+    }),
+  ];
+}
+
+interface NeedsProps {
+  readonly of: OverviewRecord;
+  readonly onDone: () => void;
+}
+
+/** Lists what needs a person, worst first, each with what to do about it. */
+function Needs({ of, onDone }: NeedsProps): VNode {
+  const lines: readonly Line[] = [
+    ...serviceLines(of),
+    ...of.needs.map(({ kind, status, subject, says }) => ({
+      key: kind,
+      isBad: status === 'failed',
+      says,
+      place: places[kind](subject),
+      job: ofJobs.includes(kind) ? subject : null,
+    })),
+  ].toSorted((a, b) => Number(b.isBad) - Number(a.isBad));
+  if (lines.length === 0)
+    return (
+      <Notice look="good" role="status">
+        Nothing needs you
+      </Notice>
+    );
   return (
-    <Notice look={look} role="status">
-      {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
-      {findings.failed === 0 ? null : (
-        <>
-          <a href="#health">{plural(findings.failed, 'health check')} failed</a> ·{' '}
-        </>
-      )}
-      {needs.map(({ kind, status, subject, says }) => {
-        const href = places[kind](subject);
-        return (
-          <span key={kind}>
-            {href === null ? (
-              visibleText(says)
-            ) : (
-              <a class={status === 'failed' ? 'bad' : undefined} href={href}>
-                {visibleText(says)}
+    <section class="panel" aria-label="What needs you">
+      <ul>
+        {lines.map(({ key, isBad, says, place, job }) => (
+          <li key={key} class="row need">
+            <Badge tone={isBad ? 'bad' : 'warn'}>{isBad ? 'wrong' : 'to do'}</Badge>
+            <span class="break">{visibleText(says)}</span>
+            {place == null ? null : (
+              <a class="button" href={place[1]}>
+                {place[0]}
               </a>
-            )}{' '}
-            ·{' '}
-          </span>
-        );
-      })}
-      {look === 'good' ? 'Nothing needs you · ' : ''}
-      {underWay === 0 ? null : (
-        <>
-          <a href={screenHref('/jobs', { status: 'queued,processing' })}>
-            {plural(underWay, 'job is', 'jobs are')} under way
-          </a>{' '}
-          ·{' '}
-        </>
-      )}
-      everything else is stored
-    </Notice>
+            )}
+            {job == null ? null : <ActsOf key={job} id={job} onDone={onDone} />}
+          </li>
+        ))}
+      </ul>
+    </section>
   );
+}
+
+function ActsOf({ id, onDone }: { readonly id: string } & Pick<NeedsProps, 'onDone'>): VNode | null {
+  const { data } = useApi<JobDetail>(jobPath(id));
+  return data === undefined ? null : <JobActs job={data} onDone={onDone} />;
 }
 
 /** The periods that can be chosen, with the form of the times below the axis. */
@@ -191,136 +242,34 @@ function JobDays({ days }: { readonly days: OverviewRecord['job_days'] }): VNode
   );
 }
 
-type LaneItem = OverviewRecord['lane'][number];
+const shownJobs = 12;
+const shownColumns = ['Job', 'State', 'Records', 'Accepted'];
 
-const laneColumns: readonly Column<LaneItem>[] = [
-  [
-    'Job',
-    ({ position, filename, type }) => (
-      <span>
-        {position + 1}. <FileName name={filename ?? type.replaceAll('_', ' ')} />
-      </span>
-    ),
-  ],
-  ['State', ({ status }) => <StatusBadge status={status} />],
-  [
-    'Done',
-    ({ done, total, job_id }) => (
-      <progress max={Math.max(1, total)} value={done} aria-label={`Done of ${job_id}`} />
-    ),
-    'minor',
-  ],
-  ['Rows', ({ done, total }) => `${formatCount(done)} of ${formatCount(total)}`, 'num'],
-  ['Accepted', ({ start_time }) => <Time at={start_time} />, 'num minor'],
-];
-
-/** The API answers with no more jobs of the lane, and no more failing tasks. */
-const mostItems = 20;
-
-/** Loads and deletions, which take effect one after another, if there are any: what runs, and what is next. */
-function Lane({ items }: { readonly items: readonly LaneItem[] }): VNode | null {
-  if (items.length === 0) return null;
+/** The jobs that run, then the latest. */
+function LatestJobs({ underWay }: { readonly underWay: number }): VNode {
+  const { jobs, rows } = useJobs({});
   return (
     <TableSection
-      title="Running and next"
+      title="Jobs"
       aside={
-        items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs lists all</span> : null
+        underWay === 0 ? (
+          <a href={screenHref('/jobs')}>All</a>
+        ) : (
+          <a href={screenHref('/jobs', { status: 'queued,processing' })}>
+            {plural(underWay, 'job is', 'jobs are')} under way
+          </a>
+        )
       }
-      of={items}
-      caption="Loads and deletions in the order in which they take effect"
-      columns={laneColumns}
+      of={{ ...jobs, data: jobs.data && rows.slice(0, shownJobs) }}
+      caption="Jobs that run, then the latest"
+      columns={jobColumns.filter(([title]) => shownColumns.includes(String(title)))}
       keyOf={({ job_id }) => job_id}
       hrefOf={({ job_id }) => jobHref(job_id)}
-    />
-  );
-}
-
-const failingColumns: readonly Column<OverviewRecord['work']['failing'][number]>[] = [
-  [
-    'Task',
-    ({ task, part, job_id }) => {
-      const words = task === 'chunk' ? `chunk ${formatCount(part)}` : task;
-      return job_id === null ? words : <a href={jobHref(job_id)}>{words}</a>;
-    },
-  ],
-  [
-    'Last error',
-    ({ last_error }) => <span class="break">{visibleText(last_error ?? 'lost its worker')}</span>,
-  ],
-  ['Failed', ({ failures }) => formatCount(failures), 'num'],
-  ['Workers lost', ({ losses }) => formatCount(losses), 'num minor'],
-  [
-    'Next try',
-    ({ next_try_at }) => (next_try_at === null ? 'under way' : <Time at={next_try_at} ago />),
-    'num',
-  ],
-];
-
-/** The tasks that fail, if any do. */
-function Work({ of: { work } }: { readonly of: OverviewRecord }): VNode | null {
-  const { waiting, running, postponed, failing } = work;
-  if (failing.length === 0) return null;
-  return (
-    <TableSection
-      title="Failing tasks"
-      aside={
-        <span class="muted num">
-          {plural(waiting, 'task')} waiting, {formatCount(running)} running, {formatCount(postponed)} to be
-          retried
-        </span>
+      empty={
+        <Empty title="Nothing has run here yet">
+          <a href={screenHref('/load')}>Load a file</a>
+        </Empty>
       }
-      of={failing}
-      caption="Failing tasks"
-      columns={failingColumns}
-      keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
-    >
-      {failing.length === mostItems ? (
-        <p class="line hint">The first {mostItems} that fail; there may be more.</p>
-      ) : null}
-    </TableSection>
-  );
-}
-
-type FindingsRecord = OverviewRecord['findings'];
-
-const findingTones = { failed: 'bad', warning: 'warn', ok: 'good' } as const satisfies Record<string, Tone>;
-const order = Object.keys(findingTones);
-
-/** Shows the findings of the checks, first what is wrong. Checks without a finding are folded away. */
-function Findings({ of, server }: { readonly of: FindingsRecord; readonly server: string }): VNode {
-  const items = of.items.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
-  const well = items.filter(({ status }) => status === 'ok');
-  const found = `${plural(of.failed, 'failure')} and ${plural(of.warnings, 'warning')}`;
-  return (
-    <Section id="health" title="Health checks" aside={<span class="faint">on {server}</span>}>
-      {of.is_known ? null : <p class="muted">The checks are still running.</p>}
-      {of.is_known && items.length === 0 ? (
-        <p class="muted">{found}: the operator of the service sees what they are.</p>
-      ) : null}
-      {listOf(items.slice(0, items.length - well.length))}
-      {well.length === 0 ? null : (
-        <details class="stack">
-          <summary>{plural(well.length, 'check is fine', 'checks are fine')}</summary>
-          {listOf(well)}
-        </details>
-      )}
-    </Section>
-  );
-}
-
-function listOf(items: FindingsRecord['items']): VNode {
-  return (
-    <ul class="stack findings">
-      {items.map(({ check, status, found, advice }, at) => (
-        <li key={`${check} ${at}`} class="break">
-          <Badge tone={findingTones[status]}>{status}</Badge>
-          <div>
-            <strong>{check}</strong>
-            <p>{visibleText(found)}</p>
-            {advice === null ? null : <p class="muted">{visibleText(advice)}</p>}
-          </div>
-        </li>
-      ))}
-    </ul>
+    />
   );
 }

@@ -1,10 +1,12 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { Property } from '../../../api/definition.ts';
 import type { StoredEvent } from '../../../api/profile.ts';
 import { screenHref, useApi, useApiPage } from '../lib/api.ts';
-import { formatCount, visibleText } from '../lib/format.ts';
+import { formatCount, valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
+import { Button } from '../ui/controls.tsx';
 import { Empty, type Fact, Facts, Loaded, Page, Problems, Section, Time, Whole } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
@@ -29,7 +31,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
   const { title, screen, one, filter } = words[entity];
   const who = { entity, id };
   const profile = useApi<Profile>(pathOf(who));
-  const isEventsOnly = entity === 'users' && profile.error?.status === 404;
+  const isMissing = profile.error?.status === 404;
   return (
     <Page
       title={visibleText(id)}
@@ -43,41 +45,54 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
         </>
       }
     >
-      <div class="columns">
-        <div class="stack">
-          {isEventsOnly ? (
-            <Section title="Profile">
-              <Empty title="No profile has this id">
-                No load or request has identified it. Events that name it are shown here.
-              </Empty>
-            </Section>
-          ) : (
-            <Loaded of={profile}>{(data) => <Stored entity={entity} profile={data} />}</Loaded>
+      {isMissing ? (
+        <Missing {...who} />
+      ) : (
+        <Loaded of={profile}>
+          {(data) => (
+            <div class="columns">
+              <div class="stack">
+                <Stored entity={entity} profile={data} />
+                <History of={pathOf(who)} />
+              </div>
+              <div class="stack">{entity === 'users' ? <Events id={id} /> : <Members id={id} />}</div>
+            </div>
           )}
-          {entity === 'users' ? <KeptOut id={id} /> : null}
-          <History of={pathOf(who)} />
-        </div>
-        <div class="stack">{entity === 'users' ? <Events id={id} /> : <Members id={id} />}</div>
-      </div>
+        </Loaded>
+      )}
     </Page>
+  );
+}
+
+/** Says that there is no profile. What else may be known of the id is asked for on demand. */
+function Missing({ entity, id }: Who): VNode {
+  const [isAsked, ask] = useState(false);
+  if (isAsked)
+    return (
+      <>
+        <KeptOut id={id} />
+        <History of={pathOf({ entity, id })} />
+        <Events id={id} />
+      </>
+    );
+  return (
+    <Section title="Profile">
+      <Empty title="No profile has this id">
+        <p>No load or request has identified it, or it was deleted.</p>
+        {entity === 'companies' ? null : (
+          <p>
+            <Button onClick={() => ask(true)}>Look for its events and its deletion</Button>
+          </p>
+        )}
+      </Empty>
+    </Section>
   );
 }
 
 function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: Profile }): VNode {
   const { company_id: company } = profile;
   const own: readonly Fact[] =
-    entity === 'companies'
-      ? []
-      : [
-          [
-            'Company',
-            company && (
-              <a href={profileHref('companies', company)}>
-                <bdi>{visibleText(company)}</bdi>
-              </a>
-            ),
-          ],
-        ];
+    entity === 'companies' ? [] : [['Company', company && <CompanyLink key="company" id={company} />]];
   return (
     <>
       <Section title="Profile">
@@ -92,6 +107,17 @@ function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: P
       </Section>
       <Properties entity={entity} of={profile.metadata} />
     </>
+  );
+}
+
+/** Leads to a company by its name, if it has one. */
+function CompanyLink({ id }: Pick<Who, 'id'>): VNode {
+  const { data } = useApi<Profile>(pathOf({ entity: 'companies', id }));
+  const { name } = (data?.metadata ?? {}) as { readonly name?: unknown };
+  return (
+    <a href={profileHref('companies', id)}>
+      <bdi>{visibleText(name == null ? id : `${valueText(name)} (${id})`)}</bdi>
+    </a>
   );
 }
 

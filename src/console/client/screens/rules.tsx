@@ -30,6 +30,12 @@ export function Rules(): VNode {
   );
 }
 
+const example = String.raw`users:
+  properties:
+    email: { pattern: '^[^@\s]+@[^@\s]+$', otherwise: refuse }
+    plan: { enum: [free, pro], otherwise: strip }
+  unknown: report`;
+
 function Edited({ file, onApplied }: { readonly file: string; readonly onApplied: () => void }): VNode {
   const [text, setText] = useState(file);
   const applying = useSubmit(async () => {
@@ -43,6 +49,7 @@ function Edited({ file, onApplied }: { readonly file: string; readonly onApplied
           label="As YAML"
           hint="The rules apply to loads accepted from then on, and to single records within a second."
           text={text}
+          example={example}
           onInput={setText}
           error={applying.error}
         />

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
 import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/source.ts';
 import { api, post, screenHref, useApi } from '../lib/api.ts';
-import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
+import { formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { ActionButton, named } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
@@ -13,7 +13,7 @@ import { ScheduleEditor } from './edit-schedule.tsx';
 
 const path = '/v1/schedules';
 
-/** Loads and exports by the clock: how the last runs went, what is due in a week. */
+/** Loads and exports by the clock: how the last runs went, and what is next. */
 export function Schedules(): VNode {
   const list = useApi<ScheduleList>(path, 5_000);
   return (
@@ -25,27 +25,22 @@ export function Schedules(): VNode {
         </a>
       }
     >
-      <Loaded of={list}>{(data) => <Shown of={data} onChange={list.reload} />}</Loaded>
+      <Loaded of={list}>
+        {({ data }) => (
+          <div class="panel">
+            <Table
+              caption="Schedules"
+              columns={scheduleColumns(list.reload)}
+              rows={data}
+              keyOf={({ schedule }) => schedule}
+              hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
+              isSelectable
+              empty="No schedules yet"
+            />
+          </div>
+        )}
+      </Loaded>
     </Page>
-  );
-}
-
-function Shown({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
-  return (
-    <>
-      <div class="panel">
-        <Table
-          caption="Schedules"
-          columns={scheduleColumns(onChange)}
-          rows={of.data}
-          keyOf={({ schedule }) => schedule}
-          hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
-          isSelectable
-          empty="No schedules yet"
-        />
-      </div>
-      {of.data.length === 0 ? null : <Week of={of.data} />}
-    </>
   );
 }
 
@@ -135,45 +130,6 @@ function squaresOf(of: Schedule): VNode {
         );
       })}
     </ol>
-  );
-}
-
-/** More due times than this are shown as a number. */
-const mostTimes = 6;
-const weekday = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short' });
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-
-/** Shows all due times of the next days, in the reader's zone. */
-function Week({ of }: { readonly of: readonly Schedule[] }): VNode {
-  const dues = of.flatMap(({ schedule, due_times }) => due_times.map((due) => ({ schedule, due })));
-  dues.sort((a, b) => (a.due < b.due ? -1 : 1));
-  const days = Map.groupBy(dues, ({ due }) => weekday.format(new Date(due)));
-  return (
-    <Section title="Due in the next seven days">
-      {dues.length === 0 ? <p class="muted">Nothing is due.</p> : null}
-      <ol class="week">
-        {[...days].map(([day, ofDay]) => (
-          <li key={day}>
-            <h3>{day}</h3>
-            <ul>
-              {[...Map.groupBy(ofDay, ({ schedule }) => schedule)].map(([schedule, times]) => (
-                <li key={schedule}>
-                  <span class="num">
-                    {times.length > mostTimes
-                      ? `${formatCount(times.length)} times`
-                      : times.map(({ due }) => clock.format(new Date(due))).join(', ')}
-                  </span>{' '}
-                  <a href={screenHref(`/schedules/${schedule}`)}>{schedule}</a>
-                </li>
-              ))}
-            </ul>
-          </li>
-        ))}
-      </ol>
-      {of.every(({ due_times_are_all }) => due_times_are_all) ? null : (
-        <p class="hint">Only the first 400 due times of each schedule are shown.</p>
-      )}
-    </Section>
   );
 }
 

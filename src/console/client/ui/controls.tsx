@@ -1,8 +1,7 @@
 import type { ComponentChildren, TargetedEvent, TargetedInputEvent, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Scope } from '../../../domain/scope.ts';
-import { mayUse, useAction, useQuery } from '../lib/api.ts';
-import type { Form } from '../lib/repeat.ts';
+import { mayUse, useAction } from '../lib/api.ts';
 import { Icon } from './drawings.tsx';
 import { Problems } from './page.tsx';
 
@@ -200,47 +199,31 @@ export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<Field
   );
 }
 
-/** A filter of which several values may be chosen: with commas between, or '' for all. Escape closes it. */
-export function FilterChoices({ label, value, options, onChange }: ChoiceProps): VNode {
+/** Buttons that are seldom needed, below one. Escape closes it. */
+export function Menu({
+  label,
+  children,
+}: {
+  readonly label: string;
+  readonly children: ComponentChildren;
+}): VNode {
   const details = useRef<HTMLDetailsElement>(null);
-  const chosen = value === '' ? [] : value.split(',');
-  const close = (): void => {
-    if (details.current !== null) details.current.open = false;
-  };
-  const toggle = (option: string): void => {
-    const next = options.map(([each]) => each).filter((each) => chosen.includes(each) !== (each === option));
-    onChange(next.length === options.length ? '' : next.join(','));
-  };
-  const words = options.filter(([option]) => chosen.includes(option)).map(([, text]) => text);
-  const summary = words.length > 2 ? `${words[0]} and ${words.length - 1} more` : words.join(', ') || 'All';
   return (
-    <fieldset class="field">
-      <legend class="field-label">{label}</legend>
-      <details
-        ref={details}
-        class="filter-choices"
-        onFocusOut={({ currentTarget, relatedTarget }) => {
-          if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget))) close();
-        }}
-        onKeyDown={({ key }) => {
-          if (key !== 'Escape') return;
-          close();
-          details.current?.querySelector('summary')?.focus();
-        }}
-      >
-        <summary class="row spread">
-          <span class="visually-hidden">{label}: </span>
-          {summary}
-          <Icon name="down" size={12} />
-        </summary>
-        {/* Takes the focus of a press beside a box, which would otherwise leave the filter and close it. */}
-        <div class="filter-choices-list" tabIndex={-1}>
-          {options.map(([option, text]) => (
-            <Check key={option} label={text} isOn={chosen.includes(option)} onChange={() => toggle(option)} />
-          ))}
-        </div>
-      </details>
-    </fieldset>
+    <details
+      ref={details}
+      class="menu"
+      onKeyDown={({ key }) => {
+        if (key !== 'Escape' || details.current === null) return;
+        details.current.open = false;
+        details.current.querySelector('summary')?.focus();
+      }}
+    >
+      <summary class="button">
+        {label}
+        <Icon name="down" size={12} />
+      </summary>
+      <div class="stack menu-list">{children}</div>
+    </details>
   );
 }
 
@@ -349,28 +332,5 @@ export function Code({ children }: { readonly children: ComponentChildren }): VN
     <pre class="code" tabIndex={0}>
       {children}
     </pre>
-  );
-}
-
-/** The same thing as `curl`, on the command line, and so on. The chosen form stands in the address. */
-export function CopyAs({ forms }: { readonly forms: readonly Form[] }): VNode | null {
-  const query = useQuery();
-  const form = forms.find((each) => each.name === query.get('as')) ?? forms[0];
-  if (form === undefined) return null;
-  return (
-    <div class="stack copy-as">
-      <div class="row spread">
-        <Choices
-          label="Written as"
-          isLabelHidden
-          value={form.name}
-          options={forms.map(({ name }) => [name, name])}
-          onChange={(name) => query.set({ as: name === forms[0]?.name ? '' : name })}
-        />
-        <CopyButton text={form.text} />
-      </div>
-      <Code>{form.text}</Code>
-      {form.hint === undefined ? null : <p class="hint">{form.hint}</p>}
-    </div>
   );
 }

@@ -21,11 +21,13 @@ interface TextEditorProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
   readonly text: string;
+  /** Shown while the text is empty. */
+  readonly example?: string;
   readonly onInput: (text: string) => void;
   readonly error: ApiError | null;
 }
 
-export function TextEditor({ label, hint, text, onInput, error }: TextEditorProps): VNode {
+export function TextEditor({ label, hint, text, example, onInput, error }: TextEditorProps): VNode {
   const area = useRef<HTMLTextAreaElement>(null);
   // A changed text has other lines.
   const refusedText = useMemo(() => text, [error]);
@@ -50,6 +52,7 @@ export function TextEditor({ label, hint, text, onInput, error }: TextEditorProp
           <textarea
             ref={area}
             rows={Math.max(8, lines.length)}
+            placeholder={example}
             wrap="off"
             spellcheck={false}
             autocomplete="off"

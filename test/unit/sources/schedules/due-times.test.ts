@@ -99,7 +99,7 @@ describe('due times', () => {
           const [first] = windows;
           if (first !== undefined) expect(nextDueTimes(c, z, from, 1)).toEqual([first]);
           const [last = 0] = cuts.slice(-1);
-          expect(nextDueTimes(c, z, from, 5_000, last).filter((due) => due <= last)).toEqual(windows);
+          expect(nextDueTimes(c, z, from, windows.length + 1).filter((due) => due <= last)).toEqual(windows);
         },
       ),
       { numRuns: 60 },

@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { RejectCause } from '../../../../api/reject.ts';
 import { describeMirror } from '../../../../domain/mirror.ts';
 import { screenHref, useApi, withQuery } from '../../lib/api.ts';
-import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
+import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, jobPath, refusedHref, workMs } from '../../lib/jobs.ts';
 import { JobLink, Notice, Section, VisibleText } from '../../ui/page.tsx';
 import { Progress } from './parts.tsx';
@@ -30,6 +30,9 @@ export function Answer({ job, entity }: AnswerProps): VNode {
     return (
       <div class="panel panel-padded stack">
         {status === 'queued' ? <p class="outcome">{waitingText(job)}</p> : <Progress job={job} />}
+        {job.plan != null && job.plan.applied_at === null ? (
+          <p class="hint">The whole file is read, and nothing is written.</p>
+        ) : null}
         {lastError === null ? null : (
           <Notice>
             <p>It is being retried. The last error:</p>
@@ -56,17 +59,42 @@ export function Answer({ job, entity }: AnswerProps): VNode {
         <p class="codes">{failure.error_code}</p>
       </Notice>
     );
+  const isPlan = job.dry_run === true && isLoad(job);
   const waiting = (job.counts?.['rejected'] ?? 0) - (job.rejects?.loaded_since.count ?? 0);
   const needsNobody = waiting <= 0 || !isLoad(job);
   return (
-    <Notice look={needsNobody ? 'good' : 'warn'}>
+    <Notice look={needsNobody || isPlan ? 'good' : 'warn'}>
       <p class="outcome">
         {outcomeText(job, entity)}
         <Rejected job={job} />
       </p>
       {job.mirror == null ? null : <p>{visibleText(describeMirror(job.mirror))}</p>}
       <p class="row">{linksOf(job, entity)}</p>
+      {isPlan ? <Doubts job={job} /> : null}
     </Notice>
+  );
+}
+
+/** The share of superseded records from which a notice is shown. */
+const usualSuperseded = 0.2;
+
+/** Shows what may be wrong with a file that is not loaded yet. */
+function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: JobDetail }): VNode {
+  const { superseded = 0, read = 0 } = counts;
+  return (
+    <>
+      {twin == null ? null : (
+        <p class="warn">
+          The same bytes were loaded before, by <JobLink id={twin} />.
+        </p>
+      )}
+      {superseded <= usualSuperseded * read ? null : (
+        <p class="warn">
+          {formatShare(superseded, read)} of the records ({formatCount(superseded)}) share their id with a
+          later one in the file, and only the last of each counts. Another column is probably the id.
+        </p>
+      )}
+    </>
   );
 }
 
@@ -127,8 +155,7 @@ function outcomeText(job: JobDetail, entity: Written): string {
 
 /** Links to what the job wrote. */
 function linksOf(job: JobDetail, entity: Written): ComponentChildren {
-  const { job_id, type, counts = {}, undone_by: undoneBy } = job;
-  if (type === 'export') return <a href={screenHref(`/export/${job_id}`)}>Its files</a>;
+  const { job_id, counts = {}, undone_by: undoneBy } = job;
   if (undoneBy != null)
     return (
       <span>

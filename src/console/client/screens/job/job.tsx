@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../../api/job.ts';
-import { type Loaded as LoadedData, screenHref, useApi, useQuery } from '../../lib/api.ts';
+import { type Loaded as LoadedData, screenHref, useApi } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
@@ -13,13 +13,13 @@ import {
   pauseOf,
   workMs,
 } from '../../lib/jobs.ts';
-import { sameAgain } from '../../lib/repeat.ts';
 import { Balance } from '../../ui/balance.tsx';
-import { CopyAs, CopyButton } from '../../ui/controls.tsx';
+import { CopyButton } from '../../ui/controls.tsx';
 import { Badge, type Fact, Facts, Fold, JobLink, Loaded, Page, StatusBadge, Time } from '../../ui/page.tsx';
 import { JobActions } from '../jobs.tsx';
 import { Answer, Causes } from './answer.tsx';
 import { Changes } from './changes.tsx';
+import { ExportFiles } from './files.tsx';
 import { Phases, waitedMs } from './parts.tsx';
 
 /** Returns the job as the ledger has it, with its history. */
@@ -56,7 +56,7 @@ function JobOf({ id }: { readonly id: string }): VNode {
       title={job === undefined ? 'Job' : visibleText(job.filename)}
       parent={{ title: 'Jobs', href: screenHref('/jobs') }}
       aside={job && stateOf(job)}
-      actions={job && <JobActions job={job} onDone={reload} />}
+      actions={job && <JobActions key={job.status} job={job} history={history} onDone={reload} />}
     >
       <Loaded of={loaded} rows={10}>
         {(data) => <Shown job={data} history={history} />}
@@ -71,10 +71,9 @@ interface ShownProps {
 }
 
 function Shown({ job, history }: ShownProps): VNode {
-  const again = history === undefined ? [] : sameAgain(job, history);
   const entity = history?.parameters['entity'];
-  const as = useQuery().get('as');
   const isOfLoad = isLoad(job) && job.counts !== undefined;
+  const isPlan = job.plan != null && job.plan.applied_at === null;
   return (
     <>
       <Answer job={job} entity={entity === 'users' || entity === 'companies' ? entity : 'auto'} />
@@ -84,23 +83,21 @@ function Shown({ job, history }: ShownProps): VNode {
         </section>
       ) : null}
       {isOfLoad ? <Causes job={job} /> : null}
-      {job.plan == null ? null : <Changes jobId={job.job_id} />}
+      {isPlan ? <Changes jobId={job.job_id} /> : null}
+      {job.type === 'export' ? <ExportFiles jobId={job.job_id} state={job.status} /> : null}
       {history === undefined ? null : (
         <div>
+          {job.plan == null || isPlan ? null : (
+            <Fold title="Changes">
+              <Changes jobId={job.job_id} />
+            </Fold>
+          )}
           <Fold title="Timeline" aside={tookOf(job, history)}>
             <Phases phases={history.phases} isRunning={isUnfinished(job)} />
           </Fold>
-          <Fold title={isLoad(job) ? 'File' : 'Details'} aside={<span class="faint num">{sizeOf(job)}</span>}>
-            <Facts of={factsOf(job)} />
+          <Fold title="Details" aside={<span class="faint num">{sizeOf(job)}</span>}>
+            <Facts of={[...factsOf(job), ...requestFacts(job, history)]} />
           </Fold>
-          <Fold title="Request" aside={<span class="faint">{originText(history.origin)}</span>}>
-            <Facts of={requestFacts(job, history)} />
-          </Fold>
-          {again.length === 0 ? null : (
-            <Fold title="Repeat this job" isOpen={as !== ''}>
-              <CopyAs forms={again} />
-            </Fold>
-          )}
         </div>
       )}
     </>
@@ -145,7 +142,6 @@ function factsOf(job: JobDetail): readonly Fact[] {
     : job.type === 'export'
       ? [
           ['Rows', formatCount(job.completed_rows)],
-          ['Size', formatBytes(job.file_size)],
           ...warnings.map(({ message, details }): Fact => ['Warning', `${message} (${details})`]),
         ]
       : [
@@ -165,8 +161,6 @@ function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin } = job;
   const { undoes = [], undone_by: undoneBy, undo, held, findings = [] } = job;
   return [
-    ['Name', visibleText(job.filename)],
-    ['Size', sizeOf(job)],
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],
     ['Same bytes as', twin && <JobLink id={twin} />],

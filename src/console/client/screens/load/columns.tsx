@@ -1,15 +1,17 @@
 import type { VNode } from 'preact';
+import { useLocation } from 'preact-iso';
 import type { Inspection } from '../../../../api/upload.ts';
 import type { CellType } from '../../../../domain/cell-type.ts';
 import { presetTitles } from '../../../../domain/load.ts';
 import { personalRule } from '../../../../domain/personal.ts';
+import { post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn } from '../../lib/jobs.ts';
-import { type Options, Select, useTyped } from '../../ui/controls.tsx';
+import { type InspectedColumn, jobHref } from '../../lib/jobs.ts';
+import { ActionButton, Button, type Options, Select, useTyped } from '../../ui/controls.tsx';
 import { barOf } from '../../ui/drawings.tsx';
 import { Notice, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
-import { type Inspected, isPreset } from './inspection.ts';
+import { type Inspected, isPreset, mapOf, optionsOf } from './inspection.ts';
 import {
   type ColumnMap,
   type Role,
@@ -20,7 +22,6 @@ import {
   withProperty,
   withRole,
 } from './mapping.ts';
-import { StartPlan } from './plan.tsx';
 import { RefusedSamples } from './reading.tsx';
 
 /** Shows what each column becomes. The server reads the file again with each choice. */
@@ -30,7 +31,7 @@ export function Columns({ query, found }: Inspected): VNode {
     query.set({
       map: JSON.stringify(map),
       types: JSON.stringify(typesWith(chosen, map, found)),
-      ...{ preset: undefined, plan: undefined },
+      preset: undefined,
     });
   const hasTypes = found.read_as?.csv != null && !isPreset(query, found);
   const read = found.records - found.rejects.count;
@@ -71,7 +72,7 @@ export function Columns({ query, found }: Inspected): VNode {
   ];
   return (
     <>
-      {isPreset(query, found) ? null : <ProblemNotice found={found} />}
+      {isPreset(query, found) ? null : <Cure query={query} found={found} onChange={choose} />}
       <Outcome query={query} found={found} />
       <TableSection
         title={plural(found.columns.length, 'column')}
@@ -82,22 +83,100 @@ export function Columns({ query, found }: Inspected): VNode {
         keyOf={({ name }) => name}
       />
       <RefusedSamples found={found} />
-      <div class="row">
-        <StartPlan query={query} found={found} />
-      </div>
+      <StartPlan query={query} found={found} />
     </>
   );
 }
 
-/** Says why the file cannot be loaded as it is, and what is proposed. */
-function ProblemNotice({ found: { problem, columns } }: Pick<Inspected, 'found'>): VNode | null {
-  if (problem === null) return null;
-  const proposed = columns.find(({ becomes, reason }) => becomes !== null && /looks like/.test(reason));
+/** Returns the options of the load, with the preset or the map that is proposed if none was chosen. */
+function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
+  const options = optionsOf(query);
+  if (mapOf(query) !== null || query.get('options_of') !== '') return options;
+  if (preset !== null) return { ...options, preset };
+  return Object.keys(map).length === 0 ? options : { ...options, map };
+}
+
+/** Has the server read the whole file without writing anything. The page of the job shows what it would write. */
+function StartPlan({ query, found }: Inspected): VNode {
+  const { route } = useLocation();
+  const start = async (): Promise<void> => {
+    const body = { ...loadOptions(query, found), plan: true };
+    const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
+    route(jobHref(job_id));
+  };
+  const isIdMissing = !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
+  const missing = isKindMissing(found)
+    ? 'The records must say what they are: see above.'
+    : isIdMissing
+      ? 'First choose the column that is the user id or the company id.'
+      : null;
+  const isReady = missing === null || isPreset(query, found);
+  return (
+    <div class="row">
+      <ActionButton look="main" needs="import" disabled={!isReady} act={start}>
+        Plan the load
+      </ActionButton>
+      <p class="hint">{isReady ? 'Reads the whole file, and writes nothing.' : missing}</p>
+    </div>
+  );
+}
+
+function isKindMissing({ problem }: Inspection): boolean {
+  return problem?.message.includes('event_type') === true;
+}
+
+/** Columns beyond these are chosen in the table. */
+const mostOffered = 3;
+
+interface CureProps extends Inspected {
+  readonly onChange: (map: ColumnMap) => void;
+}
+
+/** Says why the file cannot be loaded as it is, with a button for each way out. */
+function Cure({ query, found, onChange }: CureProps): VNode | null {
+  const { problem, columns, map } = found;
+  if (problem === null || found.read_as === null) return null;
+  const proposed = columns.find(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
+  const likely = columns.filter(({ filled }) => filled > 0).toSorted((a, b) => b.filled - a.filled);
+  const isIdMissing = problem.error_code === 'unrecognised_columns' && !isKindMissing(found);
+  if (isKindMissing(found))
+    return (
+      <Notice>
+        <p>
+          The records look like events, and do not say so. Add a column event_type that says track, or choose
+          what they are.
+        </p>
+        <p class="row">
+          {(['users', 'companies'] as const).map((entity) => (
+            <Button key={entity} onClick={() => query.set({ entity })}>
+              They are {entity}
+            </Button>
+          ))}
+        </p>
+      </Notice>
+    );
+  if (isIdMissing && proposed !== undefined)
+    return (
+      <Notice>
+        No column is named user_id or company_id. {visibleText(proposed.name)} is proposed: {proposed.reason}.
+      </Notice>
+    );
+  if (!isIdMissing || likely.length === 0)
+    return (
+      <Notice>
+        {problem.message} {visibleText(problem.details)}
+      </Notice>
+    );
   return (
     <Notice>
-      {proposed === undefined
-        ? `${problem.message} ${visibleText(problem.details)}`
-        : `No column is named user_id or company_id. ${visibleText(proposed.name)} is proposed: ${proposed.reason}.`}
+      <p>No column is named user_id or company_id. Which one says who the rows are about?</p>
+      <p class="row">
+        {likely.slice(0, mostOffered).map(({ name }) => (
+          <Button key={name} onClick={() => onChange(withRole(map, columns, name, 'user_id'))}>
+            {visibleText(name)} is the user id
+          </Button>
+        ))}
+      </p>
     </Notice>
   );
 }

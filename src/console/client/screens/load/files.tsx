@@ -25,7 +25,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
     const [only] = sent;
     // A single file is shown at once.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
-      latest.current.go({ ...noOptions, upload: only, step: 'reading' });
+      latest.current.go({ ...noOptions, upload: only });
     }
   };
   const rows = sendings.value;
@@ -98,7 +98,7 @@ function linkOf({ name, uploadId }: Sending, query: Query): VNode {
   const text = <VisibleText text={name} />;
   if (uploadId === '') return <span class="name">{text}</span>;
   return (
-    <a class="name" href={query.href({ ...noOptions, upload: uploadId, step: 'reading' })}>
+    <a class="name" href={query.href({ ...noOptions, upload: uploadId })}>
       {text}
     </a>
   );

@@ -27,7 +27,7 @@ const lists = ['null', 'types'] as const;
 
 /** The change of the address that forgets everything that was chosen for a file. */
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
-  [...texts, ...otherTexts, ...lists, 'map', 'plan', 'job'].map((name) => [name, undefined]),
+  [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );
 
 /** Returns the options of the API as they stand in the address. */
@@ -43,6 +43,11 @@ export function addressOf(options: Readonly<Record<string, unknown>>): Record<st
 /** Returns the options of the file that are given and have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
   return Object.entries(query.given(otherTexts));
+}
+
+/** Tells whether anything about the reading of the file was chosen. */
+export function isReadingChosen(query: Query): boolean {
+  return Object.keys(query.given([...texts, ...otherTexts, 'null'])).length > 0;
 }
 
 /** Returns the options as `POST /v1/imports` and its inspection take them. */

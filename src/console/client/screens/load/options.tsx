@@ -26,6 +26,11 @@ const delimiters: Options = [
   ['space', 'Space'],
   ['blanks', 'Spaces, any number'],
 ];
+export function delimiterText(delimiter: string): string {
+  const [, name = visibleText(delimiter)] =
+    delimiters.find(([, text]) => text.endsWith(` ${delimiter}`)) ?? [];
+  return name.toLowerCase();
+}
 const quotes: Options = [
   ['"', 'Double "'],
   ["'", "Single '"],
@@ -48,7 +53,7 @@ const products = Object.entries(presetTitles);
 /** Makes the controls of options. A choice forgets what was chosen for the columns, which may be others then. */
 function controlsOf(query: Query) {
   const choose = (name: string) => (value: string) =>
-    query.set({ [name]: value, map: undefined, types: undefined, plan: undefined });
+    query.set({ [name]: value, map: undefined, types: undefined });
   const choice = (name: string, label: string, none: string, options: Options) => (
     <SelectField
       label={label}
@@ -133,8 +138,6 @@ function nullsIn(text: string): string {
 /** Asks what becomes of the profiles that the file does not hold. */
 function Mirrored({ query }: { readonly query: Query }): VNode {
   const mirror = query.get('mirror');
-  const set = (change: Readonly<Record<string, string | undefined>>) =>
-    query.set({ ...change, plan: undefined });
   const none = { max_removed: undefined, mirror_despite_rejects: undefined };
   return (
     <>
@@ -145,14 +148,14 @@ function Mirrored({ query }: { readonly query: Query }): VNode {
           ['', 'Stay'],
           ['remove', 'Are removed'],
         ]}
-        onChange={(value) => set({ mirror: value, existing: undefined, ...(value === '' && none) })}
+        onChange={(value) => query.set({ mirror: value, existing: undefined, ...(value === '' && none) })}
       />
       {mirror !== '' && (
         <FilterText
           label="At most"
           value={query.get('max_removed')}
           placeholder="5%"
-          onChange={(value) => set({ max_removed: value })}
+          onChange={(value) => query.set({ max_removed: value })}
         />
       )}
     </>

@@ -2,14 +2,11 @@ import type { VNode } from 'preact';
 import type { Inspection } from '../../../../api/upload.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/api.ts';
-import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn } from '../../lib/jobs.ts';
-import { Empty, Facts, Notice, Section, Value, VisibleText } from '../../ui/page.tsx';
+import { formatCount, plural, visibleText } from '../../lib/format.ts';
+import { Fold, Notice, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
-import { type Inspected, otherOptions } from './inspection.ts';
-import { Dialect, headerText, Meaning } from './options.tsx';
-
-type StoredRow = Inspection['rows'][number] & Readonly<Record<string, unknown>>;
+import { type Inspected, isReadingChosen, otherOptions } from './inspection.ts';
+import { Dialect, delimiterText, headerText, Meaning } from './options.tsx';
 
 const formatNames: Readonly<Record<SourceFormat, string>> = {
   csv: 'CSV',
@@ -19,51 +16,45 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
   parquet: 'Parquet',
 };
 
-/** Shows how the server reads the file, and its first records. What it got wrong is corrected here. */
+/** Says in a line how the server reads the file. Unfolded, it can be corrected. */
 export function Reading({ query, found }: Inspected): VNode {
-  const { read_as: readAs, records, whole_file: isWhole } = found;
-  const looked = isWhole ? `all ${plural(records, 'record')}` : `the first ${plural(records, 'record')}`;
+  const { read_as: readAs, problem, head } = found;
+  const isOpen = readAs === null || isReadingChosen(query);
   return (
     <>
-      <div class="columns">
-        <Section title="Read as">
-          <Dialect query={query} found={found} />
-          <Meaning query={query} found={found} />
-          <OtherOptions query={query} />
-        </Section>
-        <Section title="The file">
-          <Facts
-            of={[
-              ['Format', readAs === null ? null : formatNames[readAs.format]],
-              ['Size', formatBytes(found.file_size)],
-              ['Looked at', looked],
-              ['Header', readAs?.csv == null ? null : headerText(readAs.csv.header_line)],
-              ['SHA-256', <code key="hash">{found.sha256}</code>],
-              ...(readAs?.notes ?? []).map((text, at) => [at === 0 ? 'Notes' : '', text] as const),
-            ]}
-          />
-        </Section>
-      </div>
-      {found.problem !== null && readAs === null ? (
-        <Notice>{`${found.problem.message} ${found.problem.details}`}</Notice>
+      {problem !== null && readAs === null ? (
+        <Notice>{`${problem.message} ${problem.details}`}</Notice>
       ) : null}
-      {found.head === '' ? null : <Head text={found.head} />}
-      <Records found={found} />
-      <RefusedSamples found={found} />
-      <div class="row">
-        <a class="button button-main" href={query.href({ step: 'columns' })}>
-          Continue to columns
-        </a>
-      </div>
+      <Fold
+        title={readAs === null ? 'How is it read?' : `Detected: ${wordsOf(readAs)}`}
+        aside={<span class="link">Change</span>}
+        isOpen={isOpen}
+      >
+        <Dialect query={query} found={found} />
+        <Meaning query={query} found={found} />
+        <OtherOptions query={query} />
+        {(readAs?.notes ?? []).map((text) => (
+          <p key={text} class="hint">
+            {text}
+          </p>
+        ))}
+        {head === '' ? null : <Head text={head} />}
+      </Fold>
     </>
   );
+}
+
+function wordsOf({ format, encoding, csv, sheet }: NonNullable<Inspection['read_as']>): string {
+  const parts = [formatNames[format], encoding?.toUpperCase(), sheet && visibleText(sheet)];
+  const header = csv === null ? null : `header ${headerText(csv.header_line)}`;
+  return [...parts, csv && delimiterText(csv.delimiter), header].filter(Boolean).join(', ');
 }
 
 /** Lists given options that have no control here, such as those of a file that is loaded again. */
 function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const said = otherOptions(query);
   if (said.length === 0) return null;
-  const none = Object.fromEntries([...said, ['plan']].map(([name]) => [name, undefined]));
+  const none = Object.fromEntries(said.map(([name]) => [name, undefined]));
   return (
     <p class="row">
       <span>Also given:</span>{' '}
@@ -79,7 +70,8 @@ const shownLines = 20;
 function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (
-    <Section title="Raw text" aside={<span class="hint">Control characters are shown by name</span>} flush>
+    <>
+      <h3>Raw text</h3>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too */}
       <pre class="head-text" tabIndex={0}>
         {lines.map((line, at) => (
@@ -89,36 +81,8 @@ function Head({ text }: { readonly text: string }): VNode {
           </span>
         ))}
       </pre>
-    </Section>
+    </>
   );
-}
-
-/** Shows the first records as they would be stored, column by column. */
-function Records({ found }: { readonly found: Inspection }): VNode {
-  const columns: readonly Column<StoredRow>[] = [
-    ['Record', ({ row }) => formatCount(row), 'num'],
-    ...found.columns.map(
-      (column): Column<StoredRow> => [
-        <bdi key={column.name}>{visibleText(column.name)}</bdi>,
-        (row) => <Value of={storedValue(row, column)} />,
-      ],
-    ),
-  ];
-  return (
-    <TableSection
-      title="As records"
-      of={found.rows}
-      caption="The first records"
-      columns={columns}
-      keyOf={({ row }) => String(row)}
-      empty={<Empty title="No record can be shown">{found.problem?.message}</Empty>}
-    />
-  );
-}
-
-function storedValue(row: StoredRow, { becomes }: InspectedColumn): unknown {
-  if (becomes === null) return undefined;
-  return becomes.startsWith('metadata.') ? row.metadata[becomes.slice('metadata.'.length)] : row[becomes];
 }
 
 const refusedColumns: readonly Column<Inspection['rejects']['items'][number]>[] = [
