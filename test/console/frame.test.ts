@@ -197,7 +197,7 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   await page.keyboard.press('Enter');
   await page.waitForURL(/filename=keyboard/);
   // Out of the filter; then to the first row, wherever the focus is.
-  await page.keyboard.press('Tab');
+  await page.keyboard.press('Escape');
   await page.keyboard.press('j');
   await page.waitForURL(new RegExp(`row=${jobId}`));
   await page.keyboard.press('Enter');

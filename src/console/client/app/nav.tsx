@@ -158,7 +158,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['j  k', 'next and previous row, from anywhere on the page'],
   ['↓  ↑', 'the same, from a row'],
   ['Enter', 'open the row'],
-  ['Esc', 'close a dialog'],
+  ['Esc', 'close a dialog, leave a field'],
 ];
 
 /** Listens for keys that are not typed into a field, and shows the list of keys. */
@@ -166,8 +166,12 @@ export function Keys(): ComponentChildren {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
       const { key, target } = event;
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (document.querySelector('dialog[open]') !== null) return;
+      if (isTyping(target)) {
+        if (key === 'Escape') (target as HTMLElement).blur();
+        return;
+      }
       if (key === '?') help.value = true;
       else if (key === '/' ? focusOn('.filters input, .filters select') : moveFocus(key, target))
         event.preventDefault();
