@@ -1,9 +1,11 @@
 import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import { JOB_EXPIRED } from '../domain/load.ts';
 import { exportFolder } from '../export/context.ts';
 import { commitLake } from '../lake/commit.ts';
 import { bitsOf } from '../lake/id-filter.ts';
 import type { LoadContext } from '../load/context.ts';
+import { failLoad } from '../load/end-load.ts';
 import { removeFiles } from '../load/uploads.ts';
 import type { Database } from '../postgres/database.ts';
 import {
@@ -54,14 +56,19 @@ async function whileFound<T>(
   for (let found = await find(); found.length > 0; found = await find()) await remove(found);
 }
 
+const fileDeleted = 'data was deleted while it was held, and it would bring it back: send the file again';
+
 /**
  * Removes the files kept of earlier loads, whoever's records they hold: to find out would be to read them all. They are
- * only kept for a retry, which after this deletion must not be.
+ * only kept for a retry or a release, which after this deletion must not be.
  */
 export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
   return whileFound(find, async (kept) => {
-    for (const { ref } of kept) await context.files.remove(ref);
+    for (const { loadId, ref, status } of kept) {
+      if (status === 'held') await failLoad(context, loadId, { code: JOB_EXPIRED, message: fileDeleted });
+      await context.files.remove(ref);
+    }
     const loads = kept.map(({ loadId }) => loadId);
     await step((db) => forgetFiles(db, loads).then(() => ({ files: kept.length })));
   });

@@ -44,7 +44,7 @@ export async function retryLoad(
 }
 
 /**
- * Queues a held load, behind those accepted since: its guard is looked at no more. Does nothing if it was released before.
+ * Queues a held load, behind those accepted since: its guard is looked at no more. Does nothing if it was released and has not ended.
  * Throws `InputError`: `not_found`, `job_not_held`, `job_expired` as of a retry, `idempotency_conflict`.
  */
 export async function releaseLoad(
@@ -58,7 +58,7 @@ export async function releaseLoad(
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await releaseHeld(db, environmentId, jobId, by)) return true;
     const { held, status } = await requireLoad({ db }, environmentId, jobId);
-    if (held?.decidedAt != null && status !== 'cancelled') return false;
+    if (held?.decidedAt != null && (status === 'queued' || status === 'processing')) return false;
     throw inputError('job_not_held', `the job is ${status}, not held`, `job_id: ${jobId}`);
   });
 }

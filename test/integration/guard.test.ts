@@ -166,13 +166,14 @@ describe('a schedule with guard=usual', () => {
       reason: expect.stringContaining(`job ${load.jobId} is held`),
     });
     await releaseLoad(context, environmentId, load.jobId, person);
-    // Twice is no mistake.
-    await releaseLoad(context, environmentId, load.jobId, person);
     expect(await finish(context, schedule)).toMatchObject({ status: 'completed' });
     expect(await show(environmentId, load.jobId)).toMatchObject({
       status: 'completed',
       tally: { read: 60, inserted: 1, updated: 59, rejected: 0 },
       held: { decidedBy: person },
+    });
+    await expect(releaseLoad(context, environmentId, load.jobId, person)).rejects.toMatchObject({
+      problems: [{ code: 'job_not_held', message: 'the job is completed, not held' }],
     });
     await expect(cancelLoad(context, environmentId, load.jobId)).rejects.toThrow('completed already');
     await put(name, 14, users(59, { columns: ['plan', 'seats'] }));
@@ -383,7 +384,10 @@ describe('a held load', () => {
   test('is released once, by callers who ask at the same time', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
-    await Promise.all(Array.from({ length: 4 }, () => releaseLoad(t.system, environmentId, jobId, person)));
+    const load = await manualLoad(t.system, environmentId, jobId);
+    const quiet = withoutQueue(t.system);
+    await Promise.all(Array.from({ length: 4 }, () => releaseLoad(quiet, environmentId, jobId, person)));
+    await runManually(load);
     expect(await endedLoad(t.system, environmentId, jobId)).toMatchObject({
       status: 'completed',
       tally: { inserted: 5 },
@@ -439,14 +443,20 @@ describe('a held load', () => {
   });
 
   // proves: deletion-order
-  test('cannot be released once data was deleted', async () => {
+  test('cannot be released once data was deleted, and fails when the deletion takes its file', async () => {
     const { environmentId } = await tenant();
     const { jobId } = await hold(environmentId);
-    await acceptDeletion(t.system, environmentId, 'users', ['u1']);
+    const deletion = await acceptDeletion(withoutQueue(t.system), environmentId, 'users', ['u1']);
     await expect(releaseLoad(t.system, environmentId, jobId, person)).rejects.toMatchObject({
       problems: [{ code: 'job_expired' }],
     });
     expect(await show(environmentId, jobId)).toMatchObject({ status: 'held' });
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await show(environmentId, jobId)).toMatchObject({
+      status: 'failed',
+      hasFile: false,
+      failure: { code: 'job_expired' },
+    });
   });
 
   // proves: guard-released

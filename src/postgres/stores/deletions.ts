@@ -192,14 +192,14 @@ export async function readOutcomes(
   return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }
 
-/** Loads of the deletion's environment that were accepted before it. By then all of them have ended. */
+/** Loads of the deletion's environment that were accepted before it. By then all of them have ended or are held. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
   select 1
   from deletions d
   where d.deletion_id = ${deletionId}
     and d.environment_id = loads.environment_id
     and loads.accepted_at <= d.accepted_at
-    and loads.ended_at is not null
+    and (loads.ended_at is not null or loads.status = 'held')
 )`;
 
 /** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
@@ -216,7 +216,7 @@ export function isBeforeDeletion(db: Database, environmentId: number, jobId: str
 export function findKeptFiles(db: Database, deletionId: number, limit: number) {
   return db
     .selectFrom('loads')
-    .select(['load_id as loadId', 'file_ref as ref'])
+    .select(['load_id as loadId', 'file_ref as ref', 'status'])
     .where('file_ref', 'is not', null)
     .where(earlier(deletionId))
     .orderBy('load_id')

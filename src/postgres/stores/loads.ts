@@ -9,6 +9,7 @@ import {
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   HOLD_EXPIRED,
+  JOB_EXPIRED,
   keepsPlan,
   type LoadPass,
   type LoadStatus,
@@ -247,9 +248,14 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
   await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
 }
 
+const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
+  [HOLD_EXPIRED]: ['held'],
+  [JOB_EXPIRED]: ['processing', 'held'],
+};
+
 /** Fails a load; what was applied stays. Returns `null` if it has ended already. */
 export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
-  return end(db, loadId, [code === HOLD_EXPIRED ? 'held' : 'processing'], {
+  return end(db, loadId, failsFrom[code] ?? ['processing'], {
     status: 'failed',
     failure_code: code,
     failure_message: sql<string>`${message}::text || ' (' || (${applied})
