@@ -55,8 +55,10 @@ async function appendMonth(context: RetentionContext, month: LakeMonth, signal: 
       const db = databaseOn(snapshot.client);
       const state = await readMonth(db, month);
       if (state === null || state.isRetiring) return null;
-      const since = state.isDue ? null : state.cursor;
-      if (since !== null && !(await hasEvents(db, month, since))) return null;
+      const { cursor, isDue, isStale } = state;
+      if (cursor !== null && !isDue && !(await hasEvents(db, month, cursor))) return null;
+      // An event that was removed and has come again must not be added beside its first row.
+      const since = isDue || isStale ? null : cursor;
       const place = { ...month, retirementId: null };
       const hot = await writeData(context, snapshot, place, selectEvents(month, { since }));
       const isWhole = since === null;

@@ -21,6 +21,8 @@ export interface MonthState {
   readonly cursor: string | null;
   readonly removals: number;
   readonly appends: number;
+  /** Its files may hold events that were removed since the month was written whole. */
+  readonly isStale: boolean;
   /** Its files are to be replaced by those of the whole month. */
   readonly isDue: boolean;
   /** Its events are on their way out of `sluice.events`. */
@@ -58,11 +60,11 @@ export async function openMonth(db: Database, { environmentId, month }: LakeMont
     on conflict do nothing`;
 }
 
-/** A month is written whole once it is over, when it has many files, and a while after events were removed from it. */
+/** A month is due once it is over, when it has many files, and a while after events were removed from it. */
 export function readMonth(db: Database, { environmentId, month }: LakeMonth): Promise<MonthState | null> {
   return firstRow<MonthState>(db)`
     select
-      revision, cursor, removals, appends,
+      revision, cursor, removals, appends, removals > written_removals as "isStale",
       appends >= ${LAKE_APPENDS}
         or removals > written_removals and written_at < now() - ${LAKE_REWRITE_HOURS} * interval '1 hour'
         or (appends > 0 or removals > written_removals) and written_at < over_at and over_at < now() as "isDue",
