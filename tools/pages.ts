@@ -107,7 +107,7 @@ ${rejects.join('\n')}
 | \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
 | \`all_records_refused\` | Every record was refused; the message gives the likely reason. |
 | \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused; the rest was not read and nothing was written. A load with \`max_errors\` goes on. |
-| \`job_expired\` | The changes that the undo would take back are no longer kept: see \`CHANGES_DAYS\`. |
+| \`job_expired\` | The changes that the undo would take back are no longer kept: see \`CHANGES_DAYS\`. Of a held load: a deletion took its file. |
 | \`begin_failed\`, \`chunk_failed\`, \`finish_failed\`, \`export_failed\`, \`deletion_failed\` | An error did not pass; the message gives it. |
 | \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended the work. |
 | \`worker_lost\` | The work repeatedly lost its worker, a deletion without progress. |
