@@ -73,7 +73,7 @@ test('the page of a job first says what was stored and what needs a person, then
   const stored = (tally.inserted + tally.updated + tally.unchanged).toLocaleString('en-GB');
   await expectGoodInEveryLook(stage, 'job', `/jobs/${jobId}`, async (page) => {
     await page.getByText(`${stored} users stored in`).waitFor();
-    await page.getByRole('link', { name: /^missing id/ }).waitFor();
+    await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).waitFor();
     const last = await page.locator('.fold').last().boundingBox();
     expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThan(700);
   });

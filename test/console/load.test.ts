@@ -54,7 +54,7 @@ async function newestJob(): Promise<string> {
 test('a CSV is chosen, understood, mapped, planned and loaded, and its refused records are corrected', async () => {
   const page = await stage.open('/load');
   await choose(page, customers(300), 'customers.csv');
-  await page.getByText('Detected: CSV, UTF-8, semicolon ;, header line 1').click();
+  await page.getByText('Detected: CSV, UTF-8, semicolon, header line 1').click();
   expect(await page.locator('.head-line').nth(1).textContent()).toContain('c0;Kundin 0\\t;pro;');
   await page.getByText('Customer No is proposed').waitFor();
   await page.getByLabel('What Notes becomes').selectOption('ignore');

@@ -2,11 +2,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ApiKey, Environment } from '../../../api/access.ts';
 import { keyScopes, type Scope } from '../../../domain/scope.ts';
-import { api, post, session, useAction, useApi } from '../lib/api.ts';
+import { api, post, session, useApi } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
-import { Checks, InputField, named, Select } from '../ui/controls.tsx';
+import { Checks, InputField, named } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
-import { Badge, Empty, Page, Problems, Time, type Tone, TwoLines } from '../ui/page.tsx';
+import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 
 const path = '/v1/keys';
@@ -137,23 +137,12 @@ function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
   );
 }
 
-const layouts = [
-  ['datasets', 'A file of each kind'],
-  ['stream', 'One stream'],
-] as const;
-
 function environmentColumns(onChange: () => void): readonly Column<Environment>[] {
   const change = (name: string, body: object): Promise<void> =>
     api<void>(`/v1/environments/${name}`, { method: 'PATCH', body }).finally(onChange);
   return [
     ['Name', ({ name }) => <strong>{name}</strong>],
     ['App token', ({ app_token }) => <code>{app_token}</code>],
-    [
-      'Exports',
-      (environment) => (
-        <Layout of={environment} act={(layout) => change(environment.name, { export_layout: layout })} />
-      ),
-    ],
     ['Pages that may send', ({ allowed_origins: origins }) => visibleText(origins.join(', ')) || 'none'],
     [
       'Actions',
@@ -170,26 +159,6 @@ function environmentColumns(onChange: () => void): readonly Column<Environment>[
       ),
     ],
   ];
-}
-
-interface LayoutProps {
-  readonly of: Environment;
-  readonly act: (layout: string) => Promise<void>;
-}
-
-function Layout({ of: { name, export_layout: value }, act }: LayoutProps): VNode {
-  const choosing = useAction(act);
-  return (
-    <>
-      <Select
-        label={`Layout of the exports of ${name}`}
-        value={value}
-        options={layouts}
-        onChange={(layout) => void choosing.run(layout)}
-      />
-      <Problems error={choosing.error} />
-    </>
-  );
 }
 
 type PagesProps = MakeProps<readonly string[]> & { readonly environment: Environment };

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
 import type { ExportPreview } from '../../../api/export.ts';
 import { type Loaded as LoadedData, post, screenHref, useData, useQuery } from '../lib/api.ts';
-import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
+import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields } from '../lib/repeat.ts';
 import { ActionButton } from '../ui/controls.tsx';
@@ -76,6 +76,8 @@ function Preview({ data, error, isLoading, reload }: LoadedData<ExportPreview>):
   );
 }
 
+const mostCharacters = 60;
+
 interface PreviewRow {
   readonly cells: ReadonlyMap<string, unknown>;
   readonly at: number;
@@ -98,7 +100,10 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
       columns={columns.map(
         (name): Column<PreviewRow> => [
           <bdi key={name}>{visibleText(name)}</bdi>,
-          ({ cells }) => <Value of={cells.get(name)} />,
+          ({ cells }) => {
+            const value = cells.get(name);
+            return <Value of={typeof value === 'string' ? shorten(value, mostCharacters) : value} />;
+          },
         ],
       )}
       keyOf={({ at }) => String(at)}

@@ -55,37 +55,23 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
           an error, which mapping.yaml.error explains. Its files wait.
         </Notice>
       ))}
-      <div class="columns">
-        <TableSection
-          title="Waiting"
-          aside={<span class="faint num">{formatCount(of.waiting)}</span>}
-          of={of.files}
-          caption="Files that wait, the oldest first"
-          columns={waitingColumns}
-          keyOf={({ name }) => name}
-          empty="No files are waiting"
-        >
-          {of.waiting > of.files.length ? (
-            <p class="hint line">
-              The oldest {formatCount(of.files.length)} of {formatCount(of.waiting)}.
-            </p>
-          ) : null}
-        </TableSection>
-        <TableSection
-          title="Being loaded"
-          aside={
-            <span class="faint num">
-              {formatCount(of.taken.length)}
-              {of.taken.length === mostTaken ? ' or more' : ''}
-            </span>
-          }
-          of={of.taken}
-          caption="Files that were taken, in order of arrival"
-          columns={takenColumns}
-          keyOf={({ file_id }) => file_id}
-          empty="No files are being loaded"
-        />
-      </div>
+      <TableSection
+        title="Waiting and being loaded"
+        aside={
+          <span class="faint num">
+            {formatCount(of.waiting)} waiting, {formatCount(of.taken.length)}
+            {of.taken.length === mostTaken ? ' or more' : ''} being loaded
+          </span>
+        }
+        of={[
+          ...of.taken.map((file) => ({ ...file, key: file.file_id, at: file.taken_at })),
+          ...of.files.map((file) => ({ ...file, key: file.name, state: 'waiting', at: file.modified_at })),
+        ]}
+        caption="Files that were taken, in order of arrival, and the oldest that wait"
+        columns={arrivedColumns}
+        keyOf={({ key }) => key}
+        empty="No files are waiting or being loaded"
+      />
       <TableSection
         title="Latest files"
         aside={of.recent.length === mostRecent ? <span class="faint">the latest {mostRecent}</span> : null}
@@ -118,17 +104,11 @@ interface Named {
 const name: Column<Named> = ['File', (file) => <span class="name">{visibleText(file.name)}</span>];
 const size: Column<Named> = ['Size', (file) => formatBytes(file.size), 'num'];
 
-const waitingColumns: readonly Column<InboxRecord['files'][number]>[] = [
+const arrivedColumns: readonly Column<Named & { readonly state: string; readonly at: string }>[] = [
   name,
   size,
-  ['Written', ({ modified_at }) => <Time at={modified_at} ago />, 'num'],
-];
-
-const takenColumns: readonly Column<InboxRecord['taken'][number]>[] = [
-  name,
-  size,
-  ['State', ({ state }) => <Badge tone="busy">{state}</Badge>],
-  ['Taken', ({ taken_at }) => <Time at={taken_at} ago />, 'num'],
+  ['State', ({ state }) => <Badge tone={state === 'waiting' ? 'waiting' : 'busy'}>{state}</Badge>],
+  ['Since', ({ at }) => <Time at={at} ago />, 'num'],
 ];
 
 function stateOf({ outcome, is_duplicate, rejected }: ConcludedFile): VNode {

@@ -1,10 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
-import type { RejectCause } from '../../../../api/reject.ts';
 import { describeMirror } from '../../../../domain/mirror.ts';
-import { screenHref, useApi, withQuery } from '../../lib/api.ts';
+import { screenHref } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, jobPath, refusedHref, workMs } from '../../lib/jobs.ts';
-import { JobLink, Notice, Section, VisibleText } from '../../ui/page.tsx';
+import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';
+import { JobLink, Notice } from '../../ui/page.tsx';
 import { Progress } from './parts.tsx';
 
 /* The outcome of a job: the first thing that its page says. */
@@ -168,54 +167,5 @@ function linksOf(job: JobDetail, entity: Written): ComponentChildren {
       {entity === 'companies' ? null : <a href={screenHref('/people', { job_id })}>The users it wrote</a>}
       {entity === 'users' ? null : <a href={screenHref('/companies', { job_id })}>The companies it wrote</a>}
     </>
-  );
-}
-
-const shownCauses = 6;
-
-/** Draws the most frequent reasons of the rejects, each a link to its records. */
-export function Causes({ job }: { readonly job: JobDetail }): VNode | null {
-  const count = job.rejects?.count ?? 0;
-  const isShown = count > 0 && !isUnfinished(job);
-  const path = withQuery(`${jobPath(job.job_id)}/rejects`, { group_by: 'cause' });
-  const causes = useApi<{ readonly data: readonly RejectCause[] }>(
-    isShown ? path : null,
-    undefined,
-    `${count}`,
-  );
-  if (count === 0) return null;
-  const refused = refusedHref(job.job_id);
-  // Keys without the scope personal may not see causes, which show values.
-  const codes = Object.entries(job.rejects?.by_code ?? {}).map(([error_code, count]) => {
-    return { id: undefined, error_code, column: null, shape: null, count };
-  });
-  const rows = (causes.data?.data ?? codes).slice(0, shownCauses);
-  const most = Math.max(...rows.map((row) => row.count));
-  return (
-    <Section title="Why records were rejected" aside={<a href={refused}>Correct them</a>}>
-      <ul class="stack causes-bars">
-        {rows.map(({ id, error_code, column, shape, count }) => (
-          <li key={id ?? error_code}>
-            <a class="break" href={withQuery(refused, { cause: id })}>
-              {error_code.replaceAll('_', ' ')}
-              {column === null ? null : (
-                <>
-                  {' '}
-                  in <VisibleText text={column} />
-                </>
-              )}
-              {shape === null ? null : (
-                <>
-                  {': '}
-                  <VisibleText text={shape} />
-                </>
-              )}
-            </a>
-            <span class="num">{formatCount(count)}</span>
-            <span class="causes-bar" style={{ inlineSize: `${(count / most) * 100}%` }} />
-          </li>
-        ))}
-      </ul>
-    </Section>
   );
 }

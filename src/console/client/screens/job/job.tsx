@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../../api/job.ts';
-import { type Loaded as LoadedData, screenHref, useApi } from '../../lib/api.ts';
+import { type Loaded as LoadedData, screenHref, useApi, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
@@ -11,13 +11,15 @@ import {
   jobTypeNames,
   originText,
   pauseOf,
+  refusedHref,
   workMs,
 } from '../../lib/jobs.ts';
 import { Balance } from '../../ui/balance.tsx';
 import { CopyButton } from '../../ui/controls.tsx';
 import { Badge, type Fact, Facts, Fold, JobLink, Loaded, Page, StatusBadge, Time } from '../../ui/page.tsx';
 import { JobActions } from '../jobs.tsx';
-import { Answer, Causes } from './answer.tsx';
+import { Causes } from '../refused/causes.tsx';
+import { Answer } from './answer.tsx';
 import { Changes } from './changes.tsx';
 import { ExportFiles } from './files.tsx';
 import { Phases, waitedMs } from './parts.tsx';
@@ -82,7 +84,14 @@ function Shown({ job, history }: ShownProps): VNode {
           <Balance of={job} />
         </section>
       ) : null}
-      {isOfLoad ? <Causes job={job} /> : null}
+      {isOfLoad && !isUnfinished(job) && (job.rejects?.count ?? 0) > 0 ? (
+        <Causes
+          job={job}
+          title="Why records were rejected"
+          aside={<a href={refusedHref(job.job_id)}>Correct them</a>}
+          hrefOf={(cause) => withQuery(refusedHref(job.job_id), { cause })}
+        />
+      ) : null}
       {isPlan ? <Changes jobId={job.job_id} /> : null}
       {job.type === 'export' ? <ExportFiles jobId={job.job_id} state={job.status} /> : null}
       {history === undefined ? null : (
@@ -108,11 +117,11 @@ function sizeOf({ file_size: size, total_rows: rows }: JobDetail): string {
   return `${size === 0 ? '' : `${formatBytes(size)}, `}${plural(rows, 'row')}`;
 }
 
-function stateOf({ status, dry_run }: JobDetail): VNode {
+function stateOf({ status, dry_run, plan }: JobDetail): VNode {
   return (
     <>
       <StatusBadge status={status} />
-      {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
+      {dry_run === true ? <Badge tone="off">{plan == null ? 'dry run' : 'plan'}</Badge> : null}
     </>
   );
 }

@@ -27,9 +27,8 @@ const delimiters: Options = [
   ['blanks', 'Spaces, any number'],
 ];
 export function delimiterText(delimiter: string): string {
-  const [, name = visibleText(delimiter)] =
-    delimiters.find(([, text]) => text.endsWith(` ${delimiter}`)) ?? [];
-  return name.toLowerCase();
+  const name = delimiters.find(([, text]) => text.endsWith(` ${delimiter}`))?.[0];
+  return name ?? visibleText(delimiter);
 }
 const quotes: Options = [
   ['"', 'Double "'],

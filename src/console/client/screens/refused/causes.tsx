@@ -1,48 +1,60 @@
 import type { VNode } from 'preact';
-import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
-import type { Query } from '../../lib/api.ts';
+import { useApi, withQuery } from '../../lib/api.ts';
 import { formatCount, formatShare } from '../../lib/format.ts';
+import { type JobDetail, jobPath } from '../../lib/jobs.ts';
 import { named } from '../../ui/controls.tsx';
-import { VisibleText } from '../../ui/page.tsx';
+import { Loaded, Section, VisibleText } from '../../ui/page.tsx';
 
-/** Each part of the page of refused records, with what it calls after a change. */
-export interface RefusedProps {
-  readonly query: Query;
-  readonly job: LoadDetail;
-  readonly onChange: () => void;
+interface CausesProps {
+  readonly job: JobDetail;
+  readonly title: string;
+  readonly aside: VNode;
+  /** Id of the cause whose records are shown. */
+  readonly chosen?: string;
+  /** Returns where a cause leads. */
+  readonly hrefOf: (id: string) => string;
 }
 
-type Props = Omit<RefusedProps, 'onChange'> & { readonly causes: readonly RejectCause[] };
-
-/** Lists the causes, the most frequent first: how many records, and examples. */
-export function Causes({ query, job, causes }: Props): VNode {
-  const chosen = query.get('cause');
+/** Lists the causes of rejects, the most frequent first: how many records, and examples. */
+export function Causes({ job, title, aside, chosen = '', hrefOf }: CausesProps): VNode {
+  const count = job.rejects?.count ?? 0;
+  const causes = useApi<{ readonly data: readonly RejectCause[] }>(
+    withQuery(`${jobPath(job.job_id)}/rejects`, { group_by: 'cause' }),
+    undefined,
+    `${count}`,
+  );
   return (
-    <ol>
-      {causes.map((cause) => (
-        <li key={cause.id} class="cause" data-selected={cause.id === chosen ? '' : undefined}>
-          <p>
-            <strong class="num">{formatCount(cause.count)}</strong>{' '}
-            <span class="hint">{formatShare(cause.count, job.counts.rejected)}</span>
-          </p>
-          <Description query={query} cause={cause} isChosen={cause.id === chosen} />
-        </li>
-      ))}
-    </ol>
+    <Section title={title} aside={aside} flush>
+      <Loaded of={causes} rows={3}>
+        {({ data }) => (
+          <ol>
+            {data.map((cause) => (
+              <li key={cause.id} class="cause" data-selected={cause.id === chosen ? '' : undefined}>
+                <p>
+                  <strong class="num">{formatCount(cause.count)}</strong>{' '}
+                  <span class="hint">{formatShare(cause.count, count)}</span>
+                </p>
+                <Description href={hrefOf(cause.id)} cause={cause} isChosen={cause.id === chosen} />
+              </li>
+            ))}
+          </ol>
+        )}
+      </Loaded>
+    </Section>
   );
 }
 
 const shownSamples = 3;
 
 interface DescriptionProps {
-  readonly query: Query;
+  readonly href: string;
   readonly cause: RejectCause;
   readonly isChosen: boolean;
 }
 
-function Description({ query, cause, isChosen }: DescriptionProps): VNode {
-  const { id, error_code, column, shape, samples } = cause;
+function Description({ href, cause, isChosen }: DescriptionProps): VNode {
+  const { error_code, column, shape, samples } = cause;
   return (
     <div class="two-lines">
       <p class="row break">
@@ -65,7 +77,7 @@ function Description({ query, cause, isChosen }: DescriptionProps): VNode {
           </li>
         ))}
       </ul>
-      <a class="small cause-show" href={query.href({ cause: isChosen ? undefined : id, cursor: undefined })}>
+      <a class="small cause-show" href={href}>
         {named(
           isChosen ? 'Show all records' : 'Show these records',
           `: ${error_code} in ${column ?? 'the record'}`,

@@ -1,15 +1,22 @@
 import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectPage } from '../../../../api/reject.ts';
 import type { Inspection } from '../../../../api/upload.ts';
-import { api, post, useAction, useApi, withQuery } from '../../lib/api.ts';
+import { api, post, type Query, useAction, useApi, withQuery } from '../../lib/api.ts';
 import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
-import type { RefusedProps } from './causes.tsx';
 import { type Edited, type Edits, fileOf, Row } from './row.tsx';
+
+export interface RefusedProps {
+  readonly query: Query;
+  readonly job: LoadDetail;
+  /** Called after records were sent. */
+  readonly onChange: () => void;
+}
 
 const none: Edits = new Map();
 

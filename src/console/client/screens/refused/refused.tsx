@@ -1,13 +1,11 @@
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { RejectCause } from '../../../../api/reject.ts';
-import { apiHref, useApi, useQuery, withQuery } from '../../lib/api.ts';
+import { apiHref, useQuery, withQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
-import { jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
-import { Empty, Loaded, Page, Section, StatusBadge } from '../../ui/page.tsx';
-import { Causes, type RefusedProps } from './causes.tsx';
-import { Grid } from './grid.tsx';
+import { jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
+import { Empty, Loaded, Page, StatusBadge } from '../../ui/page.tsx';
+import { Causes } from './causes.tsx';
+import { Grid, type RefusedProps } from './grid.tsx';
 
 /** Shows the records that a load refused. Corrected, they are loaded as a file of their own. */
 export function Refused(): VNode {
@@ -20,36 +18,29 @@ export function Refused(): VNode {
       parent={{ title: visibleText(job.data?.filename ?? 'Job'), href: jobHref(id) }}
       aside={job.data === undefined ? null : <StatusBadge status={job.data.status} />}
     >
-      <Loaded of={job}>{(data) => <RefusedRecords query={query} job={data} onChange={job.reload} />}</Loaded>
+      <Loaded of={job}>
+        {(data) =>
+          data.counts.rejected === 0 ? none : <Records query={query} job={data} onChange={job.reload} />
+        }
+      </Loaded>
     </Page>
   );
 }
 
-/** The same, as a part of another screen too. */
-export function RefusedRecords({ query, job, onChange }: RefusedProps): VNode {
-  const { counts } = job;
-  const causes = useApi<{ readonly data: readonly RejectCause[] }>(
-    `${jobPath(job.job_id)}/rejects?group_by=cause`,
-    undefined,
-    refusedState(job),
-  );
+const none = <Empty title="No record was refused" />;
+
+function Records({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
-  const isGone = cause !== '' && causes.data?.data.every(({ id }) => id !== cause) === true;
-  useEffect(() => {
-    if (isGone) query.set({ cause: undefined, cursor: undefined });
-  }, [isGone]);
   return (
     <>
-      {counts.rejected === 0 ? (
-        <Empty title="No record was refused" />
-      ) : (
-        <>
-          <Section title="Why they were refused" aside={<Download job={job} />} flush>
-            <Loaded of={causes}>{({ data }) => <Causes query={query} job={job} causes={data} />}</Loaded>
-          </Section>
-          <Grid query={query} job={job} onChange={onChange} />
-        </>
-      )}
+      <Causes
+        job={{ ...job, counts: { ...job.counts } }}
+        title="Why they were refused"
+        aside={<Download job={job} />}
+        chosen={cause}
+        hrefOf={(id) => query.href({ cause: id === cause ? undefined : id, cursor: undefined })}
+      />
+      <Grid query={query} job={job} onChange={onChange} />
     </>
   );
 }

@@ -12,17 +12,6 @@ import { Editor, Words } from './editor.tsx';
 const columns: readonly Column<SegmentItem>[] = [
   ['Segment', ({ title }) => <span class="break">{visibleText(title)}</span>],
   ['Category', ({ category }) => visibleText(category)],
-  ['Used for', ({ usage }) => visibleText(usage), 'minor'],
-  ['Status', ({ status }) => visibleText(status), 'minor'],
-  [
-    'Marks',
-    ({ is_hidden, is_protected }) => (
-      <span class="faint">
-        {[is_hidden && 'hidden', is_protected && 'protected'].filter(Boolean).join(', ')}
-      </span>
-    ),
-    'minor',
-  ],
   ['Id', ({ id }) => id, 'num'],
 ];
 
@@ -99,38 +88,22 @@ export function Segment(): VNode {
       <Loaded of={segment}>
         {(data) => (
           <div class="columns">
-            <div class="stack">
-              <Section title="Who is in it">
-                <Words of={data.words} />
-              </Section>
-              {data.words.length === 0 ? null : (
-                <Editor key={data.id} segment={data} onSaved={segment.reload} />
-              )}
-            </div>
-            <div class="stack">
-              <Section title="Details">
-                <Details of={data} />
-              </Section>
-            </div>
+            <Section title="Who is in it">
+              <Words of={data.words} />
+              <Facts
+                of={[
+                  ['Short name', <code key="key">{data.key}</code>],
+                  ['Defined by', data.made_by === 'file' ? 'the definitions file' : 'the API or the console'],
+                  ['Category', visibleText(data.category)],
+                ]}
+              />
+            </Section>
+            {data.words.length === 0 ? null : (
+              <Editor key={data.id} segment={data} onSaved={segment.reload} />
+            )}
           </div>
         )}
       </Loaded>
     </Page>
-  );
-}
-
-function Details({ of }: { readonly of: SegmentDetail }): VNode {
-  return (
-    <Facts
-      of={[
-        ['Short name', <code key="key">{of.key}</code>],
-        ['Defined by', of.made_by === 'file' ? 'the definitions file' : 'the API or the console'],
-        ['Category', visibleText(of.category)],
-        ['Used for', visibleText(of.usage)],
-        ['Status', visibleText(of.status)],
-        ['Protected', of.is_protected ? 'yes: it cannot be removed by mistake' : null],
-        ['Hidden', of.is_hidden ? 'yes: it is not offered in lists' : null],
-      ]}
-    />
   );
 }
