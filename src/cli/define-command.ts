@@ -2,7 +2,9 @@
  * A command is defined by its words, its options with their types, its examples, and what it does. A command file holds what is
  * its own; --env, --json, the layout of the help and the settings that flags give are the same everywhere.
  */
+
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { capitalise } from '../domain/wording.ts';
 import { defaultEnvironmentName } from '../postgres/stores/environments.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession, Session } from './session.ts';
@@ -56,7 +58,7 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
     const command = parent
       .command(spec.name)
       .summary(summary)
-      .description(spec.description ?? `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
+      .description(spec.description ?? `${capitalise(summary)}.`)
       .addHelpText('after', helpAfter(spec));
     if (argument !== undefined) command.argument(argument.name, argument.description);
     for (const [, { option }] of options) command.addOption(option);

@@ -349,11 +349,7 @@ function compareItems<Item extends { readonly key: string }>(
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    (name) => !isDeepStrictEqual(before[name], asStored(after[name])),
+    // As it is stored: -0 comes back as 0.
+    (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
-}
-
-/** -0 comes back as 0. */
-function asStored(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value));
 }

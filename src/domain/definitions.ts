@@ -1,5 +1,6 @@
 import type { DataType } from './data-type.ts';
 import { type InputError, inputError } from './errors.ts';
+import { capitalise } from './wording.ts';
 
 /**
  * The definitions of an operator. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
@@ -146,9 +147,4 @@ export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
   // A key of separators only has no words; in quotes it can at least be seen.
   return words.length === 0 ? JSON.stringify(key) : words.map(capitalise).join(' ');
-}
-
-function capitalise(word: string): string {
-  const [first = ''] = word;
-  return first.toUpperCase() + word.slice(first.length);
 }

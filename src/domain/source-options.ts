@@ -3,6 +3,7 @@ import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
 import { MAX_MAPPED_COLUMNS, MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
+import { capitalise } from './wording.ts';
 
 /*
  * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in
@@ -238,7 +239,7 @@ export function schemaOfSourceOption(name: SourceOptionName) {
     ...(range !== undefined && { minimum: range[0], maximum: range[1] }),
     ...(type === 'array' && { items: { type: 'string' } }),
     ...(choices !== undefined && { enum: choices }),
-    description: `${description.charAt(0).toUpperCase()}${description.slice(1)}.`,
+    description: `${capitalise(description)}.`,
     examples,
   };
 }

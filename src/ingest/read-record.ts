@@ -10,6 +10,7 @@ import {
   MAX_VALUE_BYTES,
 } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
+import { capitalise } from '../domain/wording.ts';
 import {
   hasTooManyProperties,
   isEmptyObject,
@@ -301,7 +302,7 @@ export class Fields {
 
   properties(object: JsonObject, path: string): Properties {
     if (hasTooManyProperties(object, this.bytes)) {
-      this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);
+      this.refuse('invalid_metadata_value', capitalise(tooManyProperties(path).message), path);
       return object;
     }
     for (const name in object) {
@@ -314,7 +315,7 @@ export class Fields {
       }
       const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
       if (reason !== null) {
-        this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);
+        this.refuse('invalid_metadata_value', capitalise(reason.message), reason.column ?? path);
       }
     }
     return object;
@@ -344,10 +345,6 @@ function textProblem(text: string, maxBytes: number): string | null {
   }
   if (text.includes('\0')) return 'holds U+0000';
   return text.isWellFormed() ? null : 'holds half a surrogate pair';
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function kindOf(value: unknown): string {

@@ -18,7 +18,8 @@ export interface Migration {
   readonly digest: string;
 }
 
-export async function readMigrations(folder = join(packageRoot, 'sql', 'migrations')): Promise<Migration[]> {
+export async function readMigrations(): Promise<Migration[]> {
+  const folder = join(packageRoot, 'sql', 'migrations');
   const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
   return Promise.all(
     names.map(async (name) => {

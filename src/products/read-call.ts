@@ -3,6 +3,7 @@ import { inputError } from '../domain/errors.ts';
 import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
+import { capitalise } from '../domain/wording.ts';
 import { isObject, type JsonObject, numberText } from '../formats/json-text.ts';
 import { readItem } from '../ingest/read-batch.ts';
 import { Fields, openRecord, readCompany, readEvent, readUser } from '../ingest/read-record.ts';
@@ -38,7 +39,7 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const { records, marked } = readRecords(product, parsed, { companyFrom: null });
   if (isReason(records)) {
     const code = records.code === 'unsupported_kind' ? 'unsupported_kind' : 'unknown_event_type';
-    throw inputError(code, capitalised(records.message), `product: ${product}`);
+    throw inputError(code, capitalise(records.message), `product: ${product}`);
   }
   const [record, ...profiles] = records;
   const { event_type: kind, user_id, company_id } = record;
@@ -56,10 +57,6 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   const own = read(record);
   if (isAlone && !hasCompany) Object.assign(own.record, { impliesUser: true });
   return [...profiles.map((profile) => ({ ...read(profile), isBeside: true }) as ItemRecord), own];
-}
-
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {

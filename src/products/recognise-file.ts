@@ -1,6 +1,7 @@
 import { type InputError, inputError } from '../domain/errors.ts';
 import { SHOWN_RECORDS } from '../domain/limits.ts';
 import type { LoadOptions } from '../domain/load.ts';
+import { capitalise } from '../domain/wording.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { JsonObject } from '../formats/json-text.ts';
 import { parseObject } from '../load/inspect/values.ts';
@@ -50,6 +51,9 @@ export function findForeign(
 }
 
 export function foreignProblem({ advice, preset }: ForeignRecords, names: readonly string[]): InputError {
-  const message = `${advice.charAt(0).toUpperCase()}${advice.slice(1)}`;
-  return inputError('unrecognised_columns', message, preset === null ? `names seen: ${listed(names)}` : '');
+  return inputError(
+    'unrecognised_columns',
+    capitalise(advice),
+    preset === null ? `names seen: ${listed(names)}` : '',
+  );
 }

@@ -82,16 +82,13 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  const jobId = `${kind}-${taskId}-${attempt}${suffix(again)}`;
+  // A job that a worker took along when it died keeps its id until the queue notices.
+  const suffix = again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
+  const jobId = `${kind}-${taskId}-${attempt}${suffix}`;
   // Ids and a version, never rows, because a job may outlive a deployment.
   const data = { v: 1, taskId, attempt };
   // A job for work beside the queue only wakes somebody, so it may overtake others.
   return { name: kind, data, opts: { jobId, lifo: besideKinds.includes(kind) } };
-}
-
-/** A job that a worker took along when it died keeps its id until the queue notices; another id is needed meanwhile. */
-function suffix(again: boolean): string {
-  return again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
 }
 
 /**

@@ -60,7 +60,8 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
     }
   };
   await attempt('the lake', async () => {
-    await removeUnfinished(context);
+    // Killed processes left these. We hold the lock, so nobody else moves events now.
+    await removeFiles(context, await findUnfinished(context.pool));
     await appendEvents(context);
     await refreshLake(context);
     await removeReplaced(context);
@@ -79,7 +80,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
 async function pruneMonth(context: RetentionContext, month: Month): Promise<PrunedEvents> {
   const { eventRetentionDays: defaultDays, lakeEveryMs } = context.config;
   const held = await readHeldNames(context.db, month, defaultDays);
-  if (isWhollyPast(held)) {
+  if (held.every(({ kept }) => kept === 0)) {
     const retirement = await withLockTries(() =>
       retireMonth(context.pool, month, { defaultDays, archives: lakeEveryMs !== null }),
     );
@@ -89,10 +90,6 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   const past = held.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;
   return lakeEveryMs === null ? deletePast(context, month, past) : movePast(context, month, past);
-}
-
-function isWhollyPast(held: readonly HeldNames[]): boolean {
-  return held.every(({ kept }) => kept === 0);
 }
 
 /** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */
@@ -135,11 +132,6 @@ async function deletePast(
   await recordDeleted(db, month.month, events);
   log.info({ month: month.month, events }, 'events of a month were removed');
   return { ...none, events };
-}
-
-/** Removes what killed processes left unfinished. We hold the lock, so nobody else moves events now. */
-async function removeUnfinished(context: RetentionContext): Promise<void> {
-  await removeFiles(context, await findUnfinished(context.pool));
 }
 
 async function removeFiles(

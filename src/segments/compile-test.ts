@@ -234,7 +234,7 @@ export function daysBefore(now: Date, days: number): string {
 /** A date without a time is the whole day, in UTC: after it is from its end on, up to it is before its end. */
 function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
   const start = instant(instantText(date));
-  if (isDay(date)) {
+  if (date.length === 'YYYY-MM-DD'.length) {
     // Hours, since a day may have more or fewer of them in the session's zone.
     if (comparison === 'greater_than') return sql`${stored} >= ${start} + interval '24 hours'`;
     if (comparison === 'less_or_equal') return sql`${stored} < ${start} + interval '24 hours'`;
@@ -299,10 +299,6 @@ function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 
 const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
 const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
-
-function isDay(date: string): boolean {
-  return date.length === 'YYYY-MM-DD'.length;
-}
 
 /** The instant a date stands for, in a form whose meaning depends on no setting of the session. */
 function instantText(date: string): string {

@@ -123,16 +123,14 @@ async function endSessions(db: Database, which: ReturnType<typeof sql>): Promise
  * a failover to a machine whose clock is behind, leases lie far ahead, and what a killed worker had would stay with it for
  * as long. Nobody is given a lease beyond its length, so one that is further away than twice that has lapsed.
  */
-type Length = number | RawBuilder<number>;
-
-export function leaseFor(lengthMs: Length = LEASE_MS): RawBuilder<Date> {
-  return sql<Date>`now() + ${lengthMs} * interval '1 millisecond'`;
+export function leaseFor(): RawBuilder<Date> {
+  return sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 }
 
 /** Tells whether a lease has lapsed; false where there is none. */
-export function isLapsed(column: string, lengthMs: Length = LEASE_MS): RawBuilder<boolean> {
+export function isLapsed(column: string): RawBuilder<boolean> {
   const until = sql.ref(column);
-  return sql<boolean>`(${until} < now() or ${until} > now() + 2 * ${lengthMs} * interval '1 millisecond')`;
+  return sql<boolean>`(${until} < now() or ${until} > now() + 2 * ${LEASE_MS} * interval '1 millisecond')`;
 }
 
 /** Tells whether the queue was not notified for so long, or only at a time to come, because the clock went back. */
