@@ -79,7 +79,7 @@ test('no request whatever is answered with 5xx, or with a refusal that is no err
     while (performance.now() < until || !isVaried()) {
       const next = all.pop();
       if (next === undefined) return;
-      const got = await send(next);
+      const got = await sendPatiently(next);
       statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
       const why = problem(next, got);
       if (why !== null) wrong.push(`${why}: ${describe(next)} → ${got.status} ${got.body.slice(0, 300)}`);
@@ -114,6 +114,12 @@ function isErrorRecord(body: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** A machine that is busy answers 503 for a moment; a request that causes it has that answer again. */
+async function sendPatiently(sent: Sent, tries = 5): Promise<Got> {
+  const got = await send(sent);
+  return got.status === 503 && tries > 1 ? sendPatiently(sent, tries - 1) : got;
 }
 
 /** Not through fetch, which tidies paths up and has methods that take no body. */
