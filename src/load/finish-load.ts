@@ -237,7 +237,7 @@ async function replayChunk(
 export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
   return {
     code: 'too_many_rejects',
-    message: `${plural(rejected, 'record')} ${rejected === 1 ? 'was' : 'were'} refused and max_errors allows ${maxErrors}`,
+    message: `stopped: ${rejected} refused, ${maxErrors} allowed by max_errors; nothing written`,
   };
 }
 
