@@ -112,10 +112,13 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
   };
 }
 
+const textFields = { error: { type: 'string' }, message: { type: 'string' }, details: { type: 'string' } };
+
 /** Narrows the error record: a code that a route does not declare fails its tests. */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
   const open = { type: 'object', additionalProperties: true };
-  const error = { ...open, properties: { error_code: { type: 'string', enum: [...codes] } } };
+  const properties = { ...textFields, error_code: { type: 'string', enum: [...codes] } };
+  const error = { ...open, required: Object.keys(properties), properties };
   const narrowing = { ...open, properties: { errors: { type: 'array', items: error } } };
   return Type.Unsafe({ allOf: [errorRecord.ref, narrowing] });
 }
