@@ -169,6 +169,7 @@ export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
+export const MAX_PAGE_OFFSET = 100_000;
 /** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
 export const MAX_PAGE_BYTES = MiB;
 /** The part of a refused record that a page of JSON shows; files of rejects have all that is kept. */

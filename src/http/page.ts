@@ -1,12 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { text } from '../api/schema.ts';
+import { inputError } from '../domain/errors.ts';
 import { readInstant } from '../domain/instant.ts';
 import {
   DEFAULT_PAGE_SIZE,
   MAX_ID_BYTES,
   MAX_INTEGER,
   MAX_PAGE_BYTES,
+  MAX_PAGE_OFFSET,
   MAX_PAGE_SIZE,
 } from '../domain/limits.ts';
 import { isUuid, optional, ruled, textProblem } from '../validation.ts';
@@ -91,7 +93,19 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-export const jobPage = parameters(jobCursor, mostItems);
+/** Only pages of jobs and deliveries end at nothing but their limit: with an offset, a caller would miss what a shorter page left out. */
+export const jobPage = {
+  ...parameters(jobCursor, mostItems),
+  offset: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_PAGE_OFFSET,
+      description:
+        'Number of items before the page, for callers that cannot follow `Link`. Not with `cursor`.',
+    }),
+    `offset is a whole number from 0 to ${MAX_PAGE_OFFSET}; further pages need cursor`,
+  ),
+};
 export const rowPage = parameters(rowCursor, asManyAsFit);
 export const keyPage = parameters(keyCursor, asManyAsFit);
 export const eventPage = parameters(eventCursor, asManyAsFit);
@@ -130,10 +144,15 @@ export function isForwardedTls({ headers }: FastifyRequest): boolean {
 interface PageQuery {
   readonly limit?: number;
   readonly cursor?: string;
+  readonly offset?: number;
 }
 
-export function askedPage<T>({ limit = DEFAULT_PAGE_SIZE, cursor = '' }: PageQuery, kind: CursorKind<T>) {
-  return { limit, after: kind.read(cursor) };
+/** @throws InputError `invalid_field` if there are a cursor and an offset. */
+export function askedPage<T>(query: PageQuery, kind: CursorKind<T>) {
+  const { limit = DEFAULT_PAGE_SIZE, cursor = '', offset = 0 } = query;
+  if (cursor !== '' && offset > 0)
+    throw inputError('invalid_field', 'Send either cursor or offset', 'offset');
+  return { limit, after: kind.read(cursor), offset };
 }
 
 interface PageCall {
@@ -148,6 +167,7 @@ function linkNext({ request, reply, base }: PageCall, cursor: string | null): vo
   if (cursor === null) return;
   // The text after two slashes would be taken for a host.
   const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
+  url.searchParams.delete('offset');
   url.searchParams.set('cursor', cursor);
   reply.header('link', `<${base()}${url.pathname}${url.search}>; rel="next"`);
 }

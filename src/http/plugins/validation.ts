@@ -121,8 +121,11 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
     const values: Record<string, unknown> = {};
     for (const [name, text] of Object.entries(texts)) {
       if (lenient && !Object.hasOwn(schema.properties, name)) {
-        const meant = findMeant(name, Object.keys(schema.properties));
-        if (meant !== undefined) problems.push(misspelt(name, meant));
+        const known = Object.keys(schema.properties);
+        const cursor = pagers.has(name) ? known.find((each) => cursors.has(each)) : undefined;
+        const meant = findMeant(name, known);
+        if (cursor !== undefined) problems.push(notPaged(name, cursor));
+        else if (meant !== undefined) problems.push(misspelt(name, meant));
         continue;
       }
       if (lenient && text === '') continue;
@@ -138,6 +141,15 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
     throwProblems([...problems, ...findProblems(values)]);
     return values as Static<T>;
   };
+}
+
+/** What other services page by. A client whose parameter were ignored would read the first page for ever. */
+const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
+const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
+
+function notPaged(name: string, cursor: string): Problem {
+  const message = `This list takes no ${name}; send limit, and ${cursor} from the page before`;
+  return { code: 'invalid_field', message, details: name };
 }
 
 function misspelt(name: string, meant: string): Problem {

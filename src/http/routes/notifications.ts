@@ -77,14 +77,14 @@ const listRoute = route({
   handle: async (call) => {
     const { reader } = call.system;
     const { state, channel, failed = false, since } = call.query;
-    const { limit, after } = askedPage(call.query, jobCursor);
+    const { limit, ...page } = askedPage(call.query, jobCursor);
     const filter = {
       states: readSeveral(state),
       channel,
       failed,
       jobId: call.query.job_id,
       since: dateOf(since),
-      after,
+      ...page,
       limit: limit + 1,
     };
     const [found, total_count] = await Promise.all([

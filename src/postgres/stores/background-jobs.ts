@@ -70,7 +70,7 @@ export async function pageJobs(
   db: Database,
   environmentId: number,
   filter: JobFilter,
-  page: { readonly limit: number; readonly after: string | null },
+  page: { readonly limit: number; readonly after: string | null; readonly offset?: number },
 ) {
   const matching = matchingJobs(db, environmentId, filter);
   const { total } = await matching
@@ -84,6 +84,7 @@ export async function pageJobs(
     .select([sql`case when kind = 'export' then done else total end`.as('totalRows')])
     .orderBy('job_id', 'desc')
     .limit(page.limit + 1)
+    .offset(page.offset ?? 0)
     // Columns of a view are nullable to the generated types.
     .$castTo<ListedJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);

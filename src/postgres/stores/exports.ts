@@ -249,7 +249,7 @@ export async function pageExports(
   db: Database,
   environmentId: number,
   filter: { readonly statuses?: readonly string[] | undefined },
-  page: { readonly limit: number; readonly after: string | null },
+  page: { readonly limit: number; readonly after: string | null; readonly offset?: number },
 ) {
   const { jobs, total, next } = await pageJobs(db, environmentId, { types: ['export'], ...filter }, page);
   const exports = await readExports(

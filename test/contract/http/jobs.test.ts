@@ -83,12 +83,41 @@ describe('the list', () => {
     expect(seen).toEqual(ids.slice(2));
   });
 
+  test('a client that pages by offset reads every job once, and its last page is empty', async () => {
+    const seen: string[] = [];
+    for (let offset = 0; ; offset += 2) {
+      const page = await list(tenant, `?limit=2&offset=${offset}`);
+      const link = page.headers.get('link');
+      if (offset > 0) expect(link ?? '').not.toContain('offset');
+      if (page.body.length === 0) break;
+      seen.push(...page.body.map((item) => item.job_id));
+    }
+    expect(seen).toEqual(ids);
+  });
+
+  test.each([
+    ['/v1/background_jobs', 'page', 'cursor'],
+    ['/v1/background_jobs', 'per_page', 'cursor'],
+    ['/v1/deliveries', 'page', 'cursor'],
+    ['/v1/users', 'offset', 'cursor'],
+    ['/v1/companies', 'per_page', 'cursor'],
+    ['/api/v1/analytics/exports/lookups/segments', 'offset', 'after_cursor'],
+  ])('%s?%s=1 is refused and names %s', async (path, name, cursor) => {
+    const answer = await server.json<{ errors: object[] }>(`${path}?${name}=1`, { key: tenant.key });
+    expect([answer.status, answer.body.errors]).toEqual([
+      400,
+      [expect.objectContaining({ details: name, message: expect.stringContaining(`and ${cursor} from`) })],
+    ]);
+  });
+
   test.each([
     ['limit=0', 'invalid_field'],
     ['limit=501', 'invalid_field'],
     ['status=done', 'invalid_field'],
     ['status=queued&status=failed', 'invalid_field'],
     ['cursor=abc', 'invalid_cursor'],
+    ['offset=100001', 'invalid_field'],
+    ['offset=-1', 'invalid_field'],
     ['since=yesterday', 'invalid_date'],
     ['since=2026-02-31', 'invalid_date'],
     ['until=soon', 'invalid_date'],
