@@ -43,6 +43,7 @@ interface Caller {
 
 interface SessionOptions {
   readonly mayCreate?: boolean;
+  readonly extend?: (system: System) => System;
 }
 
 /** A command does one thing at a time, and dispatches beside it. */
@@ -52,7 +53,7 @@ const poolSize = 4;
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
-  { mayCreate = false }: SessionOptions = {},
+  { mayCreate = false, extend = (system) => system }: SessionOptions = {},
 ): Promise<T> {
   const settings = readSettings(cli, command);
   const { config } = settings;
@@ -63,7 +64,7 @@ export async function withSession<T>(
   try {
     await prepareDatabase(database.url, config.redisUrl === null, log);
     const options = { config, databaseUrl: database.url, log, role: sessionRole, poolSize };
-    const system = openSystem(options);
+    const system = extend(openSystem(options));
     try {
       const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
       if (database.embedded !== null) await awaitOtherCommands(system, cli.terminal);
