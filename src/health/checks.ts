@@ -43,6 +43,7 @@ export async function examine(config: Config): Promise<Finding[]> {
       advise: () => adviseOnStorage(config.storage),
     },
     { name: 'disk', deadlineMs: 5_000, run: () => checkDisks(config), advise: () => 'Is the disk mounted?' },
+    { name: 'links', deadlineMs: 1_000, run: async () => [checkLinks(config)], advise: () => '' },
   ]);
   return hideSecrets(findings, config);
 }
@@ -50,6 +51,14 @@ export async function examine(config: Config): Promise<Finding[]> {
 function adviseOnStorage(storage: Config['storage']): string {
   if (storage.kind === 's3') return 'Compare what the key may do with docs/storage.md.';
   return `May this user write into ${storage.directory}, and is its disk mounted?`;
+}
+
+/** Without PUBLIC_URL links repeat the `Host` of the request, which its sender chooses. */
+function checkLinks({ publicUrl, host }: Config): Finding {
+  if (publicUrl !== null) return ok('links', `Links lead to ${publicUrl}`);
+  if (/^(127\.|::1$|localhost$)/.test(host)) return ok('links', 'Links lead to this machine');
+  const state = `Links repeat the host that a request names, since HOST is ${host} and PUBLIC_URL is not set`;
+  return warning('links', state, 'Set PUBLIC_URL to the address that callers use.');
 }
 
 /** Compares with the `engines` of package.json, which installers only warn about. */

@@ -73,6 +73,13 @@ describe('the checks of the status', () => {
     expect(JSON.stringify([...findings.values()])).not.toContain('pw-of-');
   });
 
+  test('a service for other machines without PUBLIC_URL is warned about its links', async () => {
+    const open = { HOST: '0.0.0.0' };
+    expect(await said('links', open)).toMatch(/^warning: .*PUBLIC_URL is not set → Set PUBLIC_URL/);
+    expect(await said('links', { ...open, PUBLIC_URL: 'https://sluice.example.com' })).toMatch(/^ok: /);
+    expect(await said('links', {})).toMatch(/^ok: /);
+  });
+
   test('a check that hangs or throws stops no other', async () => {
     const advise = (): string => 'look';
     const findings = await runChecks([
