@@ -57,7 +57,7 @@ export async function withSession<T>(
 ): Promise<T> {
   const settings = readSettings(cli, command);
   const { config } = settings;
-  if (mayCreate) await announceNewData(cli.terminal, config);
+  if (mayCreate) await announceNewData(cli.terminal.inform, config);
   else await requireData(config);
   const log = settings.commandLog('command');
   const database = await provideForCommand(config, log);
@@ -160,8 +160,8 @@ export async function requireData(config: DatabaseConfig): Promise<void> {
 }
 
 /** Commands that may create a database say where. */
-export async function announceNewData(terminal: Terminal, config: DatabaseConfig): Promise<void> {
-  if (await isNewDatabase(config)) terminal.inform(`Making a new database in ${config.dataDir}`);
+export async function announceNewData(say: (text: string) => void, config: DatabaseConfig): Promise<void> {
+  if (await isNewDatabase(config)) say(`Making a new database in ${config.dataDir}`);
 }
 
 const rolePrefix = 'command ';

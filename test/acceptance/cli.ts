@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -20,6 +20,8 @@ export interface RunOptions {
   readonly keepInputOpen?: boolean;
   /** Nobody reads standard output. */
   readonly deaf?: boolean;
+  /** Standard output is a terminal (of the program `script`). */
+  readonly terminal?: boolean;
 }
 
 export interface Finished {
@@ -56,9 +58,11 @@ export async function preparedDataDir(): Promise<string> {
 /** Starts `sluice …`; it is ended with the test. Only what is told is in its environment, and where temporary files go. */
 export function startCli(
   args: readonly string[],
-  { env = {}, cwd, input, keepInputOpen, deaf }: RunOptions = {},
+  { env = {}, cwd, input, keepInputOpen, deaf, terminal }: RunOptions = {},
 ): Running {
-  const child = spawn(process.execPath, [entry, ...args], {
+  const words = [process.execPath, entry, ...args];
+  const [file = '', ...rest] = terminal ? ['script', '-qec', words.join(' '), '/dev/null'] : words;
+  const child = spawn(file, rest, {
     cwd,
     env: {
       PATH: process.env['PATH'] ?? '',
@@ -110,7 +114,7 @@ async function endNow(child: ChildProcess, finished: Promise<Finished>): Promise
 export interface Started extends Running {
   /** http://127.0.0.1:port */
   readonly url: string;
-  /** The key it printed, if it printed one. */
+  /** The key it made, if it made one. */
   readonly key: string | null;
 }
 
@@ -128,7 +132,8 @@ export async function startService(
     if (found === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);
     return found;
   });
-  return Object.assign(running, { url, key: /slk_\w+/.exec(running.stdout)?.[0] ?? null });
+  const path = /It is in (.*first-key)"/.exec(running.stdout)?.[1];
+  return Object.assign(running, { url, key: path ? (await readFile(path, 'utf8')).trim() : null });
 }
 
 function isRunning(pid: number): boolean {

@@ -60,7 +60,8 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
 
   const server = run('serve', 'program');
   const worker = run('work', 'program');
-  const [, key = ''] = await server.says(/(slk_\w+)/);
+  await server.says(/made\. It is in .*first-key/);
+  const key = (await readFile(join(DATA_DIR, 'first-key'), 'utf8')).trim();
   const url = `http://127.0.0.1:${port}`;
   await waitFor('the server', async () => (await call(url, null, '/health/ready')).ok);
   await waitFor('the worker to sign on', async () => (await lastSeen(database.url)) !== undefined);

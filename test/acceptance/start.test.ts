@@ -1,17 +1,39 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
-import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { awaitGone, descendants, serverOf, workersOf } from './processes.ts';
 import { call, jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice start', () => {
-  test('prints the first key once, on standard output only, and the key opens the service', async () => {
+  test('writes the first key once where standard output is no terminal, for its owner alone, and the key opens the service', async () => {
     const dataDir = await temporaryFolder();
     const service = await startService(dataDir, { LOG_LEVEL: 'trace' });
-    expect(service.stdout.match(/slk_\w{20,}/g)).toHaveLength(1);
-    expect(service.stderr).not.toContain(service.key);
+    expect(service.key).toMatch(/^slk_\w{20,}$/);
+    expect((await stat(join(dataDir, 'first-key'))).mode & 0o777).toBe(0o600);
+    const lines = (text: string) => text.split('\n').filter((line) => line !== '');
+    const all = [...lines(service.stdout), ...lines(service.stderr)];
+    expect(all.map((line) => JSON.parse(line))).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ level: 30, name: 'start', msg: expect.any(String) }),
+      ]),
+    );
+    expect(all.join()).not.toContain(service.key);
     expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
     expect((await call(service.url, null, '/v1/background_jobs')).status).toBe(401);
+  });
+
+  test('prints the first key at a terminal, and writes no file of it', async () => {
+    const dataDir = await temporaryFolder();
+    const service = startCli(['start', '--data-dir', dataDir], { terminal: true });
+    await waitFor('it to listen', () =>
+      /^sluice listens on http:\S+ \(1 worker, ready/m.test(service.stdout),
+    );
+    expect(service.stdout).toMatch(/^ {4}\S*slk_\w{20,}/m);
+    expect(await readdir(dataDir)).not.toContain('first-key');
+    service.signal('SIGTERM');
+    await service.finished;
   });
 
   test('replaces a worker that dies; stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -191,8 +191,8 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
       const process = startSluice(['start'], variables);
       services.push(process);
       const [, url = ''] = await process.says(/sluice listens on (http:\S+) /);
-      // Told once, by the first start.
-      key = /^ {4}(\S{20,})$/m.exec(process.output)?.[1] ?? key;
+      // Made once, by the first start.
+      key ||= (await readFile(join(dataDir, 'first-key'), 'utf8')).trim();
       return { process, key, api: callApi(process, url, key) };
     },
     async run(...args) {

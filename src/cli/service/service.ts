@@ -1,4 +1,6 @@
 /** The service: the HTTP server of `sluice start` and `sluice serve`, its system and first API key, and all of `sluice start`. */
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createSignInLink } from '../../access/console-session.ts';
 import type { Config } from '../../config.ts';
@@ -28,6 +30,8 @@ import {
 import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
 
 const drainSlackMs = 1_000;
+
+type ServiceName = 'start' | 'serve';
 
 export interface HttpService {
   readonly system: System;
@@ -87,8 +91,26 @@ export async function ensureFirstKey(db: Database): Promise<string | null> {
   return (await createApiKey(db, environment.environmentId, { label: 'first key' })).key;
 }
 
-/** On standard output, never in the log. */
-export function announceKey(terminal: Terminal, key: string): void {
+/** Says something on standard output: a sentence at a terminal, else a line like those of the log, whatever LOG_LEVEL is. */
+function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
+  const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
+  terminal.print(process.stdout.isTTY ? sentence : JSON.stringify(line));
+}
+
+/** Shows the key at a terminal. What is not one may be kept and read by others: there a file of DATA_DIR has the key. */
+export async function handOverKey(
+  terminal: Terminal,
+  name: ServiceName,
+  dataDir: string,
+  key: string,
+): Promise<void> {
+  if (!process.stdout.isTTY) {
+    const path = join(dataDir, 'first-key');
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await rm(path, { force: true });
+    await writeFile(path, `${key}\n`, { mode: 0o600 });
+    return announce(terminal, name, `An API key for the environment \`default\` was made. It is in ${path}`);
+  }
   terminal.print('');
   terminal.print('An API key for the environment `default` was made. It is shown only this once:');
   terminal.print('');
@@ -111,8 +133,7 @@ export async function announceConsole(
 ): Promise<void> {
   const base = system.config.publicUrl ?? url;
   if (process.stdout.isTTY !== true) {
-    terminal.print(`Console: ${base}${consolePath}`);
-    return;
+    return announce(terminal, 'start', `Console: ${base}${consolePath}`);
   }
   terminal.print(`Console, signed in by this link once, within 15 minutes:`);
   terminal.print('');
@@ -127,7 +148,7 @@ export interface ServiceOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Called with the first API key, once, when it is made. */
-  readonly onKey: (key: string) => void;
+  readonly onKey: (key: string) => Promise<void> | void;
 }
 
 export interface Service {
@@ -189,7 +210,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
     await system.close();
     throw error;
   });
-  if (key !== null) options.onKey(key);
+  if (key !== null) await options.onKey(key);
   const http = await openHttpService(system);
   parts.http = http;
   parts.workers = superviseWorkers({
@@ -222,7 +243,8 @@ export const start = defineCommand({
   summary: 'everything in one: database, HTTP server, worker processes',
   description:
     'Starts the service: the embedded database (unless DATABASE_URL is set), the HTTP server and one worker\n' +
-    'process per core. The first start prints an API key. Ctrl-C or SIGTERM stops it in order.',
+    'process per core. The first start shows an API key, or where standard output is no terminal, writes it to\n' +
+    'DATA_DIR/first-key. Ctrl-C or SIGTERM stops it in order.',
   options: listenOptions,
   details: 'All settings: sluice config',
   examples: [
@@ -236,22 +258,21 @@ export const start = defineCommand({
     const log = serviceLog('start');
     const stop = listenForStop();
     const startedAt = performance.now();
-    await announceNewData(terminal, config);
+    await announceNewData((text) => log.info(text), config);
     const service = await startService({
       config,
       processEnv,
       entry: cli.entry,
       log,
       signal: stop.signal,
-      onKey: (key) => announceKey(terminal, key),
+      onKey: (key) => handOverKey(terminal, 'start', config.dataDir, key),
     });
     stop.onSecond = service.kill;
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     if (!stop.signal.aborted) {
       const workers = plural(config.workers, 'worker');
-      terminal.print(
-        `sluice listens on ${service.url} (${workers}, ready in ${seconds} s). Ctrl-C stops it.`,
-      );
+      const state = `sluice listens on ${service.url} (${workers}, ready in ${seconds} s). Ctrl-C stops it.`;
+      announce(terminal, 'start', state);
       await announceConsole(terminal, service);
     }
     const reason = await stop.requested;
@@ -287,9 +308,9 @@ export const serve = defineCommand({
     void warnOfStorage(config, system.files, log);
     await retryWhileAway(waiting, () => requirePersonalKey(system.pool, config));
     const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));
-    if (key !== null) announceKey(terminal, key);
+    if (key !== null) await handOverKey(terminal, 'serve', config.dataDir, key);
     const http = await openHttpService(system);
-    if (!stop.signal.aborted) terminal.print(`sluice listens on ${http.url}. Ctrl-C stops it.`);
+    if (!stop.signal.aborted) announce(terminal, 'serve', `sluice listens on ${http.url}. Ctrl-C stops it.`);
     const reason = await stop.requested;
     log.info({ reason }, 'stopping');
     const phases = [http.drain, http.stopListening, http.closeSystem];
