@@ -1,3 +1,4 @@
+import { inputError } from '../../domain/errors.ts';
 import {
   ENCODING_SNIFF_BYTES,
   JSON_SNIFF_BYTES,
@@ -24,6 +25,7 @@ import {
 } from './unpack.ts';
 
 const BOM = Buffer.from('\ufeff');
+const [newline, openObject] = [0x0a, 0x7b];
 
 /** Text in UTF-8, or a file of a format that is none, and what it turned out to be. */
 export interface Decoded {
@@ -113,7 +115,8 @@ function jsonAsLines(
     case 'sequence':
       return sequenceToNdjson(withoutFirst(pieces, bomBytes));
     case 'document':
-      if (layout.path === null && hints.envelope !== undefined) return arrayToNdjson(pieces, hints.envelope);
+      if (layout.path === null && hints.envelope !== undefined)
+        return withSomeObject(arrayToNdjson(pieces, hints.envelope), hints.envelope);
       return documentToNdjson(pieces, { path: layout.path, isOfRecord: recordKeyTest(hints) }, notes);
     default:
       return layout satisfies never;
@@ -126,6 +129,20 @@ function layoutNotes(layout: JsonLayout): string[] {
   const { ends, commas } = layout.lines;
   const ended = { lf: [], cr: ['Lines end with CR only.'], rs: ['U+001E stands before each record.'] }[ends];
   return commas ? [...ended, 'Commas at the ends of lines were left out.'] : ended;
+}
+
+/** @throws InputError `invalid_field` at the end if there are lines and none begins an object. */
+async function* withSomeObject(lines: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
+  let hasObject = false;
+  let last: number | undefined;
+  for await (const bytes of lines) {
+    for (let at = 0; !hasObject && at < bytes.length; at = bytes.indexOf(newline, at) + 1 || bytes.length)
+      hasObject = bytes[at] === openObject && (at > 0 || (last ?? newline) === newline);
+    last = bytes.at(-1);
+    yield bytes;
+  }
+  if (last !== undefined && !hasObject)
+    throw inputError('invalid_field', `No item of ${name} is an object`, name);
 }
 
 async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): AsyncGenerator<Buffer> {

@@ -73,6 +73,8 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     ['{"other":[]}', 'missing_field'],
     [`{"${entity}":{}}`, 'invalid_field'],
     [`{"${entity}":[]}`, 'empty_file'],
+    [`{"${entity}":[1]}`, 'invalid_field'],
+    ['[[{}], "{", null]', 'invalid_field'],
     ['', 'empty_file'],
     [`{"${entity}":[{"a":1}`, 'invalid_json'],
     [`{"${entity}":[{"a":1}]} x`, 'invalid_json'],
