@@ -13,6 +13,8 @@ export interface Service {
   readonly build?: string;
   readonly command?: readonly string[];
   readonly entrypoint?: readonly string[];
+  readonly env_file?: readonly ['compose.env'];
+  /** With what stands in `env_file`. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -42,7 +44,12 @@ export async function readCompose(
   name = 'docker-compose.yml',
 ): Promise<ComposeFile> {
   const text = await readFile(join(repository, name), 'utf8');
-  return interpolate(parse(text, { merge: true }), variables) as ComposeFile;
+  const file = interpolate(parse(text, { merge: true }), variables) as ComposeFile;
+  const services = Object.entries(file.services).map(([name, service]) => {
+    const settings = service.env_file ? { ...variables, ...service.environment } : service.environment;
+    return [name, settings ? { ...service, environment: settings } : service];
+  });
+  return { ...file, services: Object.fromEntries(services) };
 }
 
 /** What compose.env.example sets. */
