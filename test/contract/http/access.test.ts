@@ -5,6 +5,7 @@ import { describedApi } from '../../support/api-document.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const { log, lines } = collectLog();
 const staticKey = 'a-static-key-of-the-operator';
@@ -225,9 +226,9 @@ describe('a key', () => {
       expect(body.errors[0]?.details).toEqual(
         typeof details === 'string' ? details : expect.stringMatching(details),
       );
-      expect(lines.slice(before)).toMatchObject([
-        { msg: 'request refused', status: 401, key: why, key_id: keyId },
-      ]);
+      // It is logged when the answer is sent, which may be after it came.
+      const line = await waitFor('the line of the log', () => lines[before]);
+      expect(line).toMatchObject({ msg: 'request refused', status: 401, key: why, key_id: keyId });
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);
     }
     await server.stop();
