@@ -161,7 +161,7 @@ describe('settings', () => {
     await writeFile(join(cwd, 'users.csv'), '');
     const { code, stdout, stderr } = await runCli(['start', ...words.split(' ')], { cwd });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr.replace(/^Making .*\n/, '')).toMatch(sentence);
+    expect(stderr.replace(/^.*Making .*\n/, '')).toMatch(sentence);
     expect(stderr).not.toMatch(/\n {4}at |LOG_LEVEL/);
   });
 
