@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
@@ -34,6 +34,18 @@ describe('sluice start', () => {
     expect(await readdir(dataDir)).not.toContain('first-key');
     service.signal('SIGTERM');
     await service.finished;
+  });
+
+  test('goes on where the file of the first key cannot be written, and says how to make another key', async () => {
+    const dataDir = await temporaryFolder();
+    await mkdir(join(dataDir, 'first-key'));
+    const service = await startService(dataDir);
+    expect(service.key).toBeNull();
+    expect(service.stdout).toMatch(
+      /It is lost, since \S+first-key cannot be written: .* `sluice keys create`/,
+    );
+    const { stdout } = await runCli(['keys', 'create', '--data-dir', dataDir]);
+    expect((await call(service.url, stdout.trim(), '/v1/background_jobs')).status).toBe(200);
   });
 
   test('replaces a worker that dies; stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {

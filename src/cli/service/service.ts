@@ -1,11 +1,12 @@
 /** The service: the HTTP server of `sluice start` and `sluice serve`, its system and first API key, and all of `sluice start`. */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { createSignInLink } from '../../access/console-session.ts';
 import type { Config } from '../../config.ts';
 import { consolePath } from '../../console/assets.ts';
 import { openSystem, type System } from '../../context.ts';
+import { messageOf } from '../../domain/errors.ts';
 import { plural } from '../../domain/wording.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
 import { openLoadSandboxes } from '../../load/sandbox-tasks.ts';
@@ -97,6 +98,12 @@ function announce(terminal: Terminal, name: ServiceName, sentence: string): void
   terminal.print(process.stdout.isTTY ? sentence : JSON.stringify(line));
 }
 
+async function writeKey(path: string, key: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await rm(path, { force: true });
+  await writeFile(path, `${key}\n`, { mode: 0o600 });
+}
+
 /** Shows the key at a terminal. What is not one may be kept and read by others: there a file of DATA_DIR has the key. */
 export async function handOverKey(
   terminal: Terminal,
@@ -106,10 +113,12 @@ export async function handOverKey(
 ): Promise<void> {
   if (!process.stdout.isTTY) {
     const path = join(dataDir, 'first-key');
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    await rm(path, { force: true });
-    await writeFile(path, `${key}\n`, { mode: 0o600 });
-    return announce(terminal, name, `An API key for the environment \`default\` was made. It is in ${path}`);
+    const place = await writeKey(path, key).then(
+      () => `It is in ${path}`,
+      (error) =>
+        `It is lost, since ${path} cannot be written: ${messageOf(error)}. Run \`sluice keys create\``,
+    );
+    return announce(terminal, name, `An API key for the environment \`default\` was made. ${place}`);
   }
   terminal.print('');
   terminal.print('An API key for the environment `default` was made. It is shown only this once:');
