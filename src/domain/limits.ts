@@ -9,6 +9,8 @@ const GiB = 1024 * MiB;
 /** Calls of a key for pages, from one address in a window of time. */
 export const MAX_BROWSER_CALLS = 300;
 export const BROWSER_WINDOW_MS = 10_000;
+/** Records of a batch that count as one of these calls. */
+export const RECORDS_OF_CALL = 100;
 export const MAX_ALLOWED_ORIGINS = 100;
 
 export const MAX_INTEGER = 2 ** 31 - 1;

@@ -47,6 +47,8 @@ export async function takeItems(
   try {
     const read = async () => {
       const found = await readBatch(body, format, readItem);
+      const refusal = request.server.countRecords(request, reply, found.items.length + found.rejected.length);
+      if (refusal !== undefined) throw refusal;
       sayDropped(
         reply,
         found.items.reduce((sum, { record }) => sum + (record.dropped ?? 0), 0),

@@ -168,6 +168,18 @@ describe('a key for pages', () => {
     expect(burst.filter((status) => status === 200).length).toBeGreaterThanOrEqual(300);
     expect(await send('192.0.2.2')).toBe(200);
   });
+
+  test('is counted by each hundred records of a batch', async () => {
+    const { origin, pageKey: key } = await site();
+    const send = async (records: number) => {
+      const headers = { origin, 'x-forwarded-for': '192.0.2.3' };
+      const json = { batch: Array.from({ length: records }, (_, n) => ({ ...event, type: 'track', messageId: `m${n}` })) };
+      return (await server.fetch('/v1/batch', { key, json, headers })).status;
+    };
+    expect([await send(10_000), await send(10_000), await send(9_900), await send(1), await send(1)]).toEqual(
+      [...[200, 200, 200, 200, 429]],
+    );
+  });
 });
 
 describe('the settings of the browser SDK of Segment', () => {
