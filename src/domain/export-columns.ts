@@ -15,10 +15,13 @@ export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
+  /** NDJSON writes `null` where there is no value. A user without the key would say nothing of the company when loaded. */
+  readonly writesNull?: boolean;
 }
 
 const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
 const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
+const nullable = (name: string): Column => ({ ...optional(name), writesNull: true });
 /** `true`, or nothing. */
 const removedColumn = column('removed', 'json');
 export const metadata = column('metadata', 'json');
@@ -30,15 +33,15 @@ const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instan
  * type. All of them are in `metadata`, as JSON.
  */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
-  users: [column('user_id'), optional('company_id'), metadata, ...seen],
+  users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],
   events: [
     ...[column('event_id'), column('event_type'), column('event_name'), column('user_id')],
     ...[optional('company_id'), column('source'), insertedAt, metadata],
   ],
   stream: [
-    ...[column('event_type'), optional('user_id'), optional('company_id'), insertedAt],
-    ...[optional('event_id'), optional('event_name'), optional('source'), metadata],
+    ...[column('event_type'), nullable('user_id'), nullable('company_id'), insertedAt],
+    ...[nullable('event_id'), nullable('event_name'), nullable('source'), metadata],
   ],
 };
 
@@ -46,7 +49,11 @@ export function columnsOf(dataset: FileDataset, request: RowShape): readonly Col
   const stored = storedColumns(dataset);
   if (!request.includeRemoved || dataset === 'events' || dataset === 'stream') return stored;
   const [key, ...others] = stored;
-  return [key as Column, ...others, removedColumn].map((each) => ({ ...each, isOptional: each !== key }));
+  return [key as Column, ...others, removedColumn].map((each) => ({
+    ...each,
+    isOptional: each !== key,
+    writesNull: false,
+  }));
 }
 
 /** The times stay last (`profileTail`). */

@@ -218,7 +218,7 @@ describe.skipIf(onS3)('values', () => {
           expect(records(ndjson)).toEqual(
             sorted.map(({ id, company, plain, number, nested }) => ({
               user_id: id,
-              ...(company === null ? {} : { company_id: company }),
+              company_id: company,
               metadata: { plain, number: Number(number), nested },
               first_seen_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
               last_seen_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
@@ -532,16 +532,9 @@ describe('files', () => {
 
 const parquetRecords = (bytes: Uint8Array) => parquetReadObjects({ file: Uint8Array.from(bytes).buffer });
 
-function readParquetUser({
-  company_id,
-  metadata,
-  first_seen_at,
-  last_seen_at,
-  ...user
-}: Record<string, unknown>) {
+function readParquetUser({ metadata, first_seen_at, last_seen_at, ...user }: Record<string, unknown>) {
   return {
     ...user,
-    ...(company_id === undefined || company_id === null ? {} : { company_id }),
     metadata: JSON.parse(metadata as string),
     // Dates keep milliseconds.
     first_seen_at: expect.stringContaining((first_seen_at as Date).toISOString().slice(0, -1)),

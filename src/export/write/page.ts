@@ -199,15 +199,12 @@ function selected(
   const stored = sql.ref(`page.${name}`);
   if (name === 'removed') return sql`case when page.removed then 'true' end`;
   const { includeRemoved, format } = filter.request;
-  // In a row of NDJSON that is loaded, no company_id says nothing, and null that the user has none.
+  // A row of a removed profile has no company_id, that of a user without a company null.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
   if (kind === 'json' && isOptional)
     return sql`case when page.removed is null then ${pageMetadata(filter)}::text end`;
   if (kind === 'json') return sql`${pageMetadata(filter)}::text`;
-  // Each row of a stream has all columns, as in other programs' files.
-  if (dataset === 'stream' && format === 'ndjson' && isOptional)
-    return sql`coalesce(to_json(${stored})::text, 'null')`;
   if (kind === 'text') return sql`to_json(${stored})::text`;
   return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;
 }

@@ -236,15 +236,20 @@ export function readInteger(bytes: Buffer, start: number, end: number): number |
   return isNegative ? -value : value;
 }
 
+const nullText = Buffer.from('null');
+
 /** Makes the rows of an export in NDJSON of values, the same to the byte. */
 export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => RowBlock {
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
+  const writesNull = columns.map((column) => column.writesNull);
   const ends = new Int32Array(columns.length);
   const writeInstant = instantWriter();
   const instants = isInstant.filter((is) => is).length;
   const longest =
-    names.reduce((sum, { length }) => sum + length, 0) + instants * instantBytes + '{}\n'.length;
+    names.reduce((sum, { length }) => sum + length + nullText.length, 0) +
+    instants * instantBytes +
+    '{}\n'.length;
   return ({ bytes, ends: blockEnds }) => {
     const text = Buffer.allocUnsafeSlow(bytes.length + blockEnds.length * longest);
     const rowEnds: number[] = [];
@@ -259,6 +264,10 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
           at = copyBytes(name, 0, name.length, text, at);
           if (isInstant[column] === true) at = writeInstant(readInteger(bytes, start, valueEnd), text, at);
           else at = copyBytes(bytes, start, valueEnd, text, at);
+        } else if (writesNull[column] === true) {
+          const name = names[column] as Buffer;
+          at = copyBytes(name, 0, name.length, text, at);
+          at = copyBytes(nullText, 0, nullText.length, text, at);
         }
         start = valueEnd + 1;
       }
