@@ -17,7 +17,9 @@ import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
+  type ChunksDone,
   chunksToReplay,
+  countRestored,
   findRepeats,
   keepReplayed,
   noteEventRepeats,
@@ -61,21 +63,22 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
     if (done.pass === 'load') await workOffMirror(context, claim);
   }
   if (done.pass === 'load') await noteMends(context, claim);
-  if (keepsPlan(done.pass)) await concludePlan(context, claim, done.isMirror);
-  const completed = await complete(context, claim);
+  if (keepsPlan(done.pass)) await concludePlan(context, claim, done);
+  const completed = await complete(context, claim, done);
   if ('tally' in completed) await afterCompletion(context, claim, completed);
   else if ('held' in completed) await afterHold(context, claim, completed);
   else await notifyQueue(context, completed.goesOn);
 }
 
 /** Checks that all rows of a plan are there, and sums them up once. */
-async function concludePlan(context: LoadContext, claim: TaskClaim, isMirror: boolean): Promise<void> {
+async function concludePlan(context: LoadContext, claim: TaskClaim, done: ChunksDone): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
-  const load = await requireLoad(context, environmentId, jobId ?? '');
-  if (load.plan !== null) return;
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    const missing = isMirror ? plannedMissing((await readMirror(db, subjectId)).scope) : null;
+    if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
+    if (done.hasRewritten) await countRestored(db, subjectId, done.pass);
+    const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
+    const missing = done.isMirror ? plannedMissing((await readMirror(db, subjectId)).scope) : null;
     await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, missing);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
@@ -92,9 +95,15 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
-async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn | Held> {
+async function complete(
+  context: LoadContext,
+  claim: TaskClaim,
+  done: ChunksDone,
+): Promise<CompletedLoad | GoesOn | Held> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
+    if (done.hasRewritten && (done.pass === 'load' || done.pass === 'dry_run'))
+      await countRestored(db, claim.subjectId, done.pass);
     const { jobId, tally, pass } = await requireSound(db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
@@ -189,7 +198,6 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
   const chunks = await chunksToReplay(context.db, claim.subjectId);
   if (chunks.length === 0) return;
   const source = await readLoadSource(context.db, claim.subjectId);
-  if (source.dryRun && !keepsPlan(source.pass)) return;
   context.log.info(
     { ...taskFields(claim), chunks: chunks.length },
     'replaying keys written out of file order',
@@ -222,7 +230,7 @@ async function replayChunk(
       await copyBatch(transaction, batch);
       if ((await keepReplayed(db, claim.subjectId, entity)) === 0) continue;
       const scope = { ...batch.scope, counted: 'none', keepKeys: false } as const;
-      await (keepsPlan(source.pass) ? replanIncoming : remergeIncoming)(db, entity, scope);
+      await (source.dryRun ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
     await noteWritten(db, claim.subjectId, chunkNo);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);

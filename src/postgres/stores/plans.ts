@@ -76,10 +76,6 @@ export async function summarisePlan(
   counts: Pick<PlanSummary, 'counts' | 'countsByKind'>,
   added: RawBuilder<unknown> | null = null,
 ): Promise<void> {
-  // Records of a key that contradict each other may leave it as it was, or make it and remove it.
-  await rowsOf(db)`
-    delete from planned_rows
-    where load_id = ${loadId} and is_repeated and (before, company_before) is not distinct from (after, company_after)`;
   await sql`
     with repeated as (
       select * from planned_rows where load_id = ${loadId} and is_repeated

@@ -8,6 +8,7 @@ import {
   type OutcomesByKind,
 } from '../../domain/load.ts';
 import { columnOf, type Database, deleteWhere, findValue, isTrue, selectWhere } from '../database.ts';
+import { forgetPlannedRows } from './plans.ts';
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
@@ -31,6 +32,8 @@ export interface ChunksDone {
   readonly pass: LoadPass;
   /** Keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. */
   readonly hasRepeats: boolean;
+  /** Several chunks wrote one key: see `countRestored`. */
+  readonly hasRewritten: boolean;
   readonly isMirror: boolean;
 }
 
@@ -38,18 +41,26 @@ export interface ChunksDone {
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
     .select(['pass', sql<boolean>`source_options ? 'mirror'`.as('isMirror')])
-    .select(
+    .select([
       sql<boolean>`repeats_resolved_at is null
         and chunk_count > 1
         and (attempts > 1 or dry_run or exists (${unresolved}) or exists (${unchangedEvents(sql.ref('loads.load_id'))}))`.as(
         'has_repeats',
       ),
-    )
+      sql<boolean>`exists (
+        select 1 from load_chunk_keys k where k.load_id = loads.load_id and k.entity <> 'events' and k.repeated <> '{}'
+      ) or exists (select 1 from load_replays r where r.load_id = loads.load_id)`.as('has_rewritten'),
+    ])
     .whereRef('chunks_done', '=', 'chunk_count')
     .executeTakeFirst();
   return row === undefined
     ? null
-    : { pass: row.pass as LoadPass, hasRepeats: row.has_repeats, isMirror: row.isMirror };
+    : {
+        pass: row.pass as LoadPass,
+        hasRepeats: row.has_repeats,
+        hasRewritten: row.has_repeats || row.has_rewritten,
+        isMirror: row.isMirror,
+      };
 }
 
 /**
@@ -178,6 +189,67 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
       group by entity, hash & -4
       having count(*) > 1
     )`;
+
+/**
+ * Counts as unchanged the keys that the load changed and changed back. What a key was before the load is in the log of changes;
+ * where that is off, such a key stays updated. Call it in the transaction that ends the pass, after the replay.
+ */
+export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
+  const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
+  await sql`
+    with restored as (${restored}),
+    counted as (
+      select m.entity, m.key_hash
+      from restored r
+      join (
+        select k.entity, hash, hash & -4 as key_hash
+        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
+        where k.load_id = ${loadId}
+      ) m on m.entity = r.entity and m.key_hash = hashtextextended(r.key, 0) & -4
+      group by m.entity, m.key_hash
+      having bool_or(hash & 2 = 0) and not bool_or(hash & 1 = 1)
+    ),
+    by_kind as (
+      update load_kinds k
+      set rows_updated = rows_updated - s.keys, rows_unchanged = rows_unchanged + s.keys
+      from (select entity, count(*) as keys from counted group by entity) s
+      where k.load_id = ${loadId}
+        and k.kind = case s.entity when 'users' then 'identify_user' else 'identify_company' end
+    )
+    update loads
+    set rows_updated = rows_updated - s.keys, rows_unchanged = rows_unchanged + s.keys
+    from (select count(*) as keys from counted) s
+    where load_id = ${loadId} and s.keys > 0`.execute(db);
+  if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
+}
+
+/** Selects the keys that several chunks wrote, and that now are what they were before the first of them. */
+const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
+  select f.entity, f.key
+  from (
+    select distinct on (c.entity, c.key)
+      c.entity::text as entity, c.environment_id, c.key, c.before, c.company_before
+    from loads l
+    join changes c on c.load_id = l.load_id and c.environment_id = l.environment_id
+    where l.load_id = ${loadId}
+      and c.position >= (select min(position) from load_chunks, unnest(positions) position where load_id = ${loadId})
+      and (c.entity::text, hashtextextended(c.key, 0) & -4) in (
+        select k.entity, hash & -4 from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
+        union all
+        select entity, key_hash from load_replays where load_id = ${loadId}
+      )
+    order by c.entity, c.key, c.seq
+  ) f
+  left join users u on f.entity = 'users' and u.environment_id = f.environment_id and u.user_id = f.key
+  left join companies o on f.entity = 'companies' and o.environment_id = f.environment_id and o.company_id = f.key
+  where f.before = coalesce(u.metadata, o.metadata) and f.company_before is not distinct from u.company_id`;
+
+/** Takes the keys out of a plan that would end as they began. */
+const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
+  delete from planned_rows
+  where load_id = ${loadId} and is_repeated
+    and (before, company_before) is not distinct from (after, company_after)
+  returning entity, key`;
 
 /** Finds the chunks that hold a key noted for replay, in file order. */
 export function chunksToReplay(db: Database, loadId: number): Promise<number[]> {

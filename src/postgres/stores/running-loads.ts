@@ -5,7 +5,7 @@ import type { DueTask } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
 import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
 import { insertChunkTasks, queuedAgain } from './loads.ts';
-import { beginPlan, forgetPlan } from './plans.ts';
+import { beginPlan, forgetPlan, forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
 /*
@@ -183,6 +183,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     await forgetPlan(db, loadId);
     await beginPlan(db, loadId);
   }
+  if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
   return insertChunkTasks(db, loadId, load);
 }
 
