@@ -3,10 +3,10 @@ import { errorCodes } from '../domain/errors.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES } from '../domain/limits.ts';
 import { choice, component, count, defineRecord, items, orNull, text } from './schema.ts';
 
-/** An ID: a string, or a number, which becomes one. */
+/** An ID: a string, or a whole number, which becomes one. */
 const id = (description: string) =>
   Type.Unsafe<string | number>({
-    type: ['string', 'number'],
+    type: ['string', 'integer'],
     minLength: 1,
     maxLength: MAX_ID_BYTES,
     description,
@@ -14,7 +14,7 @@ const id = (description: string) =>
 
 const nullableId = (description: string) =>
   Type.Optional(
-    Type.Unsafe<string | number | null>({ ...id(description), type: ['string', 'number', 'null'] }),
+    Type.Unsafe<string | number | null>({ ...id(description), type: ['string', 'integer', 'null'] }),
   );
 
 const anyValue = { description: 'Any JSON value. Null removes the property.' };
@@ -121,7 +121,7 @@ export const identifyCompanyBody = Type.Object(
 const instantText = (description: string) =>
   Type.Optional(
     Type.Unsafe<string | number | null>({
-      type: ['string', 'number', 'null'],
+      type: ['string', 'integer', 'null'],
       pattern:
         '^(\\d{4}-\\d{2}-\\d{2}([Tt ]\\d{2}:\\d{2}(:\\d{2}([.,]\\d{1,9})?)?([Zz]|[+-]\\d{2}:?\\d{2})?)?|\\d{9,14}(\\.\\d{1,9})?)$',
       description,

@@ -111,12 +111,21 @@ export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** The text of a number, for an id or a time: as JavaScript writes it if it keeps all digits, else as it is written. Null for any other value. */
+/** The text of a number: as JavaScript writes it if it keeps all digits, else as it is written. Null for any other value. */
 export function numberText(value: unknown): string | null {
   if (typeof value === 'number') return String(value);
   const text = markedNumber(value);
   return text === null ? null : plainNumber(text);
 }
+
+/** The text of an id: a text as it is, or a whole number. Null for any other value. */
+export function idText(value: unknown): string | null {
+  const number = numberText(value);
+  if (number !== null) return wholeNumber.test(number) ? number : null;
+  return typeof value === 'string' ? value : null;
+}
+
+export const wholeNumber = /^-?\d+$/;
 
 /** A number as it is written, as a value of a record that is `marked`. */
 export function markNumber(text: string): string | number {

@@ -13,6 +13,7 @@ import type { Reason } from '../domain/reject.ts';
 import { capitalise } from '../domain/wording.ts';
 import {
   hasTooManyProperties,
+  idText,
   isEmptyObject,
   isObject,
   type JsonObject,
@@ -250,15 +251,15 @@ export class Fields {
     return this.#said(this.text(value, path, maxBytes) ?? '', path);
   }
 
-  /** An id: a text, or a number, which becomes the text it was written as; null if it is missing. */
+  /** An id: a text, or a whole number, which becomes the text it was written as; null if it is missing. */
   id(value: unknown, path: string): string | null {
-    const digits = numberText(value);
-    if (digits === null && value !== undefined && value !== null && typeof value !== 'string') {
-      const details = `${path}: expected a string or a number, got ${kindOf(value)}`;
-      this.refuse('invalid_field', `${path} must be a string or a number`, details);
+    const id = idText(value);
+    if (id === null && value !== undefined && value !== null) {
+      const details = `${path}: expected a string or a whole number, got ${numberText(value) ?? kindOf(value)}`;
+      this.refuse('invalid_field', `${path} must be a string or a whole number`, details);
       return null;
     }
-    const text = this.text(digits ?? value, path);
+    const text = this.text(id, path);
     return text === null ? null : this.#said(text, path);
   }
 

@@ -1,7 +1,7 @@
 import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { profilesKey, type Reason, refusedKey, reservedNames } from '../domain/reject.ts';
-import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from '../formats/json-text.ts';
+import { idText, isEmptyObject, isObject, type JsonObject, parseJsonText } from '../formats/json-text.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
 import { idOf } from './ids.ts';
@@ -9,7 +9,7 @@ import { JsonMembers, propertyRole } from './json-members.ts';
 import { notAnObject } from './reasons.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
-import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
+import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
 
 export interface RecordRules {
   readonly entity: LoadEntity;
@@ -258,9 +258,8 @@ function agreedId(given: Readonly<Record<string, unknown>>): string | Reason | n
   let first: readonly [column: string, id: string] | null = null;
   for (const [column, value] of Object.entries(given)) {
     if (value === undefined || value === null) continue;
-    const id = numberText(value) ?? value;
-    if (typeof id !== 'string')
-      return { code: 'invalid_id', message: `${column} must be a string or a number`, column };
+    const id = idText(value);
+    if (id === null) return notAnId(column);
     const problem = textProblem(id, column) ?? idLengthProblem(Buffer.byteLength(id), column);
     if (problem !== null) return problem;
     if (first !== null && id !== first[1]) {

@@ -12,7 +12,13 @@ import {
 import type { Instant } from '../domain/instant.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from '../formats/json-text.ts';
+import {
+  escapeCopy,
+  escapeCopyJson,
+  fromByteString,
+  plainNumber,
+  wholeNumber,
+} from '../formats/json-text.ts';
 import {
   type CellList,
   kind as cellKind,
@@ -32,7 +38,7 @@ import {
 } from './event-rules.ts';
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVES, UNCOUNTED } from './row-buffer.ts';
-import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
+import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
 import { applyRules } from './ruled-cells.ts';
 
 const TAB = 9;
@@ -301,9 +307,20 @@ export class RowWriter {
   }
 
   #writeId(cells: RecordCells, field: number, column: string): Reason | null {
+    if (this.#isNoId(cells, field)) return notAnId(column);
     return this.#isBlank(cells, field)
       ? idLengthProblem(0, column)
       : this.#writeText(cells, field, column, idLengthProblem);
+  }
+
+  /** Tells whether a field is neither a text nor a whole number. */
+  #isNoId(cells: RecordCells, field: number): boolean {
+    const { kinds, bytes, starts, ends } = cells.own;
+    const cell = cells.fields[field] ?? -1;
+    const kind = kinds[cell] ?? 0;
+    if (kind !== cellKind.number) return kind > cellKind.number;
+    if (isWhole(bytes, starts[cell] ?? 0, ends[cell] ?? 0)) return false;
+    return !wholeNumber.test(this.#textOf(cells, field));
   }
 
   /** Tells whether a text has nothing but white space, which names nothing. Most begin with a byte that tells. */

@@ -319,6 +319,10 @@ export function missingId(column: string): Reason {
   return { code: 'missing_id', message: `${column} is missing`, column };
 }
 
+export function notAnId(column: string): Reason {
+  return { code: 'invalid_id', message: `${column} must be a string or a whole number`, column };
+}
+
 class Member {
   readonly name: string;
   /** The type; null while all values were null. */

@@ -6,10 +6,11 @@
 import type { Preset } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { isObject, type JsonObject, type ParsedJson, withoutTexts } from '../formats/json-text.ts';
+import { idOf } from '../mapping/ids.ts';
 import { readAmplitude } from './amplitude.ts';
 import { readMixpanel } from './mixpanel.ts';
 import { readPosthog } from './posthog.ts';
-import { firstId, idText, type OurRecords, type ProductContext, type ReadProduct } from './record.ts';
+import { firstId, type OurRecords, type ProductContext, type ReadProduct } from './record.ts';
 import { readSegment } from './segment.ts';
 import { readUserpilot } from './userpilot.ts';
 
@@ -50,5 +51,5 @@ const userNames = ['user_id', 'userId', 'distinct_id', '$distinct_id', 'anonymou
 export function userOf(record: JsonObject): string | null {
   const { properties } = record;
   const members = isObject(properties) ? { ...record, ...properties } : record;
-  return idText(firstId(...userNames.map((name) => members[name])));
+  return idOf(firstId(...userNames.map((name) => members[name])));
 }

@@ -1,6 +1,5 @@
 import type { Reason } from '../domain/reject.ts';
-import { isObject, type JsonObject, numberText } from '../formats/json-text.ts';
-import { idProblem } from '../validation.ts';
+import { isObject, type JsonObject } from '../formats/json-text.ts';
 
 /** The options by which a record is read. */
 export interface ProductContext {
@@ -96,9 +95,3 @@ export function firstId(...ids: readonly unknown[]): unknown {
 
 /** Ids that SDKs make for visitors who are not identified. */
 export const anonymousId = /^(?:\$device:)?[\da-f]{8}(?:-?[\da-f]{4}){3}-?[\da-f]{12}$/i;
-
-/** Returns the text of an id, or `null` if the value cannot be one. */
-export function idText(value: unknown): string | null {
-  const id = numberText(value) ?? value;
-  return typeof id === 'string' && idProblem(id) === null ? id : null;
-}

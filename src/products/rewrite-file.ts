@@ -17,12 +17,13 @@ import { createLineScanner } from '../formats/record-scanner.ts';
 import type { ReceivedFile } from '../load/receive/receive.ts';
 import { RecordIndex } from '../load/receive/record-index.ts';
 import type { ReceivingStore } from '../load/receive/unpack.ts';
+import { idOf } from '../mapping/ids.ts';
 import { notAnObject, notUtf8 } from '../mapping/reasons.ts';
 import { RecordIndex as RecordPlaces } from '../mapping/rows.ts';
 import { turn } from '../yielding.ts';
 import { CsvObjects } from './csv-objects.ts';
 import { readRecords, userOf } from './products.ts';
-import { idText, isReason, type ProductContext } from './record.ts';
+import { isReason, type ProductContext } from './record.ts';
 
 /*
  * A file of another product becomes NDJSON of ours before its load is accepted. One record is one line, which is in the
@@ -189,9 +190,9 @@ class Rewriter {
   #joinCompany(record: JsonObject, profiles: JsonObject[]): void {
     for (const profile of [record, ...profiles]) {
       const { user_id, company_id, company } = profile;
-      const named = idText(company_id ?? (isObject(company) ? company['company_id'] : undefined));
+      const named = idOf(company_id ?? (isObject(company) ? company['company_id'] : undefined));
       if (named === null) continue;
-      const user = idText(user_id);
+      const user = idOf(user_id);
       if (user === null || this.#memberships.get(user) === named) continue;
       if (this.#memberships.size >= MAX_MEMBERSHIPS) this.#memberships.clear();
       const isUser = (each: JsonObject) => each['event_type'] === 'identify_user';

@@ -144,10 +144,10 @@ describe('values', () => {
       d: { e: null },
     });
   });
-  test('numbers as ids become strings, digit by digit', async () => {
-    const content = '{"user_id":7,"company_id":12345678901234567890}\n{"user_id":1.5}\n{"company_id":-3}\n';
+  test('whole numbers as ids become strings, digit by digit', async () => {
+    const content = '{"user_id":7,"company_id":12345678901234567890}\n{"user_id":8.0}\n{"company_id":-3}\n';
     const { users, companies } = await loaded(content);
-    expect(Object.keys(users).sort()).toEqual(['1.5', '7']);
+    expect(Object.keys(users).sort()).toEqual(['7', '8']);
     expect(users['7']?.company).toBe('12345678901234567890');
     expect(Object.keys(companies).sort()).toEqual(['-3', '12345678901234567890']);
   });

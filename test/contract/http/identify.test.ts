@@ -110,7 +110,7 @@ describe('company', () => {
   });
 
   test('without an id, that is no object, or has an id that is none, is refused', async () => {
-    const wrong = 'expected a string or a number, got';
+    const wrong = 'expected a string or a whole number, got';
     for (const [company, code, details] of [
       [{ metadata: {} }, 'missing_field', 'company.company_id'],
       [{ company_id: null, id: null }, 'missing_field', 'company.company_id'],

@@ -154,9 +154,10 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       await expectNothing({ ...valid, [field]: null }, 400, bad(['missing_field', field]));
       // An id may be a number, a name may not.
       const isName = field === 'event_name';
-      const wanted = isName ? 'a string' : 'a string or a number';
+      const wanted = isName ? 'a string' : 'a string or a whole number';
       for (const [value, kind] of [
         ...(isName ? ([7, 1e300] as const).map((number) => [number, 'number'] as const) : []),
+        ...(isName ? [] : ([[12.5, '12.5']] as const)),
         [true, 'boolean'],
         [['u'], 'array'],
         [{ id: 'u' }, 'object'],

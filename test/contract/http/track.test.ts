@@ -81,9 +81,9 @@ describe('an event', () => {
       },
       ['missing_field', 'user_id'],
       ['invalid_field', 'event_name: expected a string, got array'],
-      ['invalid_field', 'event_id: expected a string or a number, got array'],
+      ['invalid_field', 'event_id: expected a string or a whole number, got array'],
       ['invalid_date', 'inserted_at'],
-      ['invalid_field', 'company_id: expected a string or a number, got object'],
+      ['invalid_field', 'company_id: expected a string or a whole number, got object'],
       ['invalid_field', 'metadata: expected an object, got string'],
       ['invalid_metadata_value', 'prototype'],
     );
