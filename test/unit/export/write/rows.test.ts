@@ -157,7 +157,7 @@ test('rows of values become NDJSON: names, values as they are, times in UTC', ()
     fc.property(anyUsers, (users) => {
       const instant = (micros: bigint): string => JSON.stringify(instantOfMicros(Number(micros)));
       const rows = users.map(({ user_id, company_id, metadata, first_seen_at, last_seen_at }) => {
-        const company = company_id === null ? '' : `"company_id":${JSON.stringify(company_id)},`;
+        const company = `"company_id":${JSON.stringify(company_id)},`;
         const times = `"first_seen_at":${instant(first_seen_at)},"last_seen_at":${instant(last_seen_at)}`;
         return `{"user_id":${JSON.stringify(user_id)},${company}"metadata":${metadata},${times}}\n`;
       });
