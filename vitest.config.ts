@@ -98,6 +98,7 @@ export default defineConfig(({ mode }) => {
         project('unit'),
         project('integration', server),
         project('contract', server),
+        project('capabilities', server),
         project('acceptance', {
           ...waiting,
           globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.ts';
-import { openSystem } from '../src/context.ts';
+import { openSystem } from '../src/open-system.ts';
 import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
 import { appendEvents } from '../src/retention/append-events.ts';

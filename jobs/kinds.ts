@@ -2,38 +2,42 @@
  * Background jobs: the kinds of tasks, each with all that is particular to it: its tolerance of errors, its
  * pauses, what a final failure means, and its one call into src/. `worker.ts` runs them.
  */
-import { openSendContext, type System } from '../src/context.ts';
-import type { TaskKindName } from '../src/domain/task.ts';
-import type { SendContext } from '../src/notifications/deliver-notification.ts';
+import type { System } from '../src/context.ts';
+import { capabilities } from '../src/registry.ts';
 import { type ScheduleContext, scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { deletionJob } from './deletion.ts';
-import { deliveryJob } from './delivery.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
 import { appendJob, pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
-export interface JobContext extends System, SendContext, ScheduleContext {}
+export interface JobContext extends System, ScheduleContext {}
 
-/** Close its `mail`. `settings`: of a worker that sees to schedules. */
-export function openJobContext(
-  system: System,
-  settings: ScheduleContext['schedules'] = scheduleSettings(system.config, {}),
-): JobContext {
-  return { ...system, ...openSendContext(system), schedules: settings };
+export interface Jobs {
+  readonly context: JobContext;
+  readonly kinds: readonly TaskKind<JobContext>[];
+  close(): void;
 }
 
-const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
-  begin: beginJob,
-  chunk: chunkJob,
-  finish: finishJob,
-  deletion: deletionJob,
-  prune: pruneJob,
-  append: appendJob,
-  export: exportJob,
-  delivery: deliveryJob,
-  run: runJob,
-};
+const core: readonly TaskKind<JobContext>[] = [
+  ...[beginJob, chunkJob, finishJob, deletionJob, pruneJob, appendJob, exportJob],
+  runJob,
+];
 
-export const jobKinds: readonly TaskKind<JobContext>[] = Object.values(byName);
+const seams = await Promise.all(capabilities.flatMap(({ work }) => (work === undefined ? [] : [work()])));
+
+/** `settings`: of a worker that sees to schedules. */
+export function openJobs(
+  system: System,
+  settings: ScheduleContext['schedules'] = scheduleSettings(system.config, {}),
+): Jobs {
+  const works = seams.map((seam) => seam.open(system));
+  return {
+    context: { ...system, schedules: settings },
+    kinds: [...core, ...works.flatMap(({ kinds }) => kinds)],
+    close: () => {
+      for (const work of works) work.close?.();
+    },
+  };
+}

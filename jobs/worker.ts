@@ -11,7 +11,7 @@ import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reco
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
 import { type Runner, startRunner } from '../src/tasks/runner.ts';
 import { uuidv7 } from '../src/uuid.ts';
-import { type JobContext, jobKinds, openJobContext } from './kinds.ts';
+import { type JobContext, type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /** Work beside the jobs may end before a stop gives it back, so that notifications of the last job are not left behind. */
@@ -43,20 +43,21 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const { log, config } = system;
   const {
     schedules = null,
-    runAlone = ({ taskId, kind }, signals) => runTaskById(context, kindOf(jobKinds, kind), taskId, signals),
+    runAlone = ({ taskId, kind }, signals) => runTaskById(context, kindOf(jobs.kinds, kind), taskId, signals),
   } = options;
   const stopping = new AbortController();
   const deadline = new AbortController();
   const signals = { stopping: stopping.signal, deadline: deadline.signal };
-  const context = openJobContext(system, schedules ?? undefined);
+  const jobs = openJobs(system, schedules ?? undefined);
+  const { context } = jobs;
   // A worker of a command leaves schedules to those of a service.
-  const kinds = jobKinds.filter(({ name }) => name !== 'run' || schedules !== null);
+  const kinds = jobs.kinds.filter(({ name }) => name !== 'run' || schedules !== null);
   const runners = startRunners(context, kinds);
-  const consumer = consume(system.backend, taskJobs(context, kinds, queueName, runners, signals), {
+  const consumer = consume(system.backend, taskJobs(jobs, kinds, queueName, runners, signals), {
     concurrency: config.workerConcurrency,
     log,
   });
-  const exporter = consume(system.backend, taskJobs(context, kinds, exportQueueName, runners, signals), {
+  const exporter = consume(system.backend, taskJobs(jobs, kinds, exportQueueName, runners, signals), {
     concurrency: 1,
     log,
     queue: exportQueueName,
@@ -90,13 +91,13 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
       for (const poller of pollers) closings.push(poller.stop());
       await Promise.all(closings).finally(() => clearTimeout(timer));
       await runners.get('delivery')?.stop(Math.min(runnerGraceMs, config.shutdownMs / 4));
-      context.mail.close();
+      jobs.close();
       await life.stop();
     },
   };
 }
 
-function startRunners(context: JobContext, kinds: typeof jobKinds): ReadonlyMap<TaskKindName, Runner> {
+function startRunners(context: JobContext, kinds: Jobs['kinds']): ReadonlyMap<TaskKindName, Runner> {
   const runners = new Map<TaskKindName, Runner>();
   for (const kind of kinds) {
     if (kind.beside !== undefined) runners.set(kind.name, startRunner(context, [kind], kind.beside));
@@ -106,13 +107,13 @@ function startRunners(context: JobContext, kinds: typeof jobKinds): ReadonlyMap<
 
 /** For every job of the queue, whatever it names: the job says that something is due, and the ledger what is next. */
 function taskJobs(
-  context: JobContext,
-  kinds: typeof jobKinds,
+  { context, kinds: all }: Jobs,
+  kinds: Jobs['kinds'],
   queue: string,
   runners: ReadonlyMap<TaskKindName, Runner>,
   signals: StopSignals,
 ): Readonly<Record<string, () => Promise<void>>> {
-  const known = jobKinds.filter(({ name }) => taskQueues[name] === queue);
+  const known = all.filter(({ name }) => taskQueues[name] === queue);
   const own = known.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
   const turns = new Turns();
   const runNext = () => runNextTask(context, own, turns, signals);

@@ -1,34 +1,16 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { Tend } from './background-jobs/seam.ts';
 import type { Config } from './config.ts';
-import { EXPORT_TIMEOUT_MS } from './domain/limits.ts';
 import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
-import { linkFilesForMail } from './export/file-links.ts';
-import { writeExport } from './export/write/write-export.ts';
-import { openFileStore } from './files/storage.ts';
-import { createHealth, type Health } from './health/ready.ts';
-import { type Ingest, openIngest } from './ingest/ingest.ts';
-import { ChunkMemory, type LoadContext } from './load/context.ts';
-import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
-import { openMailTransport } from './notifications/mail.ts';
-import { PersonalData } from './personal/personal-data.ts';
-import { ConnectionMonitor } from './postgres/connection-monitor.ts';
-import { createDatabase } from './postgres/database.ts';
-import {
-  checkDatabase,
-  createPool,
-  createWatchPool,
-  openReader,
-  type Reader,
-  readerOn,
-} from './postgres/pool.ts';
-import { KnownProperties } from './properties/known-properties.ts';
-import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
-import { createQueueNotifier } from './queue/notify.ts';
+import type { Health } from './health/ready.ts';
+import type { Ingest } from './ingest/ingest.ts';
+import type { LoadContext } from './load/context.ts';
+import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
+import type { Reader } from './postgres/pool.ts';
+import type { QueueBackend } from './queue/backend.ts';
 import type { Sandboxes } from './sandbox/sandboxes.ts';
-import { droppedLines } from './telemetry/logger.ts';
-import { Metrics, Rates } from './telemetry/metrics.ts';
+import type { Metrics } from './telemetry/metrics.ts';
 
 /** A running system, on which HTTP, the CLI and the workers are built. */
 export interface System extends LoadContext, ExportContext {
@@ -36,6 +18,8 @@ export interface System extends LoadContext, ExportContext {
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
+  /** The prunings of capabilities. */
+  readonly tends: readonly Tend[];
   readonly ingest: Ingest;
   /**
    * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and
@@ -61,117 +45,4 @@ export interface SystemOptions {
   readonly readPoolSize?: number;
   /** By default none; closed with the system. */
   readonly sandboxes?: Sandboxes | null;
-}
-
-/** Composition root. The database must be migrated (`prepareDatabase`). */
-export function openSystem(options: SystemOptions): System {
-  const { config, databaseUrl, log, sandboxes = null } = options;
-  const { monitor, pool, reader, watch } = openPools(options);
-  const backend = createQueueBackend({
-    databaseUrl,
-    redisUrl: config.redisUrl,
-    redisCa: config.redisCa,
-    monitor,
-  });
-  const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
-  const db = createDatabase(pool);
-  const knownProperties = new KnownProperties(log);
-  const personal = new PersonalData(db, config.personalKey);
-  const files = openFileStore(config.storage, config.maxInflatedBytes);
-  const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
-  const rates = new Rates({ db, log });
-  const ingest = openIngest({ pool, db, personal, knownProperties, metrics });
-  return {
-    config,
-    databaseUrl,
-    monitor,
-    backend,
-    pool,
-    db,
-    files,
-    metrics,
-    health,
-    knownProperties,
-    ingest,
-    reader,
-    queue,
-    writeExport,
-    personal,
-    exportTimeoutMs: EXPORT_TIMEOUT_MS,
-    baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
-    log,
-    memory: new ChunkMemory(),
-    rates,
-    sandboxes,
-    ownTasks: null,
-    queueCounts: () => queue.counts(),
-    async close() {
-      sandboxes?.close();
-      await ingest.drained();
-      await rates.close();
-      await queue.close();
-      await backend.close();
-      await endPool(watch);
-      await endPool(reader.pool);
-      await endPool(pool);
-      monitor.close();
-    },
-  };
-}
-
-/** Opens the connections: of the work, of requests that only read, and of health and metrics. */
-function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
-  const monitor = new ConnectionMonitor({ url: databaseUrl, log });
-  const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
-  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
-  const reader =
-    connections === undefined
-      ? readerOn(pool, poolSize)
-      : openReader({ databaseUrl, log, role, connections }, monitor);
-  const watch = createWatchPool(databaseUrl, role, monitor);
-  watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
-  return { monitor, pool, reader, watch };
-}
-
-interface Watched extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' | 'log'> {
-  readonly watch: pg.Pool;
-}
-
-/** Opens health and metrics, which ask on connections of their own. */
-function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
-  const { monitor, backend, files, pool, watch, log } = watched;
-  const checks = {
-    database: async () => {
-      await checkDatabase(watch);
-      monitor.assertAnswering();
-    },
-    queue: backend.ping,
-    storage: () => files.check(),
-  };
-  const health = createHealth(checks, log);
-  const sources = { watch, health, pool, droppedLogLines: () => droppedLines(log) };
-  const metrics = new Metrics(async (counted) =>
-    (await import('./telemetry/metrics-page.ts')).createMetricsPage(counted, sources),
-  );
-  return { health, metrics };
-}
-
-async function endPool(pool: pg.Pool): Promise<void> {
-  if (!pool.ended) await pool.end();
-}
-
-/** Opens the context of sending; close its `mail`. */
-export function openSendContext(
-  system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
-): SendContext {
-  const { config, pool, db, queue, log, files, baseUrl } = system;
-  return {
-    pool,
-    db,
-    queue,
-    log,
-    mail: openMailTransport(config, log),
-    deliveryPolicy: readDeliveryPolicy(config),
-    linkFiles: (environmentId, jobId) => linkFilesForMail({ db, files, baseUrl }, environmentId, jobId),
-  };
 }

@@ -11,7 +11,7 @@ import {
   DEFAULT_MAX_UPLOAD_BYTES,
   MAX_EVENT_RETENTION_DAYS,
 } from './domain/limits.ts';
-import { isMailAddress } from './domain/notification.ts';
+import { isMailAddress } from './domain/mail-address.ts';
 import { choice, rule } from './operator-file/schema.ts';
 
 /*

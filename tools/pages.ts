@@ -20,7 +20,8 @@ import { settings } from '../src/settings.ts';
 
 const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   missing_id: 'No `user_id` or `company_id`, or an empty one.',
-  invalid_id: 'The id is neither a string nor a number, or two ids of one company contradict each other.',
+  invalid_id:
+    'The id is neither a string nor a whole number, or two ids of one company contradict each other.',
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote: 'A quote inside an unquoted cell, or text after a closing quote.',

@@ -9,7 +9,6 @@ import type { LoadContext } from '../load/context.ts';
 import { type EndContext, expireHeldLoads } from '../load/end-load.ts';
 import { removeAbandoned } from '../load/received.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
-import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
 import { forgetOld } from '../postgres/stores/background-jobs.ts';
 import { tendChangeLog } from '../postgres/stores/change-log.ts';
@@ -22,9 +21,11 @@ import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../timers.ts';
+import type { Tend } from './seam.ts';
 
 export interface PruneContext extends EndContext {
   readonly files: FileStore;
+  readonly tends: readonly Tend[];
   readonly config: Pick<
     Config,
     | 'fileRetentionDays'
@@ -50,9 +51,10 @@ export interface Pruned {
   readonly archived: number;
   /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
   readonly problem: string | null;
-  readonly notifications: number;
   readonly runs: number;
   readonly temporary: number;
+  /** What capabilities removed, by the names of the API. */
+  readonly tended: Readonly<Record<string, number>>;
 }
 
 /** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
@@ -65,10 +67,16 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const temporary = await sweep({ db, files, config });
   const deletions = await forgetDeletions(db, jobDays);
   const inbox = await pruneInbox(db, jobDays);
-  const notifications = await pruneNotifications({ db }, { jobDays });
+  const tended = await tendAll(context);
   const runs = await deleteRuns(db, jobDays);
   const events = await pruneEvents(context);
-  return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
+  return { ...loads, ...exports, deletions, ...inbox, tended, runs, ...events, temporary };
+}
+
+async function tendAll(context: PruneContext): Promise<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  for (const tend of context.tends) Object.assign(counts, await tend(context));
+  return counts;
 }
 
 /** Sees to it that there are the tasks of pruning and of appending to the lake, one each for all workers. Each is due at once when it is made. */

@@ -143,7 +143,7 @@ function recordOf(counts: Pruned): object {
     exports: counts.records,
     deletions: counts.deletions,
     inbox_files: counts.inboxFiles,
-    notifications: counts.notifications,
+    ...counts.tended,
     schedule_runs: counts.runs,
     events: counts.events,
     months_of_events: counts.months,

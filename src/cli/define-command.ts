@@ -8,7 +8,7 @@ import { capitalise } from '../domain/wording.ts';
 import { defaultEnvironmentName } from '../postgres/stores/environments.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession, Session } from './session.ts';
-import type { Cli } from './settings.ts';
+import type { AddCommand, Cli } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
 type Options = Readonly<Record<string, OptionOf<unknown>>>;
@@ -46,8 +46,6 @@ interface CommandSpec<O extends Options, A> {
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;
 }
-
-export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export function defineCommand<const O extends Options = Record<never, never>, A = undefined>(
   spec: CommandSpec<O, A>,

@@ -6,13 +6,14 @@ import { basename, join } from 'node:path';
 import { applyDefinitions, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions.ts';
 import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
-import { formatCount, plural } from '../domain/wording.ts';
+import { formatCount } from '../domain/wording.ts';
 import {
   formatOf,
   type Manifest,
   manifestName,
   readManifest,
   type SetupFile,
+  setupName,
   verifyExport,
 } from '../export/manifest.ts';
 import { formatWriters } from '../export/write/formats.ts';
@@ -20,7 +21,6 @@ import { rowBlocks } from '../export/write/rows.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
 import { countStoredEvents } from '../postgres/stores/events.ts';
-import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import { type LoadedBack, restoreTimes } from '../postgres/stores/profiles.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import {
@@ -184,51 +184,23 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
       'definitions: the environment has others, which were left; `sluice definitions apply` replaces them',
     );
   }
-  if (setup.subscriptions > 0) {
-    terminal.inform(
-      `subscriptions.json has ${plural(setup.subscriptions, 'subscription')}; none was made: \`sluice notifications add\``,
-    );
-  }
 }
 
 /** Writes what an environment has besides data into the folder, and into its manifest. */
 export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
   const definitions = withoutIds(await readDefinitions(db, environmentId));
-  const texts: Readonly<Record<SetupFile['filename'], string>> = {
-    'definitions.yaml': writeDefinitionsFile(definitions, 'yaml'),
-    'subscriptions.json': asText(await readSubscriptions(db, environmentId)),
-  };
-  const setup: SetupFile[] = [];
-  for (const [filename, text] of Object.entries(texts) as [SetupFile['filename'], string][]) {
-    const bytes = Buffer.from(text);
-    await writeFile(join(folder, filename), bytes, { flag: 'wx', flush: true });
-    const sha256 = createHash('sha256').update(bytes).digest('hex');
-    setup.push({ filename, bytes: bytes.length, sha256 });
-  }
+  const bytes = Buffer.from(writeDefinitionsFile(definitions, 'yaml'));
+  await writeFile(join(folder, setupName), bytes, { flag: 'wx', flush: true });
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
   const path = join(folder, manifestName);
   const manifest = JSON.parse(await readFile(path, 'utf8')) as Manifest;
-  await writeFile(path, asText({ ...manifest, setup } satisfies Manifest), { flush: true });
-}
-
-function asText(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
-}
-
-/** Leaves secrets out: whoever is to be notified by another sluice, too, is subscribed there anew. */
-async function readSubscriptions(db: Database, environmentId: number): Promise<object[]> {
-  const subscriptions = await listSubscriptions(db, environmentId);
-  return subscriptions.map(({ channel, target, outcomes, kinds: of }) => ({
-    channel,
-    target,
-    outcomes,
-    kinds: of,
-  }));
+  const whole: Manifest = { ...manifest, setup: [{ filename: setupName, bytes: bytes.length, sha256 }] };
+  await writeFile(path, `${JSON.stringify(whole, null, 2)}\n`, { flush: true });
 }
 
 export interface SetupLoaded {
   /** `left`: the environment has others, and nothing was changed. */
-  definitions: 'applied' | 'unchanged' | 'left' | 'absent';
-  subscriptions: number;
+  readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
 }
 
 /** Adds what is not there; changes and removes nothing. */
@@ -238,13 +210,8 @@ export async function loadSetup(
   folder: string,
   setup: readonly SetupFile[],
 ): Promise<SetupLoaded> {
-  const loaded: SetupLoaded = { definitions: 'absent', subscriptions: 0 };
-  for (const { filename } of setup) {
-    const path = join(folder, filename);
-    if (filename === 'definitions.yaml') loaded.definitions = await loadDefinitions(db, environmentId, path);
-    else loaded.subscriptions = (await readList(path)).length;
-  }
-  return loaded;
+  if (setup.length === 0) return { definitions: 'absent' };
+  return { definitions: await loadDefinitions(db, environmentId, join(folder, setupName)) };
 }
 
 async function loadDefinitions(
@@ -259,9 +226,4 @@ async function loadDefinitions(
   if (all.every(({ added }) => added.length === 0)) return 'unchanged';
   await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
   return 'applied';
-}
-
-/** The manifest says that the file is as we wrote it. */
-async function readList(path: string): Promise<readonly unknown[]> {
-  return JSON.parse(await readFile(path, 'utf8')) as readonly unknown[];
 }

@@ -9,8 +9,9 @@ import { parseEnv } from 'node:util';
 import { Command, CommanderError, Help } from 'commander';
 import { messageOf } from '../domain/errors.ts';
 import { readPackage } from '../package-root.ts';
-import type { AddCommand } from './define-command.ts';
+import { capabilities } from '../registry.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
+import type { AddCommand } from './settings.ts';
 import { addGlobalOptions, type Cli } from './settings.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
 
@@ -24,7 +25,7 @@ export async function run(words: readonly string[]): Promise<void> {
   let exitCode: number = exitCodes.ok;
   try {
     const fromDotEnv = loadDotEnv('.env');
-    const cli: Cli = { processEnv, fromDotEnv, terminal, entry: process.argv[1] ?? '' };
+    const cli = { processEnv, fromDotEnv, terminal, entry: process.argv[1] ?? '' };
     program = await createProgram(cli, words);
     await program.parseAsync(words, { from: 'user' });
     exitCode = Number(process.exitCode ?? exitCodes.ok);
@@ -77,7 +78,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   jobs: async () => (await import('./jobs.ts')).jobs,
   definitions: async () => (await import('./definitions.ts')).definitions,
   rules: async () => (await import('./rules.ts')).rules,
-  notifications: async () => (await import('./notifications.ts')).notifications,
+  ...Object.assign({}, ...capabilities.map((each) => each.commands)),
   schedules: async () => (await import('./schedules.ts')).schedules,
   keys: async () => (await import('./access.ts')).keys,
   console: async () => (await import('./access.ts')).consoleCommand,
@@ -95,7 +96,14 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
 };
 
 /** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
-export async function createProgram(cli: Cli, words: readonly string[]): Promise<Command> {
+export async function createProgram(
+  caller: Omit<Cli, 'openSystem'>,
+  words: readonly string[],
+): Promise<Command> {
+  const cli: Cli = {
+    ...caller,
+    openSystem: async (options) => (await import('../open-system.ts')).openSystem(options),
+  };
   const program = new Command('sluice');
   program
     .description('Loads users, companies and events into PostgreSQL exactly once, and exports them.')

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { openSystem, type System } from '../context.ts';
+import type { System } from '../context.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import {
   createEnvironment,
@@ -64,7 +64,7 @@ export async function withSession<T>(
   try {
     await prepareDatabase(database.url, config.redisUrl === null, log);
     const options = { config, databaseUrl: database.url, log, role: sessionRole, poolSize };
-    const system = extend(openSystem(options));
+    const system = extend(await cli.openSystem(options));
     try {
       const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
       if (database.embedded !== null) await awaitOtherCommands(system, cli.terminal);

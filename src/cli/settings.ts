@@ -2,12 +2,16 @@ import { format } from 'node:util';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
+import type { System, SystemOptions } from '../context.ts';
 import { findMeant } from '../domain/nearest.ts';
 import { settings } from '../settings.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
+
+/** Adds a command, with its own below it, to another. */
+export type AddCommand = (parent: Command, cli: Cli) => void;
 
 /** Every command works with this; `program.ts` makes it once. */
 export interface Cli {
@@ -17,6 +21,8 @@ export interface Cli {
   readonly terminal: Terminal;
   /** The script to run for another process of ours. */
   readonly entry: string;
+  /** Loads the system with its capabilities, which a command that only prints does not need. */
+  readonly openSystem: (options: SystemOptions) => Promise<System>;
 }
 
 export interface Settings {

@@ -1,8 +1,8 @@
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
-import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
+import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { schedulePruning } from '../background-jobs/prune.ts';
-import { openSystem, type System } from '../context.ts';
+import type { System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { openLoadSandboxes } from '../load/sandbox-tasks.ts';
@@ -10,7 +10,7 @@ import { prepareDatabase } from '../provide-database.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { shutDown } from '../timers.ts';
-import { type AddCommand, defineCommand, flag, hidden, type Invocation, text } from './define-command.ts';
+import { defineCommand, flag, hidden, type Invocation, text } from './define-command.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './service/preflight.ts';
 import {
   followParent,
@@ -20,15 +20,10 @@ import {
   type StopRequest,
   startWatchdog,
 } from './service/processes.ts';
-import { readSettings } from './settings.ts';
+import { type AddCommand, readSettings } from './settings.ts';
 
-/** The parts of a worker process; fault tests replace some. */
-interface WorkerParts {
-  readonly openSystem: typeof openSystem;
-  readonly silentMs: number;
-}
-
-export function workCommand(parts: WorkerParts): AddCommand {
+/** `silentMs`: after which the process ends itself if its event loop does not turn; fault tests have another. */
+export function workCommand(silentMs: number): AddCommand {
   return defineCommand({
     name: 'work',
     summary: 'one worker process',
@@ -43,21 +38,21 @@ export function workCommand(parts: WorkerParts): AddCommand {
       'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work',
       'sluice work                  # one more worker beside `sluice start`',
     ],
-    run: (invocation) => runWorker(invocation, parts, invocation.flags),
+    run: (invocation) => runWorker(invocation, silentMs, invocation.flags),
   });
 }
 
-export const work = workCommand({ openSystem, silentMs: SILENT_WORKER_MS });
+export const work = workCommand(SILENT_WORKER_MS);
 
 async function runWorker(
   { cli, command }: Invocation,
-  parts: WorkerParts,
+  silentMs: number,
   { only, leaveSchedules }: { readonly only: string | undefined; readonly leaveSchedules: boolean },
 ): Promise<void> {
   const settings = readSettings(cli, command);
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
-  startWatchdog('work', parts.silentMs);
+  startWatchdog('work', silentMs);
   const schedules = leaveSchedules ? null : scheduleSettings(config, processEnv);
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
@@ -67,7 +62,7 @@ async function runWorker(
   await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
   const sandboxes = openLoadSandboxes(log);
-  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
+  const system = await cli.openSystem({ config, databaseUrl, log, role: 'work', poolSize, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
   // A worker that has a parent leaves it to that.
   if (!isForked()) {
@@ -101,6 +96,8 @@ async function doOnly(system: System, task: string, stop: StopRequest): Promise<
   void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));
   const [name = '', taskId] = task.split(':');
   const signals = { stopping: stopping.signal, deadline: stopping.signal };
-  await runTaskById(openJobContext(system), kindOf(jobKinds, name), Number(taskId), signals);
+  const jobs = openJobs(system);
+  await runTaskById(jobs.context, kindOf(jobs.kinds, name), Number(taskId), signals);
+  jobs.close();
   await system.close();
 }

@@ -45,3 +45,13 @@ export interface InboxFile extends SeenFile {
   /** Day and name below done or failed. */
   readonly placedAs: string | null;
 }
+
+/** The data of `file.refused`: a file that the inbox could not load. */
+export interface RefusedFile {
+  readonly file_id: string;
+  /** Below the folder of the environment, such as `users/nightly.csv`. */
+  readonly file: string;
+  readonly size: number;
+  readonly sha256: string | null;
+  readonly reasons: readonly InboxReason[];
+}

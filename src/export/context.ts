@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { JobSeam } from '../background-jobs/seam.ts';
 import type { FileFolder, FileStore } from '../files/file-store.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
@@ -10,6 +11,8 @@ export type ExportWriter = typeof writeExport;
 /** Everything the way out works with. Passed, never imported: two systems can live in one process. */
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
+  /** What happens when a job ends. */
+  readonly jobs: JobSeam;
   readonly files: FileStore;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

@@ -20,8 +20,8 @@ import { compileSchema } from '../validation.ts';
 
 export const manifestName = 'manifest.json';
 
-/** The files for an environment's settings in an export of everything. */
-export const setupNames = ['definitions.yaml', 'subscriptions.json'] as const;
+/** The file for an environment's definitions in an export of everything. */
+export const setupName = 'definitions.yaml';
 
 export interface JobFacts {
   readonly jobId: string;
@@ -52,7 +52,7 @@ export const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportForm
 const count = Type.Integer({ minimum: 0 });
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
-const setupFile = Type.Object({ filename: Type.Enum([...setupNames]), bytes: count, sha256 });
+const setupFile = Type.Object({ filename: Type.Literal(setupName), bytes: count, sha256 });
 export type SetupFile = Static<typeof setupFile>;
 
 /** manifest.json. */

@@ -7,7 +7,7 @@ import {
   MAX_EXPORT_VALUES,
   MAX_ID_BYTES,
 } from '../domain/limits.ts';
-import { isMailAddress } from '../domain/notification.ts';
+import { isMailAddress } from '../domain/mail-address.ts';
 import { ruled, textProblem, worded } from '../validation.ts';
 
 function end(name: 'from' | 'to', description: string) {

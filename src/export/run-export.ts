@@ -4,7 +4,6 @@ import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { type DueTask, jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import { plural } from '../domain/wording.ts';
-import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
 import { findCursorProblem } from '../postgres/stores/change-log.ts';
@@ -227,21 +226,20 @@ async function notCancellable(db: Database, environmentId: number, jobId: string
   return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** Writes the event of an export's end; call it in the transaction that ends it. See `recordEnd`. */
+/** Tells the capabilities of an export's end; call it in the transaction that ends it. See `JobSeam`. */
 async function recordExportEnd(
-  { baseUrl }: Pick<ExportContext, 'baseUrl'>,
+  { baseUrl, jobs }: Pick<ExportContext, 'baseUrl' | 'jobs'>,
   db: Database,
   environmentId: number,
   jobId: string,
-): Promise<DueTask[]> {
+): Promise<readonly DueTask[]> {
   const row = await readExportEnd(db, environmentId, jobId);
   const status = endedStatuses.find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`export ${jobId} is ${row.status} and has not ended`);
-  return recordEnd(db, {
-    kind: 'export',
+  return jobs.ended(db, {
+    type: `export.${status}`,
     environmentId,
     jobId,
-    outcome: status,
     // Whoever cancels knows.
     emails: status === 'cancelled' ? [] : row.emails,
     describe: async () => renderExportDetail(await requireExport({ db }, environmentId, jobId), baseUrl),

@@ -15,6 +15,7 @@ import {
   MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
 } from '../domain/limits.ts';
 import { productRoutes } from '../products/http.ts';
+import { capabilities } from '../registry.ts';
 import { addApiDocs, addApiDocument, DocumentText, type Tag } from './api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import { addCors } from './plugins/cors.ts';
@@ -44,7 +45,6 @@ import { inboxRoutes } from './routes/inbox.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
-import { notificationRoutes } from './routes/notifications.ts';
 import { overviewRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
 import { profileRoutes } from './routes/profiles.ts';
@@ -66,13 +66,15 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
   schedules: [...scheduleRoutes, ...inboxRoutes],
-  notifications: notificationRoutes,
+  notifications: [],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
   operations: [...serviceRoutes, ...environmentRoutes],
   documentation: documentationRoutes,
 };
+
+const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.()));
 
 const headsCheckMs = 5_000;
 /** Longer than the idle time of common load balancers, so that they are the ones who close. */
@@ -142,6 +144,14 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
+/** Those of a chapter one after another, the core's first. */
+function allRoutes(): { readonly tag: string; readonly route: Route }[] {
+  return Object.entries(routes).flatMap(([tag, own]) => {
+    const others = ofCapabilities.flatMap((tagged) => tagged?.[tag as Tag] ?? []);
+    return [...own, ...others].map((route) => ({ tag, route }));
+  });
+}
+
 function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {
   const document = new DocumentText(app);
   addApiDocs(app, document);
@@ -149,10 +159,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   for (const [kind, addParser] of Object.entries(parsers)) {
     app.register(async (scope) => {
       addParser(scope, system.config.uploadStallMs);
-      for (const [tag, tagged] of Object.entries(routes)) {
-        for (const each of tagged) {
-          if (each.bodyKind === kind) each.add(scope, system, { state, document }, tag);
-        }
+      for (const each of allRoutes()) {
+        if (each.route.bodyKind === kind) each.route.add(scope, system, { state, document }, each.tag);
       }
     });
   }

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { Fault, inputError } from '../domain/errors.ts';
+import { addressesFor, outcomeOf } from '../domain/job-event.ts';
 import { endedStatuses, HOLD_EXPIRED, type Tally } from '../domain/load.ts';
-import { addressesFor, outcomeOf } from '../domain/notification.ts';
 import {
   type DueTask,
   type JobIdentity,
@@ -13,7 +13,6 @@ import {
 } from '../domain/task.ts';
 import { plural } from '../domain/wording.ts';
 import type { FileRef } from '../files/file-store.ts';
-import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { startDeletion } from '../postgres/stores/deletions.ts';
 import { findExpiredHolds } from '../postgres/stores/held-loads.ts';
@@ -33,7 +32,7 @@ import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
-export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files'>;
+export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files' | 'jobs'>;
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
@@ -118,9 +117,9 @@ export async function afterCompletion(
   await afterEnd(context, claim.environmentId, end);
 }
 
-/** Writes the event of a load's end, or of its hold; call it in the transaction that ends or holds it. See `recordEnd`. */
+/** Tells the capabilities of a load's end, or of its hold; call it in the transaction that ends or holds it. See `JobSeam`. */
 export async function recordLoadEnd(
-  { baseUrl }: Pick<LoadContext, 'baseUrl'>,
+  { baseUrl, jobs }: Pick<LoadContext, 'baseUrl' | 'jobs'>,
   db: Database,
   environmentId: number,
   jobId: string,
@@ -130,11 +129,10 @@ export async function recordLoadEnd(
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
   const outcome = outcomeOf(status, row.rows_rejected > 0 || (row.mirror?.kept_because ?? null) !== null);
   const file = await releasePersonalFile(db, jobId);
-  const due = await recordEnd(db, {
-    kind: 'load',
+  const due = await jobs.ended(db, {
+    type: `load.${outcome}`,
     environmentId,
     jobId,
-    outcome,
     emails: outcome === 'held' ? addressesFor(await readNotifyOfJob(db, jobId), outcome) : [],
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);

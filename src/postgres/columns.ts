@@ -36,7 +36,6 @@ import type {
   Preset,
   StoredFormat,
 } from '../domain/load.ts';
-import type { Channel, DeliveryState, EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { RejectCode } from '../domain/reject.ts';
 import type { Remedy, RulesDocument } from '../domain/rules.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
@@ -46,8 +45,8 @@ import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
 
-/** The types that are read; what is written is checked by the constraints of the tables. A JSON column that may be null says so. */
-interface Known {
+/** The types that are read; what is written is checked by the constraints of the tables. A JSON column that may be null says so. A capability adds those of its tables. */
+export interface Known {
   api_keys: { scopes: readonly Scope[] };
   console_sessions: { holder: Holder };
   deletion_ids: { outcome: DeletionOutcome };
@@ -89,13 +88,6 @@ interface Known {
     source_options: SourceOptions;
     status: LoadStatus;
     type: LoadType;
-  };
-  notification_deliveries: { channel: Channel; state: DeliveryState };
-  notification_events: { type: EventType };
-  notification_subscriptions: {
-    channel: Channel;
-    job_kinds: readonly JobKind[];
-    outcomes: readonly Outcome[];
   };
   properties: { data_type: DataType; entity: NameKind };
   received_files: { file_ref: FileRef };

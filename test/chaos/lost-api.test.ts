@@ -4,8 +4,8 @@ import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { readConfig } from '../../src/config.ts';
-import { openSystem } from '../../src/context.ts';
 import { ABANDONED_FILE_MS } from '../../src/domain/limits.ts';
+import { openSystem } from '../../src/open-system.ts';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import {

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { deletionJob } from '../../jobs/deletion.ts';
-import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
 import { requireDeletion } from '../../src/deletion/deletions.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
@@ -11,7 +10,6 @@ import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
-import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { uuidv7 } from '../../src/uuid.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
@@ -26,6 +24,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
+import { reconcileJobs } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
@@ -108,7 +107,7 @@ describe('deleted users', () => {
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
     await expireLeases(t.system);
-    await reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
+    await reconcileJobs(withoutQueue(t.system));
     const ended = await deletion.run();
     const expected = {
       status: 'completed',
@@ -242,7 +241,7 @@ describe('the lane', () => {
       ...withoutQueue(t.system),
       queue: { notify: async (tasks) => void notified.push(...tasks.map(({ kind }) => kind)) },
     };
-    await reconcileTasks(openJobContext(context), jobKinds);
+    await reconcileJobs(context);
     const { deletionId, status } = await requireDeletion(t.system, environmentId, jobId);
     expect(status).toBe('processing');
     expect(notified).toEqual(['deletion']);

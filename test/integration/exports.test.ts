@@ -2,7 +2,6 @@ import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { pruneJob } from '../../jobs/prune.ts';
 import { pruneExports, schedulePruning } from '../../src/background-jobs/prune.ts';
 import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
@@ -15,7 +14,6 @@ import type { FileRef } from '../../src/files/file-store.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
 import { claimNextTask } from '../../src/postgres/stores/tasks.ts';
 import { taskSessionName } from '../../src/postgres/stores/workers.ts';
-import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
 import {
   acceptFile,
@@ -26,6 +24,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
+import { reconcileJobs } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const never = new AbortController().signal;
@@ -62,7 +61,7 @@ async function held(deaf: boolean, stopping = never) {
   return { work, running, signal, open: gate.open };
 }
 
-const reconcile = () => reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
+const reconcile = () => reconcileJobs(withoutQueue(t.system));
 
 /** The export that is next; null: none is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });

@@ -1,4 +1,4 @@
-import { appendFile, readFile } from 'node:fs/promises';
+import { appendFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -10,7 +10,6 @@ import type { Terminal } from '../../src/cli/terminal.ts';
 import { applyDefinitions, readDefinitionsFile } from '../../src/definitions/definitions.ts';
 import { defaultLoadOptions } from '../../src/domain/load.ts';
 import { readManifest, verifyExport } from '../../src/export/manifest.ts';
-import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
 import { exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
 import { acceptFile, endedLoad, newEnvironment } from '../support/load-file.ts';
@@ -253,26 +252,16 @@ test('definitions come back with their keys, and never replace others; subscript
   ).value;
   if (wanted === null) throw new Error('the definitions are wrong');
   await applyDefinitions(db, from, wanted, { dryRun: false, force: false });
-  const hook = {
-    channel: 'webhook',
-    target: 'https://example.com/hook',
-    outcomes: ['failed'],
-    kinds: ['load'],
-  } as const;
-  await addSubscription(db, from, hook, { allowPrivate: false });
   await inDirectory(t.system, await exportAll(t.system, from), async (directory) => {
     await writeSetup(db, from, directory);
     expect((await verifyExport(directory)).differences).toEqual([]);
-    expect(JSON.parse(await readFile(join(directory, 'subscriptions.json'), 'utf8'))).toEqual([hook]);
     const { setup = [] } = await readManifest(directory);
     expect(await loadSetup(db, to, directory, setup)).toEqual({
       definitions: 'applied',
-      subscriptions: 1,
     });
     expect(withoutIds(await readDefinitions(db, to))).toEqual(withoutIds(await readDefinitions(db, from)));
     expect(await loadSetup(db, to, directory, setup)).toEqual({
       definitions: 'unchanged',
-      subscriptions: 1,
     });
     await applyDefinitions(db, to, { ...wanted, features: [] }, { dryRun: false, force: false });
     await applyDefinitions(

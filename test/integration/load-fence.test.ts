@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
@@ -9,7 +8,6 @@ import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/postgres/stores/tasks.ts';
-import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import {
   countLeftovers,
   expireLeases,
@@ -23,6 +21,7 @@ import {
 } from '../support/load-file.ts';
 import { defeatFence } from '../support/safeguards.ts';
 import { systemOfFile } from '../support/system.ts';
+import { reconcileJobs } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const t = await systemOfFile();
@@ -345,12 +344,12 @@ describe('what a load leaves undone', () => {
         },
       },
     };
-    await reconcileTasks(openJobContext(context), jobKinds);
+    await reconcileJobs(context);
     expect(notified).toEqual(['chunk 2']);
     await load.chunk(2);
     // Its worker told of it, and might have died just before.
     await sql`update tasks set notified_at = null where subject_id = ${load.loadId}`.execute(t.system.db);
-    await reconcileTasks(openJobContext(context), jobKinds);
+    await reconcileJobs(context);
     expect(notified.at(-1)).toBe('finish 0');
     expect((await load.finish()).status).toBe('completed');
     expect((await next.look()).status).toBe('processing');
@@ -452,7 +451,7 @@ test('a finish that loses its worker is left to who does it alone, and after too
     if (isSuspect) expect(await claimTaskOf(load.loadId, 'finish')).not.toBeNull();
     expect(await ours()).toEqual([]);
     await expireLeases(t.system, load.loadId);
-    await reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
+    await reconcileJobs(withoutQueue(t.system));
     expect(await ours()).toHaveLength(losses < SUSPECT_LOSSES ? 1 : 0);
     const suspect = losses < SUSPECT_LOSSES || losses === MAX_CHUNK_LOSSES ? null : 'finish';
     expect((await findSuspect(t.system.db, ['chunk', 'finish']))?.kind ?? null).toBe(suspect);
@@ -478,6 +477,6 @@ test('a chunk that lost its worker goes ahead of those that wait', async () => {
   await sql`update tasks set lease_until = now() - interval '1 second' where subject_id = ${loadId} and part = 0`.execute(
     t.system.db,
   );
-  await reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
+  await reconcileJobs(withoutQueue(t.system));
   expect([await next(), await next(), await next()]).toEqual([0, 2, undefined]);
 });

@@ -8,8 +8,9 @@ import { sql } from 'kysely';
 import { addGlobalOptions } from '../../src/cli/settings.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { workCommand } from '../../src/cli/work.ts';
-import { openSystem, type System, type SystemOptions } from '../../src/context.ts';
+import type { System, SystemOptions } from '../../src/context.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
+import { openSystem } from '../../src/open-system.ts';
 
 const silentMs = 1_500;
 
@@ -59,8 +60,9 @@ const cli = {
   fromDotEnv: new Set<string>(),
   terminal: createTerminal(processEnv),
   entry: process.argv[1] ?? '',
+  openSystem: async (options: SystemOptions) => openPoisoned(options),
 };
-workCommand({ openSystem: openPoisoned, silentMs })(program, cli);
+workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);
 // As the command does: nothing that was left open may hold us.
 await delay(10);

@@ -5,9 +5,10 @@ import { type Logger, pino } from 'pino';
 import { afterAll } from 'vitest';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
 import { type Config, readConfig } from '../../src/config.ts';
-import { openSystem, type System } from '../../src/context.ts';
+import type { System } from '../../src/context.ts';
 import { endedStatuses } from '../../src/domain/load.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
+import { openSystem } from '../../src/open-system.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import {
   createEnvironment,

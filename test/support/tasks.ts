@@ -1,6 +1,9 @@
 import { sql } from 'kysely';
+import { openJobs } from '../../jobs/kinds.ts';
+import type { System } from '../../src/context.ts';
 import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
+import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import {
   kindOf,
   runTask,
@@ -42,4 +45,10 @@ export async function expireTaskLeases(db: Database, kind: TaskKindName): Promis
   await sql`
     update tasks set lease_until = now() - interval '1 second'
     where kind = ${kind} and lease_until is not null`.execute(db);
+}
+
+/** Reconciles the tasks of every kind, as a worker does. */
+export function reconcileJobs(system: System): Promise<void> {
+  const { context, kinds } = openJobs(system);
+  return reconcileTasks(context, kinds);
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
+import type { Notify } from '../../domain/job-event.ts';
 import { endedStatuses } from '../../domain/load.ts';
-import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
 import {

@@ -3,13 +3,12 @@ import type { FileHandle } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { InputError, inputError } from '../../domain/errors.ts';
-import type { InboxFile, InboxReason, SeenFile } from '../../domain/inbox.ts';
+import type { InboxFile, InboxReason, RefusedFile, SeenFile } from '../../domain/inbox.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
-import { recordRefusedFile } from '../../notifications/record-end.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from '../../postgres/stores/inbox.ts';
@@ -93,10 +92,16 @@ async function refuse(
   reasons: readonly InboxReason[],
 ): Promise<void> {
   const { fileId, environmentId } = row;
-  const file = { file_id: fileId, file: placeOf(row), size: Number(row.size), sha256, reasons };
+  const file: RefusedFile = { file_id: fileId, file: placeOf(row), size: Number(row.size), sha256, reasons };
   const due = await context.db.transaction().execute(async (transaction) => {
     await insertInboxFile(transaction, row, { state: 'refused', sha256, reasons });
-    return recordRefusedFile(transaction, environmentId, file);
+    return context.jobs.ended(transaction, {
+      type: 'file.refused',
+      environmentId,
+      jobId: null,
+      emails: [],
+      describe: async () => file,
+    });
   });
   context.log.warn(file, 'inbox: file refused');
   await notifyQueue(context, due);

@@ -1,9 +1,8 @@
 import { exportUrl, loadUrl, render } from '../../api/render.ts';
+import { addressesFor } from '../../domain/job-event.ts';
 import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
-import { addressesFor } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
-import { recordEnd } from '../../notifications/record-end.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { readExports } from '../../postgres/stores/exports.ts';
 import { readLoads } from '../../postgres/stores/read-loads.ts';
@@ -113,7 +112,7 @@ function sumUp(ends: readonly ItemEnd[]): RunEnd {
  * Ends a run that is in this state; false if it is not. The event of its end, and what `learn` writes, commit with it.
  */
 export async function endRunAndNotify(
-  context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl'>,
+  context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
   end: RunEnd,
   from: Parameters<typeof endRun>[3],
@@ -131,18 +130,17 @@ export async function endRunAndNotify(
 }
 
 async function recordRunEnd(
-  { baseUrl }: Pick<ScheduleContext, 'baseUrl'>,
+  { baseUrl, jobs }: Pick<ScheduleContext, 'baseUrl' | 'jobs'>,
   db: Database,
   runId: number,
-): Promise<DueTask[]> {
+): Promise<readonly DueTask[]> {
   const [run] = await readRuns(db, { runId }, 1);
   const outcome = notifiedEnds.find((each) => each === run?.status);
   if (run === undefined || outcome === undefined) return [];
-  return recordEnd(db, {
-    kind: 'schedule',
+  return jobs.ended(db, {
+    type: `schedule.${outcome}`,
     environmentId: run.environmentId,
     jobId: null,
-    outcome,
     emails: addressesFor((run.definition as RunDefinition).notify ?? null, outcome),
     describe: async () => describeRun(db, run, await readRunItems(db, runId), baseUrl),
   });

@@ -101,7 +101,7 @@ const sourceItem = 'source';
 
 /** A run that its workers were lost with ends now; one that met too many errors when the jobs that it made have ended. */
 export async function failRun(
-  context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl'>,
+  context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl' | 'jobs'>,
   runId: number,
   failure: TaskFailure,
 ): Promise<void> {

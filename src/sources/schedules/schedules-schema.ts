@@ -1,8 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
 import { isTimeZone } from '../../domain/instant.ts';
+import type { Outcome } from '../../domain/job-event.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
-import { isMailAddress, type Outcome } from '../../domain/notification.ts';
+import { isMailAddress } from '../../domain/mail-address.ts';
 import { exportRequest } from '../../export/request-schema.ts';
 import { loadMembers } from '../../operator-file/load-options.ts';
 import {

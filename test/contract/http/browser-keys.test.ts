@@ -173,7 +173,9 @@ describe('a key for pages', () => {
     const { origin, pageKey: key } = await site();
     const send = async (records: number) => {
       const headers = { origin, 'x-forwarded-for': '192.0.2.3' };
-      const json = { batch: Array.from({ length: records }, (_, n) => ({ ...event, type: 'track', messageId: `m${n}` })) };
+      const json = {
+        batch: Array.from({ length: records }, (_, n) => ({ ...event, type: 'track', messageId: `m${n}` })),
+      };
       return (await server.fetch('/v1/batch', { key, json, headers })).status;
     };
     expect([await send(10_000), await send(10_000), await send(9_900), await send(1), await send(1)]).toEqual(

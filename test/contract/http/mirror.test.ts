@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Job, Plan } from '../../../src/api/load.ts';
-import { readDeliveryPolicy } from '../../../src/notifications/deliver-notification.ts';
-import { addSubscription } from '../../../src/notifications/subscriptions.ts';
+import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deliver.ts';
+import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import type { Tenant } from '../../support/system.ts';

@@ -1,9 +1,16 @@
 import { sql } from 'kysely';
-import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
+import { camel } from '../../postgres/columns.ts';
+import {
+  changedBy,
+  countOf,
+  type Database,
+  deleteWhere,
+  rowsOf,
+  updateWhere,
+} from '../../postgres/database.ts';
 import { uuidv7 } from '../../uuid.ts';
-import { camel } from '../columns.ts';
-import { changedBy, countOf, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
+import type { Channel, DeliveryState } from './names.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a

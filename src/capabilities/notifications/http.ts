@@ -1,36 +1,9 @@
 import { Type } from 'typebox';
-import {
-  deliveryDetail,
-  deliveryPage,
-  issuedSubscription,
-  replayed,
-  subscription,
-  testDelivery,
-} from '../../api/delivery.ts';
 import { render } from '../../api/render.ts';
 import { listOf, object, text, uuid } from '../../api/schema.ts';
-import { openSendContext } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import {
-  channels,
-  defaultJobKinds,
-  defaultOutcomes,
-  deliveryStates,
-  jobKinds,
-  outcomes,
-} from '../../domain/notification.ts';
-import { readDeliveryPolicy } from '../../notifications/deliver-notification.ts';
-import {
-  renderDelivery,
-  renderSubscription,
-  replayDeliveries,
-  sendTest,
-} from '../../notifications/deliveries.ts';
-import { addSubscription, removeSubscription } from '../../notifications/subscriptions.ts';
-import { countDeliveries, listDeliveries, readAttempts } from '../../postgres/stores/deliveries.ts';
-import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
-import { isUuid, optional } from '../../validation.ts';
-import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
+import { jobKinds, outcomes } from '../../domain/job-event.ts';
+import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../../http/page.ts';
 import {
   checked,
   dateOf,
@@ -40,9 +13,25 @@ import {
   optionalChoice,
   readSeveral,
   severalOf,
-} from '../parameters.ts';
-import { lenientQuery } from '../plugins/validation.ts';
-import { type Route, route } from '../route.ts';
+} from '../../http/parameters.ts';
+import { lenientQuery } from '../../http/plugins/validation.ts';
+import { type Route, route } from '../../http/route.ts';
+import { isUuid, optional } from '../../validation.ts';
+import {
+  deliveryDetail,
+  deliveryPage,
+  issuedSubscription,
+  replayed,
+  subscription,
+  testDelivery,
+} from './api.ts';
+import { openSendContext } from './context.ts';
+import { readDeliveryPolicy } from './deliver.ts';
+import { renderDelivery, renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
+import { countDeliveries, listDeliveries, readAttempts } from './delivery-store.ts';
+import { channels, defaultJobKinds, defaultOutcomes, deliveryStates } from './names.ts';
+import { listSubscriptions, readEventBody } from './subscription-store.ts';
+import { addSubscription, removeSubscription } from './subscriptions.ts';
 
 const deliveryQuery = lenientQuery({
   ...jobPage,

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { Interrupted, messageOf } from '../domain/errors.ts';
-import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
-import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../net/http-client.ts';
+import { Interrupted, messageOf } from '../../domain/errors.ts';
+import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../../domain/limits.ts';
+import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../../net/http-client.ts';
 import { oneLine } from './mail.ts';
 
 /** Limits of webhooks: allowed addresses and time. */

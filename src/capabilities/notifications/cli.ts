@@ -1,20 +1,5 @@
 /** `sluice notifications`: who is notified when jobs end, what was sent, and sending it again. */
 
-import { openSendContext } from '../context.ts';
-import {
-  defaultJobKinds,
-  defaultOutcomes,
-  type JobKind,
-  jobKinds,
-  type Outcome,
-  outcomes,
-} from '../domain/notification.ts';
-import { formatCount } from '../domain/wording.ts';
-import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
-import { renderSubscription, replayDeliveries, sendTest } from '../notifications/deliveries.ts';
-import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
-import type { Replay } from '../postgres/stores/deliveries.ts';
-import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import {
   defineCommand,
   flag,
@@ -26,10 +11,19 @@ import {
   parseUpTo,
   required,
   text,
-} from './define-command.ts';
-import { exitCodes, UsageError } from './errors.ts';
-import { withEnvironment } from './session.ts';
-import { printDone, printList } from './terminal.ts';
+} from '../../cli/define-command.ts';
+import { exitCodes, UsageError } from '../../cli/errors.ts';
+import { withEnvironment } from '../../cli/session.ts';
+import { printDone, printList } from '../../cli/terminal.ts';
+import { type JobKind, jobKinds, type Outcome, outcomes } from '../../domain/job-event.ts';
+import { formatCount } from '../../domain/wording.ts';
+import { openSendContext } from './context.ts';
+import { readDeliveryPolicy } from './deliver.ts';
+import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
+import type { Replay } from './delivery-store.ts';
+import { defaultJobKinds, defaultOutcomes } from './names.ts';
+import { listSubscriptions } from './subscription-store.ts';
+import { addSubscription, removeSubscription, rotateSecret } from './subscriptions.ts';
 
 const subscription = required(
   '<id>',

@@ -1,8 +1,9 @@
-import type { TestDelivery } from '../api/delivery.ts';
-import { render } from '../api/render.ts';
-import { inputError } from '../domain/errors.ts';
-import { NOTIFICATION_RETENTION_DAYS } from '../domain/limits.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import { render } from '../../api/render.ts';
+import { inputError } from '../../domain/errors.ts';
+import { inTransaction } from '../../postgres/database.ts';
+import { notifyQueue, type TaskContext } from '../../tasks/task-kind.ts';
+import type { TestDelivery } from './api.ts';
+import { deliverOnce, type SendContext } from './deliver.ts';
 import {
   beginAttempt,
   type Delivery,
@@ -10,11 +11,9 @@ import {
   queueDeliveries,
   type Replay,
   reopenDeliveries,
-} from '../postgres/stores/deliveries.ts';
-import { deleteEvents, type Subscription } from '../postgres/stores/notifications.ts';
-import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
-import { deliverOnce, type SendContext } from './deliver-notification.ts';
-import { writeEvent } from './record-end.ts';
+} from './delivery-store.ts';
+import { writeEvent } from './record.ts';
+import type { Subscription } from './subscription-store.ts';
 import { requireSubscription } from './subscriptions.ts';
 
 /**
@@ -62,14 +61,6 @@ export async function sendTest(
   });
   const { outcome, status, error, tookMs } = await deliverOnce(context, ping);
   return { delivery_id: ping.publicId, delivered: outcome === 'delivered', status, error, took_ms: tookMs };
-}
-
-/** Forgets events that have outlived their retention, and their deliveries; how many events. */
-export async function pruneNotifications(
-  { db }: { readonly db: Database },
-  { jobDays }: { readonly jobDays: number },
-): Promise<{ notifications: number }> {
-  return { notifications: await deleteEvents(db, Math.min(NOTIFICATION_RETENTION_DAYS, jobDays)) };
 }
 
 /* Deliveries and subscriptions as callers see them, in the API and with `--json`. Times are ISO 8601, UTC. */

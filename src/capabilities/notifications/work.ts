@@ -1,12 +1,9 @@
-import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../src/domain/limits.ts';
-import {
-  deliverNotification,
-  pauseAfter,
-  readDeliveryPolicy,
-  type SendContext,
-} from '../src/notifications/deliver-notification.ts';
-import { killDelivery, killLostDeliveries } from '../src/postgres/stores/deliveries.ts';
-import type { TaskKind } from '../src/tasks/task-kind.ts';
+import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../domain/limits.ts';
+import { type WorkSeam, withContext } from '../../tasks/seam.ts';
+import type { TaskKind } from '../../tasks/task-kind.ts';
+import { openSendContext } from './context.ts';
+import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext } from './deliver.ts';
+import { killDelivery, killLostDeliveries } from './delivery-store.ts';
 
 /** Attempts, pauses and time limits are those of `readDeliveryPolicy`, for errors of our own as for those of a receiver. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
@@ -29,5 +26,12 @@ export const deliveryJob: TaskKind<SendContext> = {
     const lost = await killLostDeliveries(db);
     if (lost > 0)
       log.error({ deliveries: lost }, 'notifications were given up: the processes that sent them were lost');
+  },
+};
+
+export const work: WorkSeam = {
+  open(system) {
+    const context = openSendContext(system);
+    return { kinds: [withContext(deliveryJob, context)], close: () => context.mail.close() };
   },
 };

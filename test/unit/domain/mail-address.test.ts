@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isMailAddress } from '../../../src/domain/notification.ts';
+import { isMailAddress } from '../../../src/domain/mail-address.ts';
 
 test.each([
   'ada@example.com',

@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { JobDetail } from '../api/load.ts';
-import type { ScheduleRun } from '../api/source.ts';
-import type { Config } from '../config.ts';
-import { FinalFailure } from '../domain/errors.ts';
-import type { ExportWarning } from '../domain/export.ts';
-import { describeMirror } from '../domain/mirror.ts';
-import { plural } from '../domain/wording.ts';
-import { uuidv7 } from '../uuid.ts';
-import type { EventBody, RefusedFile } from './record-end.ts';
+import type { JobDetail } from '../../api/load.ts';
+import type { ScheduleRun } from '../../api/source.ts';
+import type { Config } from '../../config.ts';
+import { FinalFailure } from '../../domain/errors.ts';
+import type { ExportWarning } from '../../domain/export.ts';
+import type { RefusedFile } from '../../domain/inbox.ts';
+import { describeMirror } from '../../domain/mirror.ts';
+import { plural } from '../../domain/wording.ts';
+import { uuidv7 } from '../../uuid.ts';
+import type { EventBody } from './record.ts';
 
 /*
  * Mail leaves through the server of SMTP_URL or, without one, into a folder that a developer looks at. Nothing else of

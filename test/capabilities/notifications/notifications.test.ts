@@ -4,41 +4,51 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { deliveryJob } from '../../jobs/delivery.ts';
-import { openSendContext } from '../../src/context.ts';
-import { Interrupted } from '../../src/domain/errors.ts';
-import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../src/domain/limits.ts';
-import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
-import { cancelExport } from '../../src/export/run-export.ts';
-import { writeExport } from '../../src/export/write/write-export.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { renderLoadDetail } from '../../src/load/render-load.ts';
+import { prune } from '../../../src/background-jobs/prune.ts';
+import { openSendContext } from '../../../src/capabilities/notifications/context.ts';
 import {
   type DeliveryPolicy,
   readDeliveryPolicy,
   type SendContext,
-} from '../../src/notifications/deliver-notification.ts';
-import { pruneNotifications, replayDeliveries, sendTest } from '../../src/notifications/deliveries.ts';
-import { openMailTransport } from '../../src/notifications/mail.ts';
-import { sendWebhook } from '../../src/notifications/send-webhook.ts';
-import { addSubscription, removeSubscription, rotateSecret } from '../../src/notifications/subscriptions.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { beginAttempt, type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { listSubscriptions } from '../../src/postgres/stores/notifications.ts';
-import { countRejects } from '../../src/postgres/stores/read-loads.ts';
-import { endTask, findNextTasks } from '../../src/postgres/stores/tasks.ts';
-import { reconcileTasks } from '../../src/tasks/reconcile.ts';
-import { withoutStop } from '../../src/tasks/run-task.ts';
-import { startRunner } from '../../src/tasks/runner.ts';
-import { collectLog } from '../support/collected-log.ts';
-import { connectTo } from '../support/connect.ts';
-import { acceptExport, runExportTask } from '../support/exports.ts';
-import { type FileOptions, type ManualLoad, runManually, startManually } from '../support/load-file.ts';
-import { startMailServer } from '../support/mail-server.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../support/tasks.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
+} from '../../../src/capabilities/notifications/deliver.ts';
+import { replayDeliveries, sendTest } from '../../../src/capabilities/notifications/deliveries.ts';
+import {
+  beginAttempt,
+  type Delivery,
+  listDeliveries,
+} from '../../../src/capabilities/notifications/delivery-store.ts';
+import { openMailTransport } from '../../../src/capabilities/notifications/mail.ts';
+import { defaultOutcomes } from '../../../src/capabilities/notifications/names.ts';
+import { sendWebhook } from '../../../src/capabilities/notifications/send-webhook.ts';
+import { listSubscriptions } from '../../../src/capabilities/notifications/subscription-store.ts';
+import {
+  addSubscription,
+  removeSubscription,
+  rotateSecret,
+} from '../../../src/capabilities/notifications/subscriptions.ts';
+import { deliveryJob } from '../../../src/capabilities/notifications/work.ts';
+import { Interrupted } from '../../../src/domain/errors.ts';
+import { type JobKind, jobKinds, type Outcome } from '../../../src/domain/job-event.ts';
+import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../../src/domain/limits.ts';
+import { cancelExport } from '../../../src/export/run-export.ts';
+import { writeExport } from '../../../src/export/write/write-export.ts';
+import { cancelLoad } from '../../../src/load/end-load.ts';
+import { renderLoadDetail } from '../../../src/load/render-load.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { countRejects } from '../../../src/postgres/stores/read-loads.ts';
+import { endTask, findNextTasks } from '../../../src/postgres/stores/tasks.ts';
+import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
+import { withoutStop } from '../../../src/tasks/run-task.ts';
+import { startRunner } from '../../../src/tasks/runner.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { connectTo } from '../../support/connect.ts';
+import { acceptExport, runExportTask } from '../../support/exports.ts';
+import { type FileOptions, type ManualLoad, runManually, startManually } from '../../support/load-file.ts';
+import { startMailServer } from '../../support/mail-server.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../../support/tasks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts';
 
 type IsFromSluice = (secret: string, headers: IncomingHttpHeaders, body: Buffer) => boolean;
 
@@ -563,7 +573,7 @@ test('what was told long ago is forgotten, what is still to be told is not', asy
   await deliver();
   expect(receiver.received).toHaveLength(2);
   await replayDeliveries(t.system, t.environment.environmentId, { publicId: latest?.publicId ?? '' });
-  expect(await pruneNotifications(t.system, { jobDays: 365 })).toEqual({ notifications: 1 });
+  expect((await prune(t.system)).tended).toMatchObject({ notifications: 1 });
   expect(await only()).toMatchObject({ publicId: latest?.publicId });
 });
 

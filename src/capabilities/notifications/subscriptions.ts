@@ -1,8 +1,9 @@
-import { inputError, messageOf } from '../domain/errors.ts';
-import { MAX_SUBSCRIPTIONS, MAX_WEBHOOK_URL_CHARS } from '../domain/limits.ts';
-import { isMailAddress } from '../domain/notification.ts';
-import { requireAllowedHost } from '../net/http-client.ts';
-import type { Database } from '../postgres/database.ts';
+import { inputError, messageOf } from '../../domain/errors.ts';
+import { MAX_SUBSCRIPTIONS, MAX_WEBHOOK_URL_CHARS } from '../../domain/limits.ts';
+import { isMailAddress } from '../../domain/mail-address.ts';
+import { requireAllowedHost } from '../../net/http-client.ts';
+import type { Database } from '../../postgres/database.ts';
+import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
 import {
   findSubscription,
   insertSubscription,
@@ -11,8 +12,7 @@ import {
   type NewSubscription,
   replaceSecret,
   type Subscription,
-} from '../postgres/stores/notifications.ts';
-import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
+} from './subscription-store.ts';
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 

@@ -2,20 +2,20 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { deliveryJob } from '../../jobs/delivery.ts';
-import { openSendContext } from '../../src/context.ts';
-import { Fault } from '../../src/domain/errors.ts';
-import type { ExportWriter } from '../../src/export/context.ts';
-import { cancelExport } from '../../src/export/run-export.ts';
-import { writeExport } from '../../src/export/write/write-export.ts';
-import type { SendContext } from '../../src/notifications/deliver-notification.ts';
-import { composeMail, openMailTransport } from '../../src/notifications/mail.ts';
-import { type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { collectLog } from '../support/collected-log.ts';
-import { acceptExport, type ManualExport, runExportTask } from '../support/exports.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
-import { systemOfFile } from '../support/system.ts';
-import { makeTasksDue, runDueTasks } from '../support/tasks.ts';
+import { openSendContext } from '../../../src/capabilities/notifications/context.ts';
+import type { SendContext } from '../../../src/capabilities/notifications/deliver.ts';
+import { type Delivery, listDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
+import { composeMail, openMailTransport } from '../../../src/capabilities/notifications/mail.ts';
+import { deliveryJob } from '../../../src/capabilities/notifications/work.ts';
+import { Fault } from '../../../src/domain/errors.ts';
+import type { ExportWriter } from '../../../src/export/context.ts';
+import { cancelExport } from '../../../src/export/run-export.ts';
+import { writeExport } from '../../../src/export/write/write-export.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { acceptExport, type ManualExport, runExportTask } from '../../support/exports.ts';
+import { type MailServer, startMailServer } from '../../support/mail-server.ts';
+import { systemOfFile } from '../../support/system.ts';
+import { makeTasksDue, runDueTasks } from '../../support/tasks.ts';
 
 /* The messages about an export, to the addresses that its request names. */
 

@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox';
-import { channels, deliveryStates, jobKinds, outcomes } from '../domain/notification.ts';
 import {
   choice,
   count,
@@ -13,7 +12,9 @@ import {
   text,
   time,
   uuid,
-} from './schema.ts';
+} from '../../api/schema.ts';
+import { jobKinds, outcomes } from '../../domain/job-event.ts';
+import { channels, deliveryStates } from './names.ts';
 
 const exampleTime = '2026-11-20T12:00:41.120Z';
 

@@ -1,26 +1,16 @@
-/*
- * Notifications: webhooks and e-mail about jobs that ended. `record-end.ts` writes the event and its
- * deliveries in the transaction that ends the job; here one delivery is sent; `subscriptions.ts` is who
- * receives what. Promises: each event reaches each receiver at least once, or its delivery is dead and
- * listed; a receiver that is slow delays nobody else.
- */
 import type pg from 'pg';
-import type { Config } from '../config.ts';
-import { ConflictError, FinalFailure, messageOf } from '../domain/errors.ts';
-import { type DeliveryState, isMailAddress } from '../domain/notification.ts';
-import type { TaskClaim } from '../domain/task.ts';
-import {
-  type AttemptReport,
-  beginAttempt,
-  type DeliveryAttempt,
-  endAttempt,
-} from '../postgres/stores/deliveries.ts';
-import { disableSubscription } from '../postgres/stores/notifications.ts';
-import { endTask, releaseTask } from '../postgres/stores/tasks.ts';
-import type { TaskContext } from '../tasks/task-kind.ts';
+import type { Config } from '../../config.ts';
+import { ConflictError, FinalFailure, messageOf } from '../../domain/errors.ts';
+import { isMailAddress } from '../../domain/mail-address.ts';
+import type { TaskClaim } from '../../domain/task.ts';
+import { endTask, releaseTask } from '../../postgres/stores/tasks.ts';
+import type { TaskContext } from '../../tasks/task-kind.ts';
+import { type AttemptReport, beginAttempt, type DeliveryAttempt, endAttempt } from './delivery-store.ts';
 import { composeMail, type LinkedFiles, type MailTransport } from './mail.ts';
-import type { EventBody } from './record-end.ts';
+import type { DeliveryState } from './names.ts';
+import type { EventBody } from './record.ts';
 import { sendWebhook, shortLine, type WebhookRules } from './send-webhook.ts';
+import { disableSubscription } from './subscription-store.ts';
 
 const minuteMs = 60_000;
 

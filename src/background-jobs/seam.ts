@@ -1,0 +1,48 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import type { EventType, JobKind, Outcome } from '../domain/job-event.ts';
+import type { DueTask } from '../domain/task.ts';
+import type { FileStore } from '../files/file-store.ts';
+import type { Database } from '../postgres/database.ts';
+
+/** The end of a job or of a run of a schedule, or a file that became no job. */
+export interface JobEvent {
+  readonly type: `${JobKind}.${Outcome}` | Extract<EventType, 'file.refused'>;
+  readonly environmentId: number;
+  /** Null for a run and for a file. */
+  readonly jobId: string | null;
+  /** Addresses that the job or run itself names for this outcome. */
+  readonly emails: readonly string[];
+  /** The job as the API renders it, the run, or the file; only called if somebody is to know. */
+  readonly describe: () => Promise<object>;
+}
+
+/** What a capability does when a job ends. */
+export interface JobSeam {
+  /**
+   * Runs in the transaction that ends the job, so that neither exists without the other. Pass the tasks that it returns to
+   * `notifyQueue` after the commit.
+   */
+  ended(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
+}
+
+/** Calls the seams one after another. */
+export function jobEvents(seams: readonly JobSeam[]): JobSeam {
+  return {
+    async ended(db, event) {
+      const due: DueTask[] = [];
+      for (const seam of seams) due.push(...(await seam.ended(db, event)));
+      return due;
+    },
+  };
+}
+
+export interface TendContext {
+  readonly db: Database;
+  readonly files: FileStore;
+  readonly log: Logger;
+  readonly config: Pick<Config, 'jobRetentionDays'>;
+}
+
+/** Removes what has outlived its retention; returns what it removed, by the names of the API. */
+export type Tend = (context: TendContext) => Promise<Readonly<Record<string, number>>>;

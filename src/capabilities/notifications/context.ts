@@ -1,0 +1,20 @@
+import type { System } from '../../context.ts';
+import { linkFilesForMail } from '../../export/file-links.ts';
+import { readDeliveryPolicy, type SendContext } from './deliver.ts';
+import { openMailTransport } from './mail.ts';
+
+/** Opens the context of sending; close its `mail`. */
+export function openSendContext(
+  system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
+): SendContext {
+  const { config, pool, db, queue, log, files, baseUrl } = system;
+  return {
+    pool,
+    db,
+    queue,
+    log,
+    mail: openMailTransport(config, log),
+    deliveryPolicy: readDeliveryPolicy(config),
+    linkFiles: (environmentId, jobId) => linkFilesForMail({ db, files, baseUrl }, environmentId, jobId),
+  };
+}

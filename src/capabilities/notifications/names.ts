@@ -1,0 +1,26 @@
+import type { EventType, JobKind, Outcome } from '../../domain/job-event.ts';
+
+export const channels = ['webhook', 'email'] as const;
+export type Channel = (typeof channels)[number];
+
+/** pending → delivered | dead; a replay makes it pending again. */
+export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
+/** The default of a subscription. Whoever cancels a job knows. */
+export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
+
+/** The default of a subscription. The jobs of a schedule's run send notifications of their own. */
+export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
+
+declare module '../../postgres/columns.ts' {
+  interface Known {
+    notification_deliveries: { channel: Channel; state: DeliveryState };
+    notification_events: { type: EventType };
+    notification_subscriptions: {
+      channel: Channel;
+      job_kinds: readonly JobKind[];
+      outcomes: readonly Outcome[];
+    };
+  }
+}

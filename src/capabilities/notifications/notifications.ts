@@ -1,0 +1,21 @@
+/*
+ * Notifications: webhooks and mail about jobs that ended. `record.ts` writes the event and its deliveries in the transaction
+ * that ends the job; `work.ts` and `deliver.ts` send them; `subscriptions.ts` is who receives what. Promises: each event reaches
+ * each receiver at least once, or its delivery is dead and listed; a receiver that is slow delays nobody else.
+ */
+import type { Capability } from '../../capability.ts';
+import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
+import { recordEvent } from './record.ts';
+import { deleteEvents } from './subscription-store.ts';
+
+export const notifications: Capability = {
+  name: 'notifications',
+  jobs: { ended: recordEvent },
+  async tend({ db, config }) {
+    const days = Math.min(NOTIFICATION_RETENTION_DAYS, config.jobRetentionDays);
+    return { notifications: await deleteEvents(db, days) };
+  },
+  work: async () => (await import('./work.ts')).work,
+  routes: async () => ({ notifications: (await import('./http.ts')).notificationRoutes }),
+  commands: { notifications: async () => (await import('./cli.ts')).notifications },
+};

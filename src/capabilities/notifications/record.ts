@@ -1,0 +1,54 @@
+import type { JobEvent } from '../../background-jobs/seam.ts';
+import type { EventType, JobKind, Outcome } from '../../domain/job-event.ts';
+import type { DueTask } from '../../domain/task.ts';
+import type { Database } from '../../postgres/database.ts';
+import { uuidv7 } from '../../uuid.ts';
+import { insertDeliveries, queueDeliveries, type Recipient } from './delivery-store.ts';
+import { findSubscribed, insertEvent, readSender } from './subscription-store.ts';
+
+/** The body of a webhook, from which mail is composed too. */
+export interface EventBody {
+  readonly id: string;
+  readonly type: EventType;
+  readonly created_at: string;
+  readonly environment: { readonly name: string; readonly app_token: string };
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Writes the event and its deliveries. Writes nothing if there are no recipients. */
+export async function recordEvent(
+  db: Database,
+  { type, environmentId, jobId, emails, describe }: JobEvent,
+): Promise<DueTask[]> {
+  const [kind, outcome] = type === 'file.refused' ? ofRefusedFile : (type.split('.') as [JobKind, Outcome]);
+  // An address that comes twice gets the first: the one that the job names, which has links to an export's files.
+  const recipients: Recipient[] = [
+    ...emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
+    ...(await findSubscribed(db, environmentId, kind, outcome)),
+  ];
+  if (recipients.length === 0) return [];
+  const eventId = await writeEvent(db, { environmentId, type, jobId }, await describe());
+  return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
+}
+
+/** A file that the inbox could not load is for those who want to know of failed loads. */
+const ofRefusedFile = ['load', 'failed'] as const;
+
+/** Writes an event; its time is the transaction's. Returns its id. */
+export async function writeEvent(
+  db: Database,
+  event: { readonly environmentId: number; readonly type: EventType; readonly jobId: string | null },
+  data: object,
+): Promise<string> {
+  const { name, appToken, now } = await readSender(db, event.environmentId);
+  const body: EventBody = {
+    id: uuidv7(),
+    type: event.type,
+    created_at: now.toISOString(),
+    environment: { name, app_token: appToken },
+    data: data as EventBody['data'],
+  };
+  // The text is written once, so that every attempt sends the same bytes.
+  await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
+  return body.id;
+}

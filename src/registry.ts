@@ -1,0 +1,5 @@
+import { notifications } from './capabilities/notifications/notifications.ts';
+import type { Capability } from './capability.ts';
+
+/** The capabilities of this build. Their hooks run in this order. */
+export const capabilities: readonly Capability[] = [notifications];

@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+import { packageRoot } from '../../src/package-root.ts';
+import { capabilities } from '../../src/registry.ts';
+
+/** May import the registry: they put a process together. */
+const roots = new Set(['src/open-system.ts', 'src/http/app.ts', 'src/cli/program.ts', 'jobs/kinds.ts']);
+
+interface Import {
+  readonly from: string;
+  readonly of: string;
+}
+
+const imports: Import[] = [];
+const files = ['src', 'jobs'].flatMap((folder) =>
+  readdirSync(join(packageRoot, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
+    join(folder, file),
+  ),
+);
+for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
+  const text = readFileSync(join(packageRoot, from), 'utf8');
+  for (const [, path = ''] of text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g))
+    imports.push({ from, of: normalize(join(dirname(from), path)) });
+}
+
+const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
+
+test('the core imports no capability, and only what puts a process together the registry', () => {
+  const ofCore = imports.filter(({ from }) => capabilityOf(from) === null && from !== 'src/registry.ts');
+  expect(ofCore.filter(({ of }) => capabilityOf(of) !== null)).toEqual([]);
+  const ofRegistry = imports.filter(({ of }) => of === 'src/registry.ts').map(({ from }) => from);
+  expect(new Set(ofRegistry)).toEqual(roots);
+});
+
+test('a capability imports of others only the module named like the folder, and only of those it needs', () => {
+  const needs = new Map(capabilities.map(({ name, needs: others = [] }) => [name, others]));
+  const foreign = imports.filter(({ from, of }) => {
+    const [own, other] = [capabilityOf(from), capabilityOf(of)];
+    if (own === null || other === null || own === other) return false;
+    return needs.get(own)?.includes(other) !== true || of !== `src/capabilities/${other}/${other}.ts`;
+  });
+  expect(foreign).toEqual([]);
+});
+
+test('every folder of capabilities is in the registry by its name', () => {
+  const folders = new Set(imports.flatMap(({ from }) => capabilityOf(from) ?? []));
+  expect(capabilities.map(({ name }) => name).toSorted()).toEqual([...folders].toSorted());
+});

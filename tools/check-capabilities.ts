@@ -1,0 +1,53 @@
+/**
+ * Type-checks the source without each capability (and those that need it), and without any: the core names none of them.
+ */
+import { spawnSync } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { packageRoot } from '../src/package-root.ts';
+import { capabilities } from '../src/registry.ts';
+
+/** The capability and all that cannot be without it. */
+function withDependants(name: string): string[] {
+  const dependants = capabilities.filter(({ needs = [] }) => needs.includes(name));
+  return [name, ...dependants.flatMap((each) => withDependants(each.name))];
+}
+
+/** Returns what the compiler says of a copy that lacks these capabilities. */
+async function checkWithout(names: readonly string[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-capabilities-'));
+  try {
+    for (const part of ['src', 'jobs', 'examples', 'package.json', 'tsconfig.json'])
+      await cp(join(packageRoot, part), join(folder, part), { recursive: true });
+    await symlink(join(packageRoot, 'node_modules'), join(folder, 'node_modules'));
+    const registry = join(folder, 'src/registry.ts');
+    let text = await readFile(registry, 'utf8');
+    for (const name of names) {
+      await rm(join(folder, 'src/capabilities', name), { recursive: true });
+      const imported = new RegExp(`^import \\{ (\\w+) \\} from './capabilities/${name}/.*\\n`, 'm');
+      const value = imported.exec(text)?.[1];
+      text = text.replace(imported, '').replace(new RegExp(`(?<=\\[|, )${value}(?:, |(?=\\]))`), '');
+    }
+    await writeFile(registry, text);
+    const compiler = join(packageRoot, 'node_modules/typescript/bin/tsc');
+    const config = { extends: './tsconfig.json', include: ['src', 'jobs'], exclude: ['src/console/client'] };
+    await writeFile(join(folder, 'tsconfig.check.json'), JSON.stringify(config));
+    const { stdout } = spawnSync(process.execPath, [compiler, '--noEmit', '-p', 'tsconfig.check.json'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    return stdout;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+const all = capabilities.map(({ name }) => name);
+const sets = new Set([...all.map(withDependants), all].map((names) => [...new Set(names)].join(', ')));
+for (const set of sets) {
+  const names = set.split(', ');
+  const problems = await checkWithout(names);
+  process.stdout.write(`without ${set}: ${problems === '' ? 'compiles' : problems}\n`);
+  if (problems !== '') process.exitCode = 1;
+}
