@@ -29,22 +29,6 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       await expectExactEvents(site, again, { track: { ...track, inserted: 0, unchanged } });
     });
   });
-
-  // proves: events-once
-  test('a file of events is exact although Postgres is stopped the hard way while it is loaded and when it is finished', async () => {
-    await onSite({ queue, privatePostgres: true }, async (site) => {
-      const { sql, postgres } = site;
-      if (postgres === null) throw new Error('the site has no Postgres of its own');
-      const [api] = await Promise.all([site.serve(), site.workers(2)]);
-      const jobId = await api.upload(file.bytes);
-      for (const share of [0.3, 0.7, 1]) {
-        await progressed(sql, jobId, share);
-        await postgres.stopImmediately();
-        await postgres.start();
-      }
-      await expectExactEvents(site, jobId, file.expected);
-    });
-  });
 });
 
 interface Expected {

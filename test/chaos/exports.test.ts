@@ -1,8 +1,7 @@
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { report } from '../support/exactness.ts';
-import { type Api, anyQueue, oneQueue, onSite, type Site, workingSession } from '../support/site.ts';
+import { expect, test } from 'vitest';
+import { type Api, oneQueue, onSite, type Site, workingSession } from '../support/site.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 import {
@@ -17,22 +16,6 @@ import {
 
 /** With these, an export takes a second or more: it can be hit in the middle. */
 const rows = 50_000;
-/** Before its answer, the ledger is all that an export waits for. */
-const quickMs = 3_000;
-
-describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
-  // proves: export-survives
-  test('exports end completed, each with its files and nothing else, whatever is killed, paused, restarted or emptied', async () => {
-    await onSite({ queue, privatePostgres: true }, async (site) => {
-      await addUsers(site, rows);
-      const api = await site.serve();
-      await loseWorkers(site, api);
-      await restartPostgres(site, api);
-      if (site.redis !== null) await emptyQueue(site, api);
-      await cancel(site, api);
-    });
-  });
-});
 
 // proves: increments
 test.concurrent.each(oneQueue('postgres'))(
@@ -78,86 +61,6 @@ test.concurrent.each(oneQueue('postgres'))(
       expect((await ended({ since: done.cursor, include_removed: true })).rows).toBe(0);
     }),
 );
-
-/** One worker is paused in its export, another is killed in another; a third one does both. */
-async function loseWorkers(site: Site, api: Api): Promise<void> {
-  const lateWorker = await site.work({ LOG_LEVEL: 'info' });
-  const paused = await begin(site, api);
-  lateWorker.signal('SIGSTOP');
-  const pausedAt = performance.now();
-  const doomed = await site.work();
-  const killed = await begin(site, api);
-  await doomed.kill('SIGKILL');
-  const left = await storedFor(site, killed.jobId);
-  expect(left.some((name) => name.endsWith('.part'))).toBe(true);
-  await site.work();
-
-  await waitFor(
-    'the session of the paused worker to end, although nobody wakes it',
-    async () => (await sessionOf(site, paused, 1)) === null,
-  );
-  const quietMs = performance.now() - pausedAt;
-  await expectComplete(site, paused);
-  await expectComplete(site, killed);
-  report(
-    `export under a paused worker, ${site.queue}: its session gone after ${seconds(quietMs)}, both exports done by others after ${seconds(performance.now() - pausedAt)}`,
-  );
-
-  const before = await trace(site, paused);
-  lateWorker.signal('SIGCONT');
-  await lateWorker.says(/another attempt owns the task/);
-  expect(await trace(site, paused)).toEqual(before);
-  expect(await download(api, await paused.ended('completed'))).toBe(rows);
-  await lateWorker.kill('SIGTERM');
-  await Promise.all([paused.stop(), killed.stop()]);
-}
-
-async function restartPostgres(site: Site, api: Api): Promise<void> {
-  if (site.postgres === null) throw new Error('the site has no Postgres of its own');
-  const work = await begin(site, api);
-  await site.postgres.stopImmediately();
-  await site.postgres.start();
-  const backAt = performance.now();
-  await expectComplete(site, work);
-  await work.stop();
-  report(
-    `Postgres stopped in an export, ${site.queue}: done ${seconds(performance.now() - backAt)} after its return`,
-  );
-}
-
-/** Redis loses everything in the middle of one export, and is away when another is asked for. */
-async function emptyQueue(site: Site, api: Api): Promise<void> {
-  const { redis } = site;
-  if (redis === null) throw new Error('the site has no Redis');
-  const running = await begin(site, api);
-  await redis.flush();
-  const waiting = await askForExport(api, { event_type: 'users' });
-  await redis.kill();
-  const unheard = await askForExport(api, { event_type: 'users' });
-  expect(unheard.acceptedMs).toBeLessThan(quickMs);
-  await expectComplete(site, running);
-  await redis.start();
-  for (const work of [waiting, unheard]) {
-    await expectComplete(site, work);
-    await work.stop();
-  }
-  await running.stop();
-}
-
-async function cancel(site: Site, api: Api): Promise<void> {
-  const work = await begin(site, api);
-  const at = performance.now();
-  expect(await api.post(`/v1/background_jobs/${work.jobId}/cancel`)).toBe(202);
-  await waitFor('the statement of a cancelled export to be gone', async () => {
-    return (await workingSession(site.sql, 'export')) === null;
-  });
-  expect(performance.now() - at).toBeLessThan(2_000);
-  await work.ended('cancelled');
-  await waitFor('its files to be gone', async () => {
-    return (await storedFor(site, work.jobId)).every((name) => !name.includes('/'));
-  });
-  await work.stop();
-}
 
 // proves: export-survives
 test.concurrent('an export for which the disk has no room says so, leaves nothing behind, and is done once there is room', async ({
@@ -238,17 +141,6 @@ async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedEx
   return work;
 }
 
-async function expectComplete(site: Site, work: WatchedExport): Promise<void> {
-  const done = await work.ended('completed');
-  expect(done.rows).toBe(rows);
-  await expectNoOrphans(site, work.jobId, done);
-}
-
-async function sessionOf({ sql }: Site, { jobId }: WatchedExport, attempt: number): Promise<string | null> {
-  const [row] = await sql<{ task_id: number }>('select task_id from sluice.tasks where job_id = $1', [jobId]);
-  return workingSession(sql, 'export', `application_name = 'sluice export ${row?.task_id}:${attempt}'`);
-}
-
 async function failuresOf(
   { sql }: Site,
   { jobId }: WatchedExport,
@@ -259,26 +151,4 @@ async function failuresOf(
   );
   if (row === undefined) throw new Error('there is no such export');
   return row;
-}
-
-/** Everything that a late worker could have changed. */
-async function trace({ sql, dataDir }: Site, { jobId }: WatchedExport): Promise<unknown> {
-  const ledger = await sql(
-    `select e.xmin::text, (select array_agg(f.xmin::text order by filename) from sluice.export_files f where f.export_id = e.export_id) as files
-     from sluice.exports e where job_id = $1`,
-    [jobId],
-  );
-  const folder = join(dataDir, 'files', 'exports', jobId);
-  const names = (await readdir(folder, { recursive: true })).sort();
-  const files = await Promise.all(
-    names.map(async (name) => {
-      const { size, mtimeMs, ino } = await stat(join(folder, name));
-      return { name, size, mtimeMs, ino };
-    }),
-  );
-  return { ledger, files };
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(1)} s`;
 }

@@ -1,23 +1,7 @@
-import { readdir, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { prune } from '../../src/background-jobs/prune.ts';
-import { readConfig } from '../../src/config.ts';
-import { ABANDONED_FILE_MS } from '../../src/domain/limits.ts';
-import { openSystem } from '../../src/open-system.ts';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import {
-  type Api,
-  anyQueue,
-  brakeAt,
-  hold,
-  onSite,
-  queues,
-  type Site,
-  workingSession,
-} from '../support/site.ts';
+import { anyQueue, brakeAt, hold, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** None of its chunks begins before the server is lost: nothing here depends on how long it takes. */
@@ -87,94 +71,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       await expectDone(site, jobId, 'killed before the start');
     });
   });
-
-  // proves: inspection
-  test('a server that is killed in the middle of an inspection leaves nothing behind: while the file comes, before it is kept, and while it is looked at', async () => {
-    await onSite({ queue }, async (site) => {
-      const headers = { 'content-type': 'text/csv' };
-      const inspect = (api: Api, body: RequestInit['body'], query = '') =>
-        api.fetch(`/v1/imports/inspect${query}`, {
-          method: 'POST',
-          body,
-          headers,
-          duplex: 'half',
-        } as RequestInit);
-      const lost = (answer: Promise<Response>) =>
-        answer.then(
-          () => 'answered',
-          () => 'lost',
-        );
-
-      const first = await site.serve();
-      const coming = lost(inspect(first, neverWhole(small.bytes)));
-      await waitFor('some of the file to be stored', async () => (await storedFiles(site)).length > 0);
-      await killWithSessions(site, first);
-      expect(await coming).toBe('lost');
-
-      const second = await site.serve();
-      const releaseUploads = await hold(site, 'lock table sluice.uploads in share mode');
-      const stored = lost(inspect(second, new Uint8Array(small.bytes)));
-      await killBlocked(site, second);
-      expect(await stored).toBe('lost');
-      await releaseUploads();
-
-      const third = await site.serve();
-      const kept = (await (await inspect(third, new Uint8Array(small.bytes))).json()) as {
-        upload_id: string;
-      };
-      const releaseReceived = await hold(site, 'lock table sluice.received_files in share mode');
-      const again = lost(inspect(third, '', `?upload_id=${kept.upload_id}`));
-      await killBlocked(site, third);
-      expect(await again).toBe('lost');
-      await releaseReceived();
-
-      expect(await site.sql('select upload_id from sluice.uploads')).toEqual([{ upload_id: kept.upload_id }]);
-      expect(await site.sql('select from sluice.loads')).toEqual([]);
-      await pruneLater(site);
-      expect(await storedFiles(site)).toEqual([]);
-      expect(await site.sql('select from sluice.uploads')).toEqual([]);
-      expect(await site.sql('select from sluice.received_files')).toEqual([]);
-    });
-  });
 });
-
-/** A body of which the end never comes. */
-function neverWhole(bytes: Buffer): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    start: (controller) => controller.enqueue(new Uint8Array(bytes)),
-  });
-}
-
-async function storedFiles({ dataDir }: Site): Promise<string[]> {
-  const found = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
-  return found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-}
-
-/** kill -9, once a session of it waits for the test. */
-async function killBlocked(site: Site, api: Api): Promise<void> {
-  await waitFor('a session to wait', async () => (await site.sql(blockedByTheTest)).length > 0);
-  await killWithSessions(site, api);
-}
-
-/** What its sessions had under way ends with it, and not after it. */
-async function killWithSessions(site: Site, api: Api): Promise<void> {
-  await api.process.kill('SIGKILL');
-  await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
-  await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);
-}
-
-/** What is removed once all that there is has grown old. */
-async function pruneLater(site: Site): Promise<void> {
-  const old = new Date(Date.now() - 2 * ABANDONED_FILE_MS);
-  for (const path of await storedFiles(site)) await utimes(path, old, old);
-  await site.sql('update sluice.received_files set received_at = $1', [old]);
-  await site.sql('update sluice.uploads set expires_at = $1', [old]);
-  const config = readConfig({ DATABASE_URL: site.databaseUrl, DATA_DIR: site.dataDir });
-  const log = pino({ level: 'silent' });
-  const system = openSystem({ config, databaseUrl: site.databaseUrl, log, role: 'work', poolSize: 2 });
-  await prune(system);
-  await system.close();
-}
 
 /** No ring gets through until released. */
 async function silenceQueue(site: Site): Promise<() => Promise<void>> {

@@ -7,8 +7,6 @@ import { checkRef, type FileRef, type FileStore } from '../../src/files/file-sto
 import { type LakeGroup, readGroups } from '../../src/lake/read-events.ts';
 import { createDatabase, type Database } from '../../src/postgres/database.ts';
 import { listData } from '../../src/postgres/stores/lake-files.ts';
-import { dropTable, forgetIds, moveEvents, openRetirement } from '../../src/postgres/stores/retirements.ts';
-import { archiveEvents } from '../../src/retention/archive-events.ts';
 import type { TestSystem } from './system.ts';
 
 /** An event of the lake, as an export has it in NDJSON. */
@@ -160,20 +158,4 @@ export function mortalSystem(t: TestSystem, dieAt: number) {
   };
   const context = { ...t.system, pool, db: createDatabase(pool), files };
   return { context, isAlive: () => steps < dieAt };
-}
-
-/** Takes the events of a name and month (YYYY-MM) of an environment out of `sluice.events`; what is returned brings them into the lake. */
-export async function takeOut(
-  { system }: Pick<TestSystem, 'system'>,
-  environmentId: number,
-  { month: name, event }: { readonly month: string; readonly event: string },
-): Promise<() => Promise<void>> {
-  const month = { month: `${name}-01`, table: `events_${name.replace('-', '_')}` };
-  const retirement = await openRetirement(system.pool, month.month);
-  const names = { environmentId, past: [event], kept: 0 };
-  while ((await moveEvents(system.pool, month, names, retirement)) > 0);
-  return async () => {
-    await archiveEvents(system, retirement);
-    await dropTable(system.pool, retirement, await forgetIds(system.db, retirement));
-  };
 }

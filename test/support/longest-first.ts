@@ -19,11 +19,7 @@ const long = [
   'test/chaos/suppressions.test.ts',
   'test/chaos/machines.test.ts',
   'test/chaos/event-files.test.ts',
-  'test/chaos/durable-records.test.ts',
-  'test/chaos/lost-postgres.test.ts',
   'test/chaos/exports.test.ts',
-  'test/chaos/operator.test.ts',
-  'test/chaos/inbox.test.ts',
   'test/chaos/finish.test.ts',
 ];
 

@@ -73,7 +73,7 @@ const companyLine = fc.record({ id: companyKey, properties }).map(
 const badLine = fc.constantFrom(...badLines).map((text): Line => ({ text, says: 'rejected' }));
 
 /** Users, companies, or both mixed, with records among them that are refused. */
-export const ndjsonFile: fc.Arbitrary<RandomFile> = fc
+const ndjsonFile: fc.Arbitrary<RandomFile> = fc
   .constantFrom<readonly Entity[]>(['users'], ['companies'], ['users', 'companies'])
   .chain((entities) => {
     const lines = entities.map((entity) => ({

@@ -74,13 +74,6 @@ export class RecordSender {
     await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
   }
 
-  /** Sends a record again that may be sent again; its status now. */
-  async sendAgain(id: string): Promise<number | null> {
-    const status = await this.#send(id);
-    this.answers.set(id, status);
-    return status;
-  }
-
   /** Resolves when every record that was sent has its answer, or will have none. */
   async stop(): Promise<void> {
     this.#stopped = true;

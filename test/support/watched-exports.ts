@@ -26,8 +26,6 @@ export interface ShownExport {
 /** An export that was asked for over HTTP, and is looked at all the time from then on. */
 export interface WatchedExport {
   readonly jobId: string;
-  /** How long it took to be accepted. */
-  readonly acceptedMs: number;
   /** Waits for its end, which is to be this one; its files, if it has any, have been downloaded and verified then. */
   ended(status: 'completed' | 'failed' | 'cancelled', timeoutMs?: number): Promise<ShownExport>;
   /** Ends the looking. Throws what was wrong in any of the answers. */
@@ -38,7 +36,6 @@ const everyMs = 40;
 const inOrder = ['queued', 'processing', 'completed'];
 
 export async function askForExport(api: Api, body: object): Promise<WatchedExport> {
-  const askedAt = performance.now();
   const response = await api.fetch('/api/v1/analytics/exports', {
     method: 'POST',
     body: JSON.stringify(body),
@@ -46,8 +43,7 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   });
   const created = (await response.json()) as { job_id: string };
   expect(response.status, JSON.stringify(created)).toBe(201);
-  const acceptedMs = performance.now() - askedAt;
-  return { ...watch(api, created.job_id), jobId: created.job_id, acceptedMs };
+  return { ...watch(api, created.job_id), jobId: created.job_id };
 }
 
 /** Looks at an export from now on; what an answer showed before does not count. */
