@@ -29,23 +29,26 @@ if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR
 /** A PostgreSQL for the files of a project, each with databases of its own. */
 const server = { globalSetup: 'test/support/postgres-server.ts' };
 
-/** Tells whether this machine takes long to start a process. Usual: 40 ms. */
+/** Tells whether this machine takes long to start a process. Usual: 40 ms. The best of three: it may be busy for a moment. */
 function isSlow(): boolean {
-  const began = performance.now();
-  spawnSync(process.execPath, ['--eval', '0']);
-  return performance.now() - began > 70;
+  const times = [1, 2, 3].map(() => {
+    const began = performance.now();
+    spawnSync(process.execPath, ['--eval', '0']);
+    return performance.now() - began;
+  });
+  return Math.min(...times) > 70;
 }
 
 /**
  * For files that wait half of the time, for processes or a browser: with one more at a time both cores have something to do. On a slow
  * machine so many would starve each other's workers, whose leases end then as if they had died.
  */
-const [files, testsOfFile] = isSlow() ? [2, 1] : [5, 3];
+const [files, testsOfFile] = isSlow() ? [3, 2] : [5, 3];
 const waiting = { maxWorkers: files, sequence: { groupOrder: 1 } };
 
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
 const timed = [
-  'test/chaos/{hostile-http,killed-workers,paused-worker,whole-service}.test.ts',
+  'test/chaos/{hostile-http,killed-workers,paused-worker}.test.ts',
   'test/unit/linear-scanners.test.ts',
 ];
 
