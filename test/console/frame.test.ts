@@ -4,11 +4,12 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook, hurryTo, phone } from '../support/console.ts';
 import { serve } from '../support/http.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
 
 const stage = consoleStage();
+const says = (page: Page, text: string) => page.getByRole('alert').getByText(text);
 
 test('the page to sign in can be read by everybody, says what is wrong with a key, and then shows the address that was asked for', async () => {
   await expectGoodInEveryLook({ open: stage.openSignedOut }, 'sign-in', '/', (page) =>
@@ -40,7 +41,7 @@ test('a one-time link signs in, and leaves no token in the address; used again, 
 });
 
 test('until the server says who is signed in the page says what it waits for; of an overloaded server it says so, and asks again', async () => {
-  const page = await stage.open('/jobs');
+  const page = await stage.open('/jobs', { clock: true });
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -57,13 +58,11 @@ test('until the server says who is signed in the page says what it waits for; of
   await page.reload();
   await page.getByText('Checking your session').waitFor();
   await expectAccessible(page);
-  await page.getByRole('alert').getByText('The server has not answered yet').waitFor();
+  await hurryTo(page, says(page, 'The server has not answered yet'));
   release();
-  await page.getByRole('alert').getByText('The service is overloaded').waitFor();
-  await page.getByRole('heading', { name: 'Jobs' }).waitFor();
+  await says(page, 'The service is overloaded').waitFor();
+  await hurryTo(page, page.getByRole('heading', { name: 'Jobs' }));
 });
-
-const says = (page: Page, text: string) => page.getByRole('alert').getByText(text);
 
 // proves: console-outage
 test('without the database open pages keep what was typed and say since when; one that is opened loads; all go on by themselves', async () => {
@@ -77,27 +76,27 @@ test('without the database open pages keep what was typed and say since when; on
   const server = await serve({ ...stage.t, system });
   try {
     const origin = server.address;
-    const page = await stage.open(`/jobs/${jobId}/refused`, { origin });
-    const list = await stage.open('/jobs', { origin });
+    const page = await stage.open(`/jobs/${jobId}/refused`, { origin, clock: true });
+    const list = await stage.open('/jobs', { origin, clock: true });
     await list.getByText('e.csv').waitFor();
     await page.getByLabel('user_id, row 1').fill('u1');
 
     proxy.mute();
     const away = 'The service has been without its database since';
-    await says(page, away).waitFor();
+    await hurryTo(page, says(page, away));
     expect(await page.getByRole('alert').count()).toBe(1);
     await expectGoodInEveryLook({ open: async () => list }, 'outage', '/jobs', async () => {
-      await says(list, away).waitFor();
+      await hurryTo(list, says(list, away));
       await list.getByText('e.csv').waitFor();
     });
     const late = await page.context().newPage();
     await late.goto(new URL('/console/people', origin).href);
-    await says(late, away).waitFor();
+    await hurryTo(late, says(late, away));
     await expectAccessible(late);
 
     proxy.cut();
-    await late.getByRole('heading', { name: 'Users' }).waitFor();
-    await says(page, away).waitFor({ state: 'detached' });
+    await hurryTo(late, late.getByRole('heading', { name: 'Users' }));
+    await hurryTo(page, says(page, away), { isGone: true });
     expect(await page.getByLabel('user_id, row 1').inputValue()).toBe('u1');
     await page.getByRole('button', { name: 'Send 1 record' }).click();
     await page.getByText('1 record sent').waitFor();
@@ -112,27 +111,27 @@ test('without the database open pages keep what was typed and say since when; on
 // proves: console-outage
 test('an overloaded service still lets people in to the console, which says since when until it is over', async () => {
   const { system } = stage.t;
-  const config = { ...system.config, maxEventLoopDelayMs: 100 };
+  const config = { ...system.config, maxEventLoopDelayMs: 50 };
   const server = await serve({ ...stage.t, system: { ...system, config } });
   let isBusy = true;
   try {
-    const page = await stage.open('/schedules/-/new', { origin: server.address });
+    const page = await stage.open('/schedules/-/new', { origin: server.address, clock: true });
     await page.getByLabel('Name').fill('typed-before');
     const block = (): void => {
-      const until = performance.now() + 200;
+      const until = performance.now() + 100;
       while (performance.now() < until);
       if (isBusy) setTimeout(block, 0);
     };
     block();
     const overloaded = 'The service has been overloaded since';
-    await says(page, overloaded).waitFor();
+    await hurryTo(page, says(page, overloaded));
     const late = await page.context().newPage();
     await late.goto(new URL('/console/jobs', server.address).href);
     await late.getByRole('heading', { name: 'Jobs' }).waitFor();
-    await says(late, overloaded).waitFor();
+    await hurryTo(late, says(late, overloaded));
 
     isBusy = false;
-    await says(page, overloaded).waitFor({ state: 'detached' });
+    await hurryTo(page, says(page, overloaded), { isGone: true });
     expect(await page.getByLabel('Name').inputValue()).toBe('typed-before');
     await late.getByText('e.csv').first().waitFor();
   } finally {

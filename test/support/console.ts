@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import axe from 'axe-core';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
 import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
-import { patienceMs } from './wait-for.ts';
+import { patienceMs, waitFor } from './wait-for.ts';
 
 /** The service of a file of tests, and pages of it in a real browser. */
 interface ConsoleStage {
@@ -30,6 +30,8 @@ interface PageOptions {
   readonly key?: string;
   /** By another way to the server than its own address, such as a proxy. */
   readonly origin?: string;
+  /** Gives the page a clock of its own, for `hurryTo`. */
+  readonly clock?: boolean;
 }
 
 const desktop = 1440;
@@ -99,7 +101,8 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       return page;
     },
   };
-  async function newPage({ width = desktop, theme = 'light', origin = stage.server.address }: PageOptions) {
+  async function newPage(options: PageOptions) {
+    const { width = desktop, theme = 'light', origin = stage.server.address, clock = false } = options;
     if (browser === undefined) throw new Error('there is no browser yet');
     const context = await browser.newContext({
       viewport: { width, height: heights[width] ?? 900 },
@@ -111,10 +114,19 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
     contexts.push(context);
     const page = await context.newPage();
     page.setDefaultTimeout(patienceMs);
+    if (clock) await page.clock.install();
     watch(page, origin, complaints);
     return page;
   }
   return stage;
+}
+
+/** Lets the time of the page run fast until the element is there, or gone: the page asks after an outage every 15 s only. */
+export async function hurryTo(page: Page, element: Locator, { isGone = false } = {}): Promise<void> {
+  await waitFor(`${element} to be ${isGone ? 'gone' : 'there'}`, async () => {
+    await page.clock.fastForward(1_000);
+    return (await element.isVisible()) !== isGone;
+  });
 }
 
 /** Whatever no page may do. */
