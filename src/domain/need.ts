@@ -45,6 +45,7 @@ export interface FailingSchedule {
 }
 
 const reasonCharacters = 120;
+const shownNames = 3;
 const lately = 'in the last 24 hours';
 
 export function describeNeeds(
@@ -114,7 +115,11 @@ function describeFailing(failing: readonly FailingSchedule[], since: Date | null
   const [first] = failing;
   if (first === undefined || since === null) return '';
   const length = describeLength(now.getTime() - since.getTime());
-  if (failing.length > 1) return `${plural(failing.length, 'schedule')} fail, the first for ${length}`;
+  if (failing.length > 1) {
+    const names = failing.map(({ name }) => name).slice(0, shownNames);
+    const more = failing.length > shownNames ? ', …' : '';
+    return `${plural(failing.length, 'schedule')} fail: ${names.join(', ')}${more}`;
+  }
   return `Schedule ${first.name} has failed for ${length}: ${first.reason.slice(0, reasonCharacters).toWellFormed()}`;
 }
 

@@ -278,7 +278,7 @@ test('an export says its rows, its size and how its files begin before it is sta
   ]);
   expect(download.suggestedFilename()).toBe('users.csv.gz');
   await page.goto(stage.address('/export'));
-  await page.getByRole('link', { name: 'Earlier exports' }).click();
+  await page.locator('section', { hasText: 'Earlier exports' }).getByRole('link', { name: 'All' }).click();
   await page.getByText('1 job').waitFor();
 });
 

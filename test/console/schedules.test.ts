@@ -1,10 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import type { Schedule } from '../../src/api/source.ts';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
+import { doNext, scheduleContext } from '../support/schedules.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-console-schedules-'));
 const stage = consoleStage({
@@ -22,9 +25,64 @@ const scheduleOf = async (name: string) => (await stage.server.json<Schedule>(`/
 async function countClicks(page: Page): Promise<() => number> {
   let clicks = 0;
   await page.exposeFunction('clicked', () => clicks++);
-  await page.evaluate('addEventListener("click", ({ isTrusted }) => isTrusted && clicked(), true)');
+  // A label passes its click on to its input.
+  const listener = '({ isTrusted, target }) => isTrusted && target.type !== "file" && clicked()';
+  await page.evaluate(`addEventListener("click", ${listener}, true)`);
   return () => clicks;
 }
+
+test('from the overview a good file is loaded after three clicks, what failed at night is explained after one, and an export is made again after two', async () => {
+  mkdirSync(join(folder, 'default'), { recursive: true });
+  writeFileSync(join(folder, 'default', 'crm.csv'), 'Contact,Name\n101,Ada\n');
+  const definition = { cron: '0 3 * * *', load: { files: { pattern: 'crm.csv' } } };
+  for (const name of ['crm-a', 'crm-b']) {
+    const body = JSON.stringify(definition);
+    const headers = { 'content-type': 'application/json' };
+    await stage.server.json(`/v1/schedules/${name}`, { method: 'PUT', body, headers });
+    await stage.post(`/v1/schedules/${name}/runs`);
+  }
+  const context = scheduleContext(stage.t);
+  await waitFor('the end of the runs', async () => !(await doNext(context)));
+  await endWaitingRuns(context);
+  const begin = async () => {
+    const page = await stage.open('/');
+    return { page, clicks: await countClicks(page) };
+  };
+
+  const night = await begin();
+  await night.page
+    .getByRole('listitem')
+    .filter({ hasText: /2 schedules fail: crm-[ab], crm-[ab]/ })
+    .getByRole('link', { name: 'See why' })
+    .click();
+  const why = /^the header names no user_id or company_id column.*columns seen: Contact, Name/;
+  await expect.poll(() => night.page.getByText(why).count()).toBe(2);
+  expect(night.clicks()).toBe(1);
+  await night.page.getByRole('link', { name: 'crm-a' }).click();
+  await night.page.getByText(why).waitFor();
+  expect(await night.page.getByText(why).count()).toBe(1);
+
+  const load = await begin();
+  await load.page.getByRole('link', { name: 'Load a file' }).first().click();
+  const chooser = load.page.waitForEvent('filechooser');
+  await load.page.getByText('Choose files').click();
+  const buffer = Buffer.from('user_id,name\ng1,Ada\ng2,Grace\n');
+  await (await chooser).setFiles({ name: 'good.csv', mimeType: 'text/csv', buffer });
+  await load.page.getByRole('button', { name: 'Load 2 records' }).click();
+  await load.page.getByText('2 users stored in').waitFor();
+  expect(load.clicks()).toBe(3);
+
+  const request = { event_type: ['users'], format: 'csv', exclusions: 'user:g2' };
+  const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', request);
+  const again = await begin();
+  await again.page.getByRole('link', { name: 'Export', exact: true }).click();
+  await expectAccessible(again.page);
+  const row = again.page.getByRole('row', { name: /exclusions user:g2/ });
+  await row.getByRole('button', { name: 'Export again' }).click();
+  await again.page.getByText(/^1 row exported in/).waitFor();
+  expect(again.clicks()).toBe(2);
+  expect(again.page.url()).not.toContain(job_id);
+});
 
 // proves: console-schedule
 test('a finished load is repeated every night after at most four clicks', async () => {

@@ -85,8 +85,8 @@ export function workOf(
 }
 
 /** Returns the request that an export answered. */
-export function exportOf(history: JobHistory | undefined): Body {
-  return requestOf(history?.parameters ?? {});
+export function exportOf({ parameters }: JobHistory): Body {
+  return requestOf(parameters);
 }
 
 /** Returns the command that makes the same load or export again. */

@@ -1,14 +1,24 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
 import type { ExportPreview } from '../../../api/export.ts';
-import { type Loaded as LoadedData, post, screenHref, useData, useQuery } from '../lib/api.ts';
+import type { JobHistory, JobListItem } from '../../../api/job.ts';
+import {
+  type Loaded as LoadedData,
+  post,
+  screenHref,
+  useApi,
+  useApiPage,
+  useData,
+  useQuery,
+} from '../lib/api.ts';
 import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
-import { bodyOf, type ExportWish, exportFields } from '../lib/repeat.ts';
+import { jobHref, jobPath } from '../lib/jobs.ts';
+import { bodyOf, type ExportWish, exportFields, exportOf } from '../lib/repeat.ts';
 import { ActionButton } from '../ui/controls.tsx';
-import { Loading, Notice, Page, Problems, Section, Value } from '../ui/page.tsx';
+import { Loading, Notice, Page, Problems, Section, Time, Value } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ExportForm } from './export-form.tsx';
+import { ExportAgain } from './jobs.tsx';
 
 const path = '/api/v1/analytics/exports';
 
@@ -29,16 +39,57 @@ export function Export(): VNode {
   return (
     <Page
       title="Export"
-      aside={<a href={screenHref('/jobs', { type: 'export' })}>Earlier exports</a>}
       actions={
         <ActionButton look="main" needs="export" disabled={counted === undefined} act={start}>
           {counted === undefined ? 'Export' : `Export ${about(counted)} rows`}
         </ActionButton>
       }
     >
+      <Earlier />
       <ExportForm wish={wish} onChange={query.set} />
       <Preview {...preview} />
     </Page>
+  );
+}
+
+const shownExports = 3;
+
+/** Offers the latest exports again, and leads to all of them. */
+function Earlier(): VNode | null {
+  const list = useApiPage<JobListItem>(`/v1/background_jobs?type=export&limit=${shownExports}`);
+  if (list.data === undefined || list.data.items.length === 0) return null;
+  return (
+    <TableSection
+      title="Earlier exports"
+      aside={<a href={screenHref('/jobs', { type: 'export' })}>All</a>}
+      of={list.data.items}
+      caption="The latest exports"
+      isTall
+      columns={earlierColumns}
+      keyOf={({ job_id }) => job_id}
+      hrefOf={({ job_id }) => jobHref(job_id)}
+    />
+  );
+}
+
+const earlierColumns: readonly Column<JobListItem>[] = [
+  ['Accepted', ({ start_time }) => <Time at={start_time} />],
+  ['Again', ({ job_id }) => <Again id={job_id} />],
+  ['Rows', ({ total_rows }) => formatCount(total_rows), 'num'],
+];
+
+/** Shows what an export was asked for, with a button that asks for the same. */
+function Again({ id }: { readonly id: string }): VNode | null {
+  const { data } = useApi<JobHistory>(`${jobPath(id)}/history`);
+  if (data === undefined) return null;
+  const words = Object.entries(exportOf(data)).map(
+    ([name, value]) => `${name} ${visibleText(String(value))}`,
+  );
+  return (
+    <span class="row">
+      <ExportAgain history={data} />
+      <span class="muted break">{words.join(', ') || 'everything'}</span>
+    </span>
   );
 }
 

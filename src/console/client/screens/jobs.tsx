@@ -22,6 +22,7 @@ import { BalanceBar } from '../ui/balance.tsx';
 import {
   ActionButton,
   Button,
+  type ButtonProps,
   Code,
   CopyButton,
   FilterText,
@@ -291,23 +292,12 @@ function Rare({ job, history }: MenuProps): VNode | null {
     const { job_id } = await post<JobDetail>(`${path}/undo`, { plan: true });
     route(jobHref(job_id));
   };
-  const exportAgain = async (): Promise<void> => {
-    const { job_id } = await post<{ readonly job_id: string }>(
-      '/api/v1/analytics/exports',
-      exportOf(history),
-    );
-    route(jobHref(job_id));
-  };
   if (!isRepeatable(job)) return null;
   const isOfLoad = isLoad(job);
   const curl = history && curlOf(job, history);
   return (
     <>
-      {isOfLoad || history === undefined ? null : (
-        <ActionButton look="main" needs="export" act={exportAgain}>
-          Export again
-        </ActionButton>
-      )}
+      {isOfLoad || history === undefined ? null : <ExportAgain look="main" history={history} />}
       <Menu label="More">
         {isUndoable(job) ? (
           <ActionButton look="quiet" needs="import" act={planUndo}>
@@ -344,5 +334,22 @@ function Rare({ job, history }: MenuProps): VNode | null {
         )}
       </Menu>
     </>
+  );
+}
+
+type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
+
+/** Makes the same export, and shows it. */
+export function ExportAgain({ history, look }: AgainProps): VNode {
+  const { route } = useLocation();
+  const act = async (): Promise<void> => {
+    const body = exportOf(history);
+    const { job_id } = await post<{ readonly job_id: string }>('/api/v1/analytics/exports', body);
+    route(jobHref(job_id));
+  };
+  return (
+    <ActionButton {...(look && { look })} needs="export" act={act}>
+      Export again
+    </ActionButton>
   );
 }

@@ -51,7 +51,7 @@ type Place = readonly [button: string, href: string];
 /** Returns what to do about each need; the subject is the one job or schedule that it is about. */
 const places: Readonly<Record<NeedKind, (subject: string | null) => Place | null>> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
-  schedules_failing: (name) => ['See its runs', screenHref(`/schedules/${name ?? ''}`)],
+  schedules_failing: (name) => ['See why', screenHref(name === null ? '/schedules' : `/schedules/${name}`)],
   jobs_failed: (job) =>
     job === null
       ? ['See them', screenHref('/jobs', { status: 'failed', since: dayAgo() })]

@@ -52,7 +52,14 @@ function scheduleColumns(onChange: () => void): readonly Column<Schedule>[] {
       ({ what, cron, time_zone }) => <TwoLines below={`${cron} ${time_zone}`}>{visibleText(what)}</TwoLines>,
       'minor',
     ],
-    ['Latest runs', squaresOf],
+    [
+      'Latest runs',
+      (of) => (
+        <TwoLines below={of.runs[0]?.status === 'failed' ? whyOf(of.runs[0]) : null}>
+          {squaresOf(of)}
+        </TwoLines>
+      ),
+    ],
     ['Next', nextOf, 'num'],
     ['Actions', (schedule) => <Actions of={schedule} onChange={onChange} />, 'minor'],
   ];
@@ -107,6 +114,11 @@ function toneOf({ status, last_error }: ShortRun): Tone {
   return status === 'queued' && last_error !== null ? 'bad' : tones[status];
 }
 
+function whyOf({ message, last_error }: ShortRun): string | null {
+  const why = message ?? last_error;
+  return why === null ? null : visibleText(why);
+}
+
 /** The number of squares of a schedule. */
 const squares = 14;
 
@@ -120,8 +132,8 @@ function squaresOf(of: Schedule): VNode {
       ))}
       {runs.map((run) => {
         const tone = toneOf(run);
-        const why = run.message ?? run.last_error;
-        const words = `${formatTime(run.due_at)}: ${run.status.replaceAll('_', ' ')}${why === null ? '' : `: ${visibleText(why)}`}`;
+        const why = whyOf(run);
+        const words = `${formatTime(run.due_at)}: ${run.status.replaceAll('_', ' ')}${why === null ? '' : `: ${why}`}`;
         return (
           <li key={run.due_at} class="square" style={inTone(tone)} title={words}>
             <Icon name={toneIcons[tone]} size={10} />
@@ -239,17 +251,17 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<void>): readonly
 }
 
 function jobsOf(of: ScheduleRun): VNode {
-  const why = of.message ?? of.last_error;
+  const why = whyOf(of);
   const rest = of.item_count - of.items.length;
   return (
     <ul class="two-lines">
-      {why === null ? null : <li class="break">{visibleText(why)}</li>}
+      {why === null ? null : <li class="break">{why}</li>}
       {of.items.map(({ item, job_id, is_new, message }) => (
         <li key={item} class="break">
           {job_id === null ? visibleText(item) : <a href={jobHref(job_id)}>{visibleText(item)}</a>}
           <span class="faint">
             {is_new || job_id === null ? '' : ' loaded before'}
-            {message === null ? '' : ` ${visibleText(message)}`}
+            {message === null || message === of.message ? '' : ` ${visibleText(message)}`}
           </span>
         </li>
       ))}

@@ -83,7 +83,7 @@ export function Columns({ query, found }: Inspected): VNode {
         keyOf={({ name }) => name}
       />
       <RefusedSamples found={found} />
-      <StartPlan query={query} found={found} />
+      <Start query={query} found={found} />
     </>
   );
 }
@@ -96,11 +96,11 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Has the server read the whole file without writing anything. The page of the job shows what it would write. */
-function StartPlan({ query, found }: Inspected): VNode {
+/** Plans the load, which writes nothing. Loads a file at once if nothing in it is in doubt. */
+function Start({ query, found }: Inspected): VNode {
   const { route } = useLocation();
-  const start = async (): Promise<void> => {
-    const body = { ...loadOptions(query, found), plan: true };
+  const start = (change: object) => async (): Promise<void> => {
+    const body = { ...loadOptions(query, found), ...change };
     const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
     route(jobHref(job_id));
   };
@@ -111,12 +111,23 @@ function StartPlan({ query, found }: Inspected): VNode {
       ? 'First choose the column that is the user id or the company id.'
       : null;
   const isReady = missing === null || isPreset(query, found);
+  const isSure = found.problem === null && found.rejects.count === 0 && query.get('mirror') === '';
   return (
     <div class="row">
-      <ActionButton look="main" needs="import" disabled={!isReady} act={start}>
+      {isSure ? (
+        <ActionButton look="main" needs="import" act={start({})}>
+          Load {found.whole_file ? plural(found.records, 'record') : 'the file'}
+        </ActionButton>
+      ) : null}
+      <ActionButton
+        {...(isSure ? {} : { look: 'main' })}
+        needs="import"
+        disabled={!isReady}
+        act={start({ plan: true })}
+      >
         Plan the load
       </ActionButton>
-      <p class="hint">{isReady ? 'Reads the whole file, and writes nothing.' : missing}</p>
+      <p class="hint">{isReady ? 'A plan reads the whole file, and writes nothing.' : missing}</p>
     </div>
   );
 }
