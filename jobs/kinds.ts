@@ -6,6 +6,7 @@ import type { System } from '../src/context.ts';
 import { capabilities } from '../src/registry.ts';
 import { type ScheduleContext, scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
+import type { Poller } from '../src/timers.ts';
 import { deletionJob } from './deletion.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
@@ -17,6 +18,8 @@ export interface JobContext extends System, ScheduleContext {}
 export interface Jobs {
   readonly context: JobContext;
   readonly kinds: readonly TaskKind<JobContext>[];
+  /** Starts what watches for work in a worker; stop it first. */
+  start(): readonly Poller[];
   close(): void;
 }
 
@@ -35,7 +38,8 @@ export function openJobs(
   const works = seams.map((seam) => seam.open(system));
   return {
     context: { ...system, schedules: settings },
-    kinds: [...core, ...works.flatMap(({ kinds }) => kinds)],
+    kinds: [...core, ...works.flatMap(({ kinds = [] }) => kinds)],
+    start: () => works.flatMap((work) => work.start?.() ?? []),
     close: () => {
       for (const work of works) work.close?.();
     },

@@ -4,7 +4,6 @@ import { Interrupted } from '../src/domain/errors.ts';
 import { exportQueueName, queueName, type TaskKindName, taskQueues } from '../src/domain/task.ts';
 import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
 import { consume } from '../src/queue/notify.ts';
-import { startInbox } from '../src/sources/inbox/watch-inbox.ts';
 import type { ScheduleSettings } from '../src/sources/schedules/context.ts';
 import { startSchedules } from '../src/sources/schedules/start-schedules.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
@@ -76,11 +75,11 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   if (schedules !== null) {
     pollers.push(startSchedules(context, () => runners.get('run')?.wake()));
   }
-  const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
+  const watches = jobs.start();
   const life = showLife(system);
   return {
     async stop() {
-      await inbox?.stop();
+      for (const watch of watches) await watch.stop();
       // An export, a deletion or a run may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(

@@ -18,7 +18,6 @@ import { deleteLoads, findExpiredFiles, forgetFiles } from '../postgres/stores/l
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
-import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../timers.ts';
 import type { Tend } from './seam.ts';
@@ -44,8 +43,6 @@ export interface Pruned {
   readonly exports: number;
   readonly records: number;
   readonly deletions: number;
-  /** Files of the inbox that are remembered; those in done and failed stay. */
-  readonly inboxFiles: number;
   readonly events: number;
   readonly months: number;
   readonly archived: number;
@@ -66,11 +63,10 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
   const temporary = await sweep({ db, files, config });
   const deletions = await forgetDeletions(db, jobDays);
-  const inbox = await pruneInbox(db, jobDays);
   const tended = await tendAll(context);
   const runs = await deleteRuns(db, jobDays);
   const events = await pruneEvents(context);
-  return { ...loads, ...exports, deletions, ...inbox, tended, runs, ...events, temporary };
+  return { ...loads, ...exports, deletions, tended, runs, ...events, temporary };
 }
 
 async function tendAll(context: PruneContext): Promise<Readonly<Record<string, number>>> {

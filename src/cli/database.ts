@@ -142,7 +142,6 @@ function recordOf(counts: Pruned): object {
     loads: counts.jobs,
     exports: counts.records,
     deletions: counts.deletions,
-    inbox_files: counts.inboxFiles,
     ...counts.tended,
     schedule_runs: counts.runs,
     events: counts.events,

@@ -6,7 +6,7 @@ export type Outcome = (typeof outcomes)[number];
 export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
 
-/** `file.refused`: the inbox could not load a file. Subscriptions to failed loads receive it. */
+/** `file.refused`: a file of the operator could not be loaded. Subscriptions to failed loads receive it. */
 export type EventType = `${JobKind}.${Outcome}` | 'file.refused' | 'ping';
 
 /** Addresses that a job or a run itself names, to be notified if it ends in one of these ways. */
@@ -25,4 +25,21 @@ export function outcomeOf(
 
 export function addressesFor(notify: Notify | null, outcome: Outcome): readonly string[] {
   return notify?.on.includes(outcome) === true ? notify.emails : [];
+}
+
+/** A reason why a file was not loaded as a whole. Codes of `errorCodes`, of failed loads, and others. */
+export interface RefusalReason {
+  readonly error_code: string;
+  readonly message: string;
+  readonly details: string;
+}
+
+/** The data of `file.refused`: a file of the operator that could not be loaded. */
+export interface RefusedFile {
+  readonly file_id: string;
+  /** Below the folder of the environment, such as `users/nightly.csv`. */
+  readonly file: string;
+  readonly size: number;
+  readonly sha256: string | null;
+  readonly reasons: readonly RefusalReason[];
 }

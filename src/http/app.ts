@@ -41,7 +41,6 @@ import type { BodyKind, Route } from './route.ts';
 import { deletionRoutes } from './routes/deletions.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { importRoutes } from './routes/imports.ts';
-import { inboxRoutes } from './routes/inbox.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
@@ -65,7 +64,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   deletions: deletionRoutes,
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
-  schedules: [...scheduleRoutes, ...inboxRoutes],
+  schedules: scheduleRoutes,
   notifications: [],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,

@@ -24,10 +24,8 @@ import type {
   ExportWarning,
 } from '../domain/export.ts';
 import type { Surprise, VolumeGuard } from '../domain/guards.ts';
-import type { InboxFolder, InboxOutcome, InboxReason, InboxState } from '../domain/inbox.ts';
 import type {
   CountedKind,
-  FileOptions,
   LoadPass,
   LoadStatus,
   LoadType,
@@ -59,13 +57,6 @@ export interface Known {
     request: ExportRequest;
     status: ExportStatus;
     warnings: readonly ExportWarning[];
-  };
-  inbox_files: {
-    folder: InboxFolder;
-    options: FileOptions;
-    outcome: InboxOutcome;
-    reasons: readonly InboxReason[];
-    state: InboxState;
   };
   load_findings: { entity: PropertyEntity; otherwise: Remedy };
   load_guards: {

@@ -1,4 +1,5 @@
 import type { System } from '../context.ts';
+import type { Poller } from '../timers.ts';
 import type { TaskKind } from './task-kind.ts';
 
 /** Background work of a capability. */
@@ -8,7 +9,9 @@ export interface WorkSeam {
 }
 
 export interface Work {
-  readonly kinds: readonly TaskKind<System>[];
+  readonly kinds?: readonly TaskKind<System>[];
+  /** Starts what watches for work in every worker. */
+  start?(): Poller | null;
   /** Is called when all work has ended or was given back. */
   close?(): void;
 }

@@ -7,7 +7,7 @@ import type { ScheduleRun } from '../../api/source.ts';
 import type { Config } from '../../config.ts';
 import { FinalFailure } from '../../domain/errors.ts';
 import type { ExportWarning } from '../../domain/export.ts';
-import type { RefusedFile } from '../../domain/inbox.ts';
+import type { RefusedFile } from '../../domain/job-event.ts';
 import { describeMirror } from '../../domain/mirror.ts';
 import { plural } from '../../domain/wording.ts';
 import { uuidv7 } from '../../uuid.ts';

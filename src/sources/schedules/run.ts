@@ -4,6 +4,7 @@ import { MAX_RUN_FAILURES, MAX_RUN_ITEMS } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
+import { acceptSource, receiveSource } from '../../load/take-file.ts';
 import { toFileOptions } from '../../operator-file/load-options.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import {
@@ -15,7 +16,6 @@ import {
 } from '../../postgres/stores/schedule-runs.ts';
 import { readMemory } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
-import { acceptSource, receiveSource } from '../take-file.ts';
 import { type Dates, openCommand } from './command.ts';
 import {
   confine,

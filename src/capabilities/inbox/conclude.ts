@@ -2,15 +2,12 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { GuardLimit } from '../../domain/guards.ts';
-import { type InboxFile, type InboxOutcome, type InboxReason, isSameFile } from '../../domain/inbox.ts';
-
+import type { RefusalReason } from '../../domain/job-event.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import { syncFolder } from '../../files/disk.ts';
 import { exportRejects } from '../../load/rejects.ts';
 import { renderReadAs } from '../../load/render-load.ts';
-import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox.ts';
 import { countRejects, type Load, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
-import { ensureFolder, identify, moveWithoutOverwriting, placeOf, statOf, writeWhole } from './folders.ts';
 import {
   type Backoff,
   type Inbox,
@@ -18,7 +15,10 @@ import {
   placedNames,
   receiptSuffix,
   rejectsSuffix,
-} from './inbox.ts';
+} from './context.ts';
+import { type InboxFile, type InboxOutcome, isSameFile } from './files.ts';
+import { ensureFolder, identify, moveWithoutOverwriting, placeOf, statOf, writeWhole } from './folders.ts';
+import { filesToConclude, markConcluded, reservePlace } from './store.ts';
 
 const filesAtATime = 100;
 const writesAtATime = 4;
@@ -138,7 +138,10 @@ async function renderReceipt(
   context: InboxContext,
   file: InboxFile,
   load: Load | null,
-  { file: placedName, ...outcome }: { file: string; outcome: InboxOutcome; reasons: readonly InboxReason[] },
+  {
+    file: placedName,
+    ...outcome
+  }: { file: string; outcome: InboxOutcome; reasons: readonly RefusalReason[] },
 ) {
   const own = file.isDuplicate ? null : load;
   const count = own?.tally.rejected ?? 0;
@@ -186,7 +189,7 @@ function renderGuard(limit: GuardLimit | null): number | string | null {
 }
 
 /** Says why a file was not loaded, or not anew. `load` is that of its job, ended; null: there is none, or its record is gone. */
-function reasonsOf(file: InboxFile, load: Load | null): readonly InboxReason[] {
+function reasonsOf(file: InboxFile, load: Load | null): readonly RefusalReason[] {
   if (file.state === 'refused') return file.reasons;
   if (load?.status === 'completed') return file.isDuplicate ? [duplicateOf(file)] : [];
   const [code, message] =
@@ -197,7 +200,7 @@ function reasonsOf(file: InboxFile, load: Load | null): readonly InboxReason[] {
   return [{ error_code: code, message: `${same}${message}`, details: '' }];
 }
 
-function duplicateOf({ jobId }: InboxFile): InboxReason {
+function duplicateOf({ jobId }: InboxFile): RefusalReason {
   const message = 'The same bytes were loaded before; nothing was loaded';
   return { error_code: 'duplicate_file', message, details: `job_id: ${jobId}` };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { SeenFile } from '../../../../src/domain/inbox.ts';
-import { StableFiles } from '../../../../src/sources/inbox/folders.ts';
+import type { SeenFile } from '../../../src/capabilities/inbox/files.ts';
+import { StableFiles } from '../../../src/capabilities/inbox/folders.ts';
 
 const wall = Date.UTC(2026, 10, 20);
 

@@ -1,12 +1,13 @@
 import { type InferResult, sql } from 'kysely';
 import pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
-import type { InboxFile, InboxOutcome, InboxReason, SeenFile } from '../../domain/inbox.ts';
+import type { RefusalReason } from '../../domain/job-event.ts';
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
-import { camel, daysAgo, hex } from '../columns.ts';
-import type { ConnectionMonitor } from '../connection-monitor.ts';
-import { changedBy, type Database, selectWhere, updateWhere } from '../database.ts';
-import { isUniqueViolation } from '../sqlstate.ts';
+import { camel, daysAgo, hex } from '../../postgres/columns.ts';
+import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
+import { changedBy, type Database, selectWhere, updateWhere } from '../../postgres/database.ts';
+import { isUniqueViolation } from '../../postgres/sqlstate.ts';
+import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
 /*
  * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their order of arrival counts, and one process
@@ -31,7 +32,7 @@ type Taken =
       readonly isDuplicate: boolean;
       readonly sha256: string;
     }
-  | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly InboxReason[] };
+  | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly RefusalReason[] };
 
 /**
  * Writes the row of a file that is taken. Throws `ConflictError` if it was taken since `seenAt`. Each side of the `or` names the state,
@@ -108,7 +109,7 @@ export async function reservePlace(
 export async function markConcluded(
   db: Database,
   fileId: string,
-  reasons: readonly InboxReason[],
+  reasons: readonly RefusalReason[],
 ): Promise<void> {
   await updateWhere(db, 'inbox_files', { fileId })
     .set({ state: 'concluded', concluded_at: sql`now()`, reasons: JSON.stringify(reasons) })

@@ -3,20 +3,21 @@ import type { FileHandle } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { InputError, inputError } from '../../domain/errors.ts';
-import type { InboxFile, InboxReason, RefusedFile, SeenFile } from '../../domain/inbox.ts';
+import type { RefusalReason, RefusedFile } from '../../domain/job-event.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
+import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../../load/take-file.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
-import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from '../../postgres/stores/inbox.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { uuidv7 } from '../../uuid.ts';
-import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../take-file.ts';
+import { findInbox, type Inbox, type InboxContext } from './context.ts';
+import type { InboxFile, SeenFile } from './files.ts';
 import { isFolder, isUnchanged, moveWithoutOverwriting, openSeen, placeOf } from './folders.ts';
-import { findInbox, type Inbox, type InboxContext } from './inbox.ts';
+import { findFailedInboxFile, insertInboxFile, type NewInboxFile } from './store.ts';
 
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
@@ -89,7 +90,7 @@ async function refuse(
   context: InboxContext,
   row: NewInboxFile,
   sha256: string | null,
-  reasons: readonly InboxReason[],
+  reasons: readonly RefusalReason[],
 ): Promise<void> {
   const { fileId, environmentId } = row;
   const file: RefusedFile = { file_id: fileId, file: placeOf(row), size: Number(row.size), sha256, reasons };
@@ -121,7 +122,7 @@ function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buf
   );
 }
 
-function reasonsOf(error: InputError): InboxReason[] {
+function reasonsOf(error: InputError): RefusalReason[] {
   return error.problems.map(({ code, message, details }) => ({
     error_code: code,
     // The message names the option of the HTTP interface; here it is a key of mapping.yaml.
@@ -130,7 +131,7 @@ function reasonsOf(error: InputError): InboxReason[] {
   }));
 }
 
-const unreadable: InboxReason = {
+const unreadable: RefusalReason = {
   error_code: 'unreadable_file',
   message: 'The user that sluice runs as may not read this file',
   details: 'give it the right to, and put the file into the inbox again',

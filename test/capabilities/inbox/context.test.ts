@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { classifyName, placedNames } from '../../../../src/sources/inbox/inbox.ts';
+import { classifyName, placedNames } from '../../../src/capabilities/inbox/context.ts';
 
 const fileId = '01a1f9bc-dcef-7d92-823d-9ad39648de07';
 

@@ -1,4 +1,5 @@
-import type { FileOptions } from './load.ts';
+import type { RefusalReason } from '../../domain/job-event.ts';
+import type { FileOptions } from '../../domain/load.ts';
 
 /** The folder of a file: the environment's own, or one of those that fix the entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
@@ -23,13 +24,6 @@ export interface SeenFile extends FileIdentity {
 export type InboxState = 'loading' | 'refused' | 'concluded';
 export type InboxOutcome = 'done' | 'failed';
 
-/** A reason why a file was not loaded as a whole. Codes of `errorCodes`, of failed loads, and the inbox's own. */
-export interface InboxReason {
-  readonly error_code: string;
-  readonly message: string;
-  readonly details: string;
-}
-
 export interface InboxFile extends SeenFile {
   readonly fileId: string;
   readonly environmentId: number;
@@ -40,18 +34,20 @@ export interface InboxFile extends SeenFile {
   readonly sha256: string | null;
   readonly jobId: string | null;
   readonly isDuplicate: boolean;
-  readonly reasons: readonly InboxReason[];
+  readonly reasons: readonly RefusalReason[];
   readonly outcome: InboxOutcome | null;
   /** Day and name below done or failed. */
   readonly placedAs: string | null;
 }
 
-/** The data of `file.refused`: a file that the inbox could not load. */
-export interface RefusedFile {
-  readonly file_id: string;
-  /** Below the folder of the environment, such as `users/nightly.csv`. */
-  readonly file: string;
-  readonly size: number;
-  readonly sha256: string | null;
-  readonly reasons: readonly InboxReason[];
+declare module '../../postgres/columns.ts' {
+  interface Known {
+    inbox_files: {
+      folder: InboxFolder;
+      options: FileOptions;
+      outcome: InboxOutcome;
+      reasons: readonly RefusalReason[];
+      state: InboxState;
+    };
+  }
 }

@@ -15,9 +15,9 @@ import {
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { TransientError } from '../../domain/errors.ts';
-import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from '../../domain/inbox.ts';
 import { codeOf } from '../../files/disk.ts';
-import { classifyName, mappingName } from './inbox.ts';
+import { classifyName, mappingName } from './context.ts';
+import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from './files.ts';
 
 /** Returns null if nothing is there. A symbolic link is not followed. */
 export async function statOf(path: string): Promise<BigIntStats | null> {

@@ -2,16 +2,16 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { ConflictError, Interrupted } from '../../domain/errors.ts';
-import { type InboxFolder, inboxFolders } from '../../domain/inbox.ts';
 import { codeOf } from '../../files/disk.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
-import { InboxLock, readOpenInboxFiles, rowKey } from '../../postgres/stores/inbox.ts';
 import { type Poller, startPoller } from '../../timers.ts';
 import { concludeFiles } from './conclude.ts';
+import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './context.ts';
+import { type InboxFolder, inboxFolders } from './files.ts';
 import { ensureFolder, isFolder, lookInto, offerFolder, placeOf, StableFiles, statOf } from './folders.ts';
-import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './inbox.ts';
 import { FolderMapping } from './mapping.ts';
+import { InboxLock, readOpenInboxFiles, rowKey } from './store.ts';
 import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
 /*

@@ -1,16 +1,16 @@
 import { join } from 'node:path';
-import { type InboxFile, inboxFolders } from '../../domain/inbox.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
+import { findInbox, mappingErrorName } from './context.ts';
+import { type InboxFile, inboxFolders } from './files.ts';
+import { isFolder, lookInto, placeOf, statOf } from './folders.ts';
 import {
   countOpenInboxFiles,
   forgetExpiredInboxFiles,
   openInboxFilesOf,
   type RecentInboxFile,
   recentInboxFiles,
-} from '../../postgres/stores/inbox.ts';
-import { isFolder, lookInto, placeOf, statOf } from './folders.ts';
-import { findInbox, mappingErrorName } from './inbox.ts';
+} from './store.ts';
 
 const MOST_IGNORED = 100;
 const MOST_SHOWN = 200;
@@ -100,10 +100,10 @@ const filesPerStatement = 500;
  * Forgets files that were concluded more than `jobDays` ago and whose stored copy has expired. What lies in done and failed
  * is the operator's: it is never touched.
  */
-export async function pruneInbox(db: Database, jobDays: number): Promise<{ inboxFiles: number }> {
-  for (let inboxFiles = 0; ; ) {
+export async function pruneInbox(db: Database, jobDays: number): Promise<number> {
+  for (let all = 0; ; ) {
     const forgotten = await forgetExpiredInboxFiles(db, jobDays, filesPerStatement);
-    inboxFiles += forgotten;
-    if (forgotten < filesPerStatement) return { inboxFiles };
+    all += forgotten;
+    if (forgotten < filesPerStatement) return all;
   }
 }

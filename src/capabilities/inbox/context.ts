@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { TransientError } from '../../domain/errors.ts';
-import { inboxFolders } from '../../domain/inbox.ts';
 import { codeOf } from '../../files/disk.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
+import { inboxFolders } from './files.ts';
 
 /** The context of the inbox. A `System` is one. */
 export interface InboxContext extends LoadContext {

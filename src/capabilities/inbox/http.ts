@@ -3,14 +3,14 @@ import { type Inbox, inboxRecord, takenAgain } from '../../api/source.ts';
 import { TransientError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
 import { type Answer, createProbe, type ProbeOptions } from '../../health/ready.ts';
-import { placeOf } from '../../sources/inbox/folders.ts';
-import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
-import { takeInAgain } from '../../sources/inbox/take-in.ts';
-import { limitParameter, pageBytes } from '../page.ts';
-import { idParameter } from '../parameters.ts';
-import { callerEnvironment } from '../plugins/auth.ts';
-import { lenientQuery } from '../plugins/validation.ts';
-import { type Route, route } from '../route.ts';
+import { limitParameter, pageBytes } from '../../http/page.ts';
+import { idParameter } from '../../http/parameters.ts';
+import { callerEnvironment } from '../../http/plugins/auth.ts';
+import { lenientQuery } from '../../http/plugins/validation.ts';
+import { type Route, route } from '../../http/route.ts';
+import { placeOf } from './folders.ts';
+import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from './inspect.ts';
+import { takeInAgain } from './take-in.ts';
 
 const nobodyWatches: Inbox = {
   is_watched: false,

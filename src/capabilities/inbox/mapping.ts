@@ -3,7 +3,6 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
-import { type FileIdentity, type InboxFolder, isSameFile } from '../../domain/inbox.ts';
 import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
 import type { FileOptions } from '../../domain/load.ts';
 import { codeOf } from '../../files/disk.ts';
@@ -11,8 +10,9 @@ import { checkLoad, loadMembers, toFileOptions } from '../../operator-file/load-
 import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
 import { choice, objectOf } from '../../operator-file/schema.ts';
 import type { FileProblem } from '../../operator-file/source.ts';
+import { mappingErrorName, mappingName, type Warnings } from './context.ts';
+import { type FileIdentity, type InboxFolder, isSameFile } from './files.ts';
 import { type Moment, openPlain, StableFiles, writeWhole } from './folders.ts';
-import { mappingErrorName, mappingName, type Warnings } from './inbox.ts';
 
 const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
   entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),

@@ -1,12 +1,12 @@
 import type { FileOptions } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
-import { acceptLoad } from '../load/accept-load.ts';
-import type { LoadContext } from '../load/context.ts';
-import { withOptionsOf } from '../load/options-of.ts';
-import type { ReceiveLimits } from '../load/receive/intake.ts';
-import { type ReceivedFile, type ReceiveHints, receive } from '../load/receive/receive.ts';
-import { convertingStore } from '../load/received.ts';
 import type { Database } from '../postgres/database.ts';
+import { acceptLoad } from './accept-load.ts';
+import type { LoadContext } from './context.ts';
+import { withOptionsOf } from './options-of.ts';
+import type { ReceiveLimits } from './receive/intake.ts';
+import { type ReceivedFile, type ReceiveHints, receive } from './receive/receive.ts';
+import { convertingStore } from './received.ts';
 
 /** A file that the inbox or a schedule loads, as its own books know it. */
 export interface SourceFile {

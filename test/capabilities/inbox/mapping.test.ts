@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readMapping } from '../../../../src/sources/inbox/mapping.ts';
+import { readMapping } from '../../../src/capabilities/inbox/mapping.ts';
 
 const read = (text: string) => readMapping(Buffer.from(text), '');
 

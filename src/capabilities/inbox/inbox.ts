@@ -1,0 +1,16 @@
+/*
+ * The inbox: a folder in which people drop files. One worker holds its lock and watches it (`watch.ts`), takes in a file
+ * that stays as it is (`take-in.ts`), and moves it with a receipt when its load has ended (`conclude.ts`). Promises: a file is
+ * loaded once, whoever dies meanwhile; what cannot be loaded lies in `failed` with the reason.
+ */
+import type { Capability } from '../../capability.ts';
+
+export const inbox: Capability = {
+  name: 'inbox',
+  async tend({ db, config }) {
+    const { pruneInbox } = await import('./inspect.ts');
+    return { inbox_files: await pruneInbox(db, config.jobRetentionDays) };
+  },
+  work: async () => (await import('./work.ts')).work,
+  routes: async () => ({ schedules: (await import('./http.ts')).inboxRoutes }),
+};

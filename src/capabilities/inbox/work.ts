@@ -1,0 +1,8 @@
+import type { WorkSeam } from '../../tasks/seam.ts';
+import { startInbox } from './watch.ts';
+
+export const work: WorkSeam = {
+  open: (system) => ({
+    start: () => (system.config.inboxDir === null ? null : startInbox(system, system.config.inboxDir)),
+  }),
+};
