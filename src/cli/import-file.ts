@@ -175,7 +175,9 @@ export function printImported(
   terminal.print(`${name}: ${status}${dry}  job ${load.jobId}`);
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
-  for (const line of [...notes, ...summarise(load)]) terminal.print(`  ${line}`);
+  const isStopped = load.failure?.code === 'too_many_rejects';
+  // A pass that was stopped has counts of a part of the file, which no table may show as a result.
+  for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   const mirror = renderMirror(load);
   if (mirror !== null) terminal.print(`  mirror: ${printable(describeMirror(mirror), 500)}`);
   if (load.failure !== null) terminal.print(`  Failed: ${withFlags(load.failure.message)}`);

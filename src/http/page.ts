@@ -93,19 +93,17 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Only pages of jobs and deliveries end at nothing but their limit: with an offset, a caller would miss what a shorter page left out. */
-export const jobPage = {
-  ...parameters(jobCursor, mostItems),
-  offset: optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: MAX_PAGE_OFFSET,
-      description:
-        'Number of items before the page, for callers that cannot follow `Link`. Not with `cursor`.',
-    }),
-    `offset is a whole number from 0 to ${MAX_PAGE_OFFSET}; further pages need cursor`,
-  ),
-};
+/** Only pages of jobs, deliveries and lookups end at nothing but their limit: with an offset, a caller would miss what a shorter page left out. */
+export const offsetParameter = optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: MAX_PAGE_OFFSET,
+    description:
+      'Number of items before the page, for callers that cannot follow cursors. Not with a cursor.',
+  }),
+  `offset is a whole number from 0 to ${MAX_PAGE_OFFSET}; further pages need a cursor`,
+);
+export const jobPage = { ...parameters(jobCursor, mostItems), offset: offsetParameter };
 export const rowPage = parameters(rowCursor, asManyAsFit);
 export const keyPage = parameters(keyCursor, asManyAsFit);
 export const eventPage = parameters(eventCursor, asManyAsFit);

@@ -56,6 +56,7 @@ describe('clients generated from the document', () => {
         listed: [true],
         properties: expect.arrayContaining(['logins', 'name', 'tags']),
         refused: ['not_found'],
+        explained: true,
       });
     },
   );

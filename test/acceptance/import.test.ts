@@ -90,6 +90,19 @@ describe('sluice import, without a server', () => {
     expect(await stored("select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
   });
 
+  test('a load that --max-errors stopped says so, and shows no counts as if of a result', async () => {
+    await put(
+      'users.csv',
+      `user_id,name\n${Array.from({ length: 31 }, (_, n) => `${n < 2 ? '' : n},Ada\n`).join('')}`,
+    );
+    const stopped = await importing(['users.csv', '--max-errors', '1']);
+    expect([stopped.code, stopped.stdout]).toEqual([
+      1,
+      expect.stringMatching(/Failed: stopped: 2 refused, 1 allowed by .*max.errors; nothing written/),
+    ]);
+    expect(stopped.stdout).not.toMatch(/inserted|superseded|rows\/s/);
+  });
+
   test('never overwrites a rejects file: it may be half mended', async () => {
     await put('users.ndjson', '{"user_id":"a"}\n[]\n');
     await importing(['users.ndjson']);

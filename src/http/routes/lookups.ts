@@ -21,6 +21,7 @@ import {
   type CursorKind,
   cursorParameter,
   limitParameter,
+  offsetParameter,
   pageBytes,
   propertyCursor,
   segmentCursor,
@@ -128,6 +129,7 @@ function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
     cursorParameter(kind, `${name} is taken, unchanged, from metadata.cursor`, description);
   return lenientQuery({
     limit: limitParameter(MAX_LOOKUP_PAGE_SIZE, `Maximum number of ${what} on a page.`),
+    offset: offsetParameter,
     after_cursor: cursor(
       'after_cursor',
       'Returns the next page: `metadata.cursor.after` of the previous answer, unchanged.',
@@ -146,12 +148,15 @@ async function answerPage<T, P>(
   placeOf: (item: T) => P,
   read: (asked: PageQuery<P>) => Promise<LookupPage<T>>,
 ) {
-  const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '' } = query;
+  const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '', offset = 0 } = query;
+  if (offset > 0 && after_cursor + before_cursor !== '')
+    throw inputError('invalid_field', 'Send either a cursor or offset', 'offset');
   if (after_cursor !== '' && before_cursor !== '') {
     const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
     throw inputError('invalid_field', message, 'before_cursor');
   }
-  const found = await read({ limit, after: kind.read(after_cursor), before: kind.read(before_cursor) });
+  const [after, before] = [kind.read(after_cursor), kind.read(before_cursor)];
+  const found = await read({ limit, after, before, offset });
   const [first, last] = [found.items[0], found.items.at(-1)];
   return {
     data: [...found.items],

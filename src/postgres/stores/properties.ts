@@ -5,6 +5,7 @@ import { displayName } from '../../domain/definitions.ts';
 import { entities, type NameKind, type PropertyEntity } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { type Database, selectWhere } from '../database.ts';
+import type { PageQuery } from './segments.ts';
 
 /** A name with its type; `null` means `string` for a new name, and nothing for a known one. */
 export interface TypedName<Type = DataType> {
@@ -120,19 +121,20 @@ export async function pageProperties(
   db: Database,
   environmentId: number,
   entity: PropertyEntity,
-  { limit, after, before }: { limit: number; after: string | null; before: string | null },
+  { limit, after, before, offset }: PageQuery<string>,
 ) {
   const found = await selectProperties(db, environmentId, entity)
     .$if(after !== null, (all) => all.where('key', '>', after))
     .$if(before !== null, (all) => all.where('key', '<', before))
     .orderBy('key', before === null ? 'asc' : 'desc')
     .limit(limit + 1)
+    .offset(offset)
     .execute();
   const more = found.length > limit;
   const items = before === null ? found.slice(0, limit) : found.slice(0, limit).reverse();
   const { total } = await selectWhere(db, 'properties', { environmentId, entity })
     .select(({ fn }) => fn.countAll<number>().as('total'))
     .executeTakeFirstOrThrow();
-  const [hasBefore, hasAfter] = before === null ? [after !== null, more] : [more, true];
+  const [hasBefore, hasAfter] = before === null ? [after !== null || offset > 0, more] : [more, true];
   return { items, total, hasBefore, hasAfter };
 }

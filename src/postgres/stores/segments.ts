@@ -9,6 +9,8 @@ export interface PageQuery<Place> {
   readonly limit: number;
   readonly after: Place | null;
   readonly before: Place | null;
+  /** Items left out before the page. */
+  readonly offset: number;
 }
 
 export interface LookupPage<Item> {
@@ -31,7 +33,7 @@ const listed = [
 export async function listSegments(
   db: Database,
   environmentId: number,
-  { limit, after, before }: PageQuery<number>,
+  { limit, after, before, offset }: PageQuery<number>,
 ): Promise<LookupPage<ListedSegment>> {
   const all = selectWhere(db, 'segments', { environmentId });
   const segments = await all
@@ -40,6 +42,7 @@ export async function listSegments(
     .$if(before !== null, (found) => found.where('segment_id', '<', before))
     .orderBy('segment_id', before === null ? 'asc' : 'desc')
     .limit(limit)
+    .offset(offset)
     .execute();
   if (before !== null) segments.reverse();
   const { total, lowest, highest } = await all

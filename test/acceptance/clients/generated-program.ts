@@ -58,5 +58,6 @@ const outcome = {
   listed: exports.map(({ job_id }) => job_id === started.job_id),
   properties: properties.map(({ key }) => key).sort(),
   refused: refused.error?.errors.map(({ error_code }) => error_code),
+  explained: refused.error?.errors[0]?.message.toLowerCase().includes('job'),
 };
 process.stdout.write(JSON.stringify(outcome));

@@ -4,6 +4,7 @@ import type { JobListItem as Item } from '../../../src/api/job.ts';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer();
 
@@ -35,6 +36,26 @@ async function withWorker(work: () => Promise<void>): Promise<void> {
     await worker.stop();
   }
 }
+
+type Page = object[] | { readonly data: object[]; readonly metadata: { cursor: { after: string | null } } };
+
+/** Returns what names an item of a list; the rest of it may change between two pages. */
+function identify(item: unknown): unknown {
+  const { job_id, delivery_id, id, key } = item as Readonly<Record<string, unknown>>;
+  return job_id ?? delivery_id ?? id ?? key;
+}
+
+const addDelivery = ({ environment }: Tenant) =>
+  t.system.pool.query(
+    `with event as (
+      insert into notification_events (event_id, environment_id, type, body)
+      values (gen_random_uuid(), $1, 'ping', '{}')
+      returning event_id
+    )
+    insert into notification_deliveries (public_id, event_id, channel, target, state)
+    select event_id, event_id, 'email', 'a@example.com', 'dead' from event`,
+    [environment.environmentId],
+  );
 
 describe('the list', () => {
   let tenant: Tenant;
@@ -83,17 +104,49 @@ describe('the list', () => {
     expect(seen).toEqual(ids.slice(2));
   });
 
-  test('a client that pages by offset reads every job once, and its last page is empty', async () => {
-    const seen: string[] = [];
-    for (let offset = 0; ; offset += 2) {
-      const page = await list(tenant, `?limit=2&offset=${offset}`);
-      const link = page.headers.get('link');
-      if (offset > 0) expect(link ?? '').not.toContain('offset');
-      if (page.body.length === 0) break;
-      seen.push(...page.body.map((item) => item.job_id));
-    }
-    expect(seen).toEqual(ids);
-  });
+  const lookups = '/api/v1/analytics/exports/lookups';
+  const send = (path: string, body: object) =>
+    server.json(path, { method: 'POST', key: tenant.key, json: body });
+  test.each<[string, string, (n: number) => Promise<unknown>]>([
+    ['/v1/background_jobs', 'cursor', () => submit(tenant)],
+    ['/api/v1/analytics/exports/jobs', 'cursor', () => send('/api/v1/analytics/exports', {})],
+    ['/v1/deliveries', 'cursor', () => addDelivery(tenant)],
+    [
+      `${lookups}/segments`,
+      'after_cursor',
+      (n) => send('/v1/segments', { key: `s${n}`, title: `S${n}`, definition: { property: 'p', equals: n } }),
+    ],
+    [
+      `${lookups}/events_properties`,
+      'after_cursor',
+      (n) => send('/v1/track', { user_id: 'u', event_name: 'e', metadata: { [`p${n}`]: n } }),
+    ],
+  ])(
+    'a client that pages %s by offset reads every item once, and its last page is empty',
+    async (path, cursor, make) => {
+      for (const n of [1, 2, 3]) await make(n);
+      const read = async (query: string) => {
+        const { body, headers } = await server.json<Page>(`${path}?${query}`, { key: tenant.key });
+        const [items, after] = 'data' in body ? [body.data, body.metadata.cursor.after] : [body, null];
+        return { items, next: after ?? /[?&]cursor=([^&>]+)/.exec(headers.get('link') ?? '')?.[1] ?? '' };
+      };
+      const { items: all } = await waitFor('the items', async () => {
+        const whole = await read('limit=100');
+        return whole.items.length >= 3 && whole;
+      });
+      const seen: unknown[] = [];
+      for (let offset = 0; ; offset += 2) {
+        const { items } = await read(`limit=2&offset=${offset}`);
+        if (items.length === 0) break;
+        seen.push(...items);
+      }
+      expect(seen.map(identify)).toEqual(all.map(identify));
+      const { next } = await read('limit=1&offset=1');
+      expect((await read(`limit=1&${cursor}=${next}`)).items.map(identify)).toEqual([identify(all[2])]);
+      const both = await server.json<ErrorBody>(`${path}?${cursor}=${next}&offset=1`, { key: tenant.key });
+      expect([both.status, both.body.errors[0]?.details]).toEqual([400, 'offset']);
+    },
+  );
 
   test.each([
     ['/v1/background_jobs', 'page', 'cursor'],
@@ -101,7 +154,7 @@ describe('the list', () => {
     ['/v1/deliveries', 'page', 'cursor'],
     ['/v1/users', 'offset', 'cursor'],
     ['/v1/companies', 'per_page', 'cursor'],
-    ['/api/v1/analytics/exports/lookups/segments', 'offset', 'after_cursor'],
+    ['/api/v1/analytics/exports/lookups/segments', 'page', 'after_cursor'],
   ])('%s?%s=1 is refused and names %s', async (path, name, cursor) => {
     const answer = await server.json<{ errors: object[] }>(`${path}?${name}=1`, { key: tenant.key });
     expect([answer.status, answer.body.errors]).toEqual([
