@@ -3,44 +3,42 @@
  * pauses, what a final failure means, and its one call into src/. `worker.ts` runs them.
  */
 import type { System } from '../src/context.ts';
+import type { TaskKindName } from '../src/domain/task.ts';
 import { capabilities } from '../src/registry.ts';
-import { type ScheduleContext, scheduleSettings } from '../src/sources/schedules/context.ts';
+import type { WorkerProcess, WorkSeam } from '../src/tasks/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 import type { Poller } from '../src/timers.ts';
 import { deletionJob } from './deletion.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
 import { appendJob, pruneJob } from './prune.ts';
-import { runJob } from './run.ts';
-
-export interface JobContext extends System, ScheduleContext {}
 
 export interface Jobs {
-  readonly context: JobContext;
-  readonly kinds: readonly TaskKind<JobContext>[];
+  readonly kinds: readonly TaskKind<System>[];
   /** Starts what watches for work in a worker; stop it first. */
-  start(): readonly Poller[];
+  start(wake: (kind: TaskKindName) => void): readonly Poller[];
   close(): void;
 }
 
-const core: readonly TaskKind<JobContext>[] = [
-  ...[beginJob, chunkJob, finishJob, deletionJob, pruneJob, appendJob, exportJob],
-  runJob,
-];
+const core = [beginJob, chunkJob, finishJob, deletionJob, pruneJob, appendJob, exportJob];
 
-const seams = await Promise.all(capabilities.flatMap(({ work }) => (work === undefined ? [] : [work()])));
+const ofCapabilities = await Promise.all(
+  capabilities.flatMap(({ work }) => (work === undefined ? [] : [work()])),
+);
 
-/** `settings`: of a worker that sees to schedules. */
+const alone: WorkerProcess = { variables: {}, isOfService: false };
+
+/** Opens the kinds of the core and those of the capabilities; fault tests replace some of these. */
 export function openJobs(
   system: System,
-  settings: ScheduleContext['schedules'] = scheduleSettings(system.config, {}),
+  worker: WorkerProcess = alone,
+  seams: readonly WorkSeam[] = ofCapabilities,
 ): Jobs {
-  const works = seams.map((seam) => seam.open(system));
+  const works = seams.map((seam) => seam.open(system, worker));
   return {
-    context: { ...system, schedules: settings },
     kinds: [...core, ...works.flatMap(({ kinds = [] }) => kinds)],
-    start: () => works.flatMap((work) => work.start?.() ?? []),
-    close: () => {
+    start: (wake) => works.flatMap((work) => work.start?.(wake) ?? []),
+    close() {
       for (const work of works) work.close?.();
     },
   };

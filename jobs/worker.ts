@@ -4,13 +4,13 @@ import { Interrupted } from '../src/domain/errors.ts';
 import { exportQueueName, queueName, type TaskKindName, taskQueues } from '../src/domain/task.ts';
 import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
 import { consume } from '../src/queue/notify.ts';
-import type { ScheduleSettings } from '../src/sources/schedules/context.ts';
-import { startSchedules } from '../src/sources/schedules/start-schedules.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
 import { type Runner, startRunner } from '../src/tasks/runner.ts';
+import type { WorkerProcess } from '../src/tasks/seam.ts';
+import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { uuidv7 } from '../src/uuid.ts';
-import { type JobContext, type Jobs, openJobs } from './kinds.ts';
+import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
 /** Work beside the jobs may end before a stop gives it back, so that notifications of the last job are not left behind. */
@@ -31,32 +31,32 @@ export interface RunningWorker {
 
 /** The parts of a worker besides the system; fault tests replace some. */
 export interface WorkerOptions {
-  /** `null`: it leaves schedules to others. */
-  readonly schedules?: ScheduleSettings | null;
+  /** Default: a worker that is there for a command. */
+  readonly process?: WorkerProcess;
+  readonly jobs?: Jobs;
   /** Default: the worker itself does what lost its worker before. */
   readonly runAlone?: RunAlone;
 }
 
-/** Starts a worker: it consumes the queues, reconciles tasks, keeps the schedules, and reports that it lives. */
+/** Starts a worker: it consumes the queues, reconciles tasks, watches what capabilities watch, and reports that it lives. */
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;
   const {
-    schedules = null,
-    runAlone = ({ taskId, kind }, signals) => runTaskById(context, kindOf(jobs.kinds, kind), taskId, signals),
+    process,
+    jobs = openJobs(system, process),
+    runAlone = ({ taskId, kind }, signals) => runTaskById(system, kindOf(jobs.kinds, kind), taskId, signals),
   } = options;
   const stopping = new AbortController();
   const deadline = new AbortController();
   const signals = { stopping: stopping.signal, deadline: deadline.signal };
-  const jobs = openJobs(system, schedules ?? undefined);
-  const { context } = jobs;
-  // A worker of a command leaves schedules to those of a service.
-  const kinds = jobs.kinds.filter(({ name }) => name !== 'run' || schedules !== null);
-  const runners = startRunners(context, kinds);
-  const consumer = consume(system.backend, taskJobs(jobs, kinds, queueName, runners, signals), {
+  const isOfService = process?.isOfService === true;
+  const kinds = jobs.kinds.filter((kind) => isOfService || kind.isOfService !== true);
+  const runners = startRunners(system, kinds);
+  const consumer = consume(system.backend, taskJobs(system, jobs, kinds, queueName, runners, signals), {
     concurrency: config.workerConcurrency,
     log,
   });
-  const exporter = consume(system.backend, taskJobs(jobs, kinds, exportQueueName, runners, signals), {
+  const exporter = consume(system.backend, taskJobs(system, jobs, kinds, exportQueueName, runners, signals), {
     concurrency: 1,
     log,
     queue: exportQueueName,
@@ -65,17 +65,14 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
     const kind = kindOf(kinds, suspect.kind);
     return kind.beside === undefined
       ? runAlone(suspect, suspectSignals)
-      : runTaskById(context, kind, suspect.taskId, suspectSignals);
+      : runTaskById(system, kind, suspect.taskId, suspectSignals);
   };
   const pollers = [
-    startReconciler(context, kinds),
+    startReconciler(system, kinds),
     startSweeping(system),
     startSuspects(system, kinds, doSuspect, signals),
   ];
-  if (schedules !== null) {
-    pollers.push(startSchedules(context, () => runners.get('run')?.wake()));
-  }
-  const watches = jobs.start();
+  const watches = jobs.start((kind) => void runners.get(kind)?.wake());
   const life = showLife(system);
   return {
     async stop() {
@@ -86,27 +83,30 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
         () => deadline.abort(new Interrupted('the worker has no time left')),
         config.shutdownMs * deadlineShare,
       );
-      const closings = [consumer.close(), exporter.close(), runners.get('run')?.stop(0)];
+      const stopRunners = (stops: TaskKind<System>['stops'], graceMs: number) =>
+        kinds.filter((kind) => kind.stops === stops).map(({ name }) => runners.get(name)?.stop(graceMs));
+      const closings = [consumer.close(), exporter.close(), ...stopRunners('at once', 0)];
       for (const poller of pollers) closings.push(poller.stop());
       await Promise.all(closings).finally(() => clearTimeout(timer));
-      await runners.get('delivery')?.stop(Math.min(runnerGraceMs, config.shutdownMs / 4));
+      await Promise.all(stopRunners('at the deadline', Math.min(runnerGraceMs, config.shutdownMs / 4)));
       jobs.close();
       await life.stop();
     },
   };
 }
 
-function startRunners(context: JobContext, kinds: Jobs['kinds']): ReadonlyMap<TaskKindName, Runner> {
+function startRunners(system: System, kinds: Jobs['kinds']): ReadonlyMap<TaskKindName, Runner> {
   const runners = new Map<TaskKindName, Runner>();
   for (const kind of kinds) {
-    if (kind.beside !== undefined) runners.set(kind.name, startRunner(context, [kind], kind.beside));
+    if (kind.beside !== undefined) runners.set(kind.name, startRunner(system, [kind], kind.beside));
   }
   return runners;
 }
 
 /** For every job of the queue, whatever it names: the job says that something is due, and the ledger what is next. */
 function taskJobs(
-  { context, kinds: all }: Jobs,
+  system: System,
+  { kinds: all }: Jobs,
   kinds: Jobs['kinds'],
   queue: string,
   runners: ReadonlyMap<TaskKindName, Runner>,
@@ -115,7 +115,7 @@ function taskJobs(
   const known = all.filter(({ name }) => taskQueues[name] === queue);
   const own = known.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
   const turns = new Turns();
-  const runNext = () => runNextTask(context, own, turns, signals);
+  const runNext = () => runNextTask(system, own, turns, signals);
   const handlers = known.map(({ name, beside }) => [
     name,
     beside === undefined ? runNext : async () => runners.get(name)?.wake(),

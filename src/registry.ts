@@ -1,6 +1,7 @@
 import { inbox } from './capabilities/inbox/inbox.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
+import { schedules } from './capabilities/schedules/schedules.ts';
 import type { Capability } from './capability.ts';
 
-/** The capabilities of this build. Their hooks run in this order. */
-export const capabilities: readonly Capability[] = [inbox, notifications];
+/** The capabilities of this build. Their hooks, routes and commands come in this order. */
+export const capabilities: readonly Capability[] = [notifications, schedules, inbox];

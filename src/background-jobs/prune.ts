@@ -15,7 +15,6 @@ import { tendChangeLog } from '../postgres/stores/change-log.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
 import { deleteLoads, findExpiredFiles, forgetFiles } from '../postgres/stores/loads.ts';
-import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
@@ -48,7 +47,6 @@ export interface Pruned {
   readonly archived: number;
   /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
   readonly problem: string | null;
-  readonly runs: number;
   readonly temporary: number;
   /** What capabilities removed, by the names of the API. */
   readonly tended: Readonly<Record<string, number>>;
@@ -64,9 +62,8 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const temporary = await sweep({ db, files, config });
   const deletions = await forgetDeletions(db, jobDays);
   const tended = await tendAll(context);
-  const runs = await deleteRuns(db, jobDays);
   const events = await pruneEvents(context);
-  return { ...loads, ...exports, deletions, tended, runs, ...events, temporary };
+  return { ...loads, ...exports, deletions, tended, ...events, temporary };
 }
 
 async function tendAll(context: PruneContext): Promise<Readonly<Record<string, number>>> {

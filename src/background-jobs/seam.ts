@@ -23,15 +23,24 @@ export interface JobSeam {
    * Runs in the transaction that ends the job, so that neither exists without the other. Pass the tasks that it returns to
    * `notifyQueue` after the commit.
    */
+  ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
+  /** Returns addresses to tell of the event beyond those that the job names. */
+  addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
+}
+
+export interface JobEvents {
+  /** See `JobSeam.ended`. */
   ended(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
 }
 
 /** Calls the seams one after another. */
-export function jobEvents(seams: readonly JobSeam[]): JobSeam {
+export function jobEvents(seams: readonly JobSeam[]): JobEvents {
   return {
     async ended(db, event) {
+      const emails = [...event.emails];
+      for (const seam of seams) emails.push(...((await seam.addresses?.(db, event)) ?? []));
       const due: DueTask[] = [];
-      for (const seam of seams) due.push(...(await seam.ended(db, event)));
+      for (const seam of seams) due.push(...((await seam.ended?.(db, { ...event, emails })) ?? []));
       return due;
     },
   };

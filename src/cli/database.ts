@@ -143,7 +143,6 @@ function recordOf(counts: Pruned): object {
     exports: counts.records,
     deletions: counts.deletions,
     ...counts.tended,
-    schedule_runs: counts.runs,
     events: counts.events,
     months_of_events: counts.months,
     archived_events: counts.archived,

@@ -79,7 +79,6 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   definitions: async () => (await import('./definitions.ts')).definitions,
   rules: async () => (await import('./rules.ts')).rules,
   ...Object.assign({}, ...capabilities.map((each) => each.commands)),
-  schedules: async () => (await import('./schedules.ts')).schedules,
   keys: async () => (await import('./access.ts')).keys,
   console: async () => (await import('./access.ts')).consoleCommand,
   env: async () => (await import('./access.ts')).environments,

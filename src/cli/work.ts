@@ -7,7 +7,6 @@ import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { openLoadSandboxes } from '../load/sandbox-tasks.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { scheduleSettings } from '../sources/schedules/context.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { shutDown } from '../timers.ts';
 import { defineCommand, flag, hidden, type Invocation, text } from './define-command.ts';
@@ -32,7 +31,7 @@ export function workCommand(silentMs: number): AddCommand {
       'one that runs on DATA_DIR. Waits for it up to a minute, and migrates it. Needs the files where the server keeps them.',
     options: {
       only: hidden(text('--only <task>', 'do this one task, and end')),
-      leaveSchedules: hidden(flag('--leave-schedules', 'leave schedules to others')),
+      ofCommand: hidden(flag('--of-command', 'leave what is for workers of a service to those')),
     },
     examples: [
       'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work',
@@ -47,13 +46,12 @@ export const work = workCommand(SILENT_WORKER_MS);
 async function runWorker(
   { cli, command }: Invocation,
   silentMs: number,
-  { only, leaveSchedules }: { readonly only: string | undefined; readonly leaveSchedules: boolean },
+  { only, ofCommand }: { readonly only: string | undefined; readonly ofCommand: boolean },
 ): Promise<void> {
   const settings = readSettings(cli, command);
   const { config, processEnv } = settings;
   const log = settings.serviceLog('work');
   startWatchdog('work', silentMs);
-  const schedules = leaveSchedules ? null : scheduleSettings(config, processEnv);
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
   followParent(stop, log);
@@ -70,7 +68,7 @@ async function runWorker(
     void warnOfStorage(config, system.files, log);
   }
   const worker = startWorker(system, {
-    schedules,
+    process: { variables: processEnv, isOfService: !ofCommand },
     runAlone: runInProcess(cli.entry, processEnv, log),
   });
   schedulePruning(system).catch((err: unknown) =>
@@ -97,7 +95,7 @@ async function doOnly(system: System, task: string, stop: StopRequest): Promise<
   const [name = '', taskId] = task.split(':');
   const signals = { stopping: stopping.signal, deadline: stopping.signal };
   const jobs = openJobs(system);
-  await runTaskById(jobs.context, kindOf(jobs.kinds, name), Number(taskId), signals);
+  await runTaskById(system, kindOf(jobs.kinds, name), Number(taskId), signals);
   jobs.close();
   await system.close();
 }

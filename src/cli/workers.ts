@@ -64,14 +64,14 @@ async function provideWorkers(
       ...workerEnvironment(settings.processEnv, settings.config, database.url),
       // They log as little as the command does.
       LOG_LEVEL: log.level,
-      // They are there for the command, and leave schedules and the inbox to those of a service.
+      // They are there for the command, and leave what is watched to those of a service.
       INBOX_DIR: '',
     };
     own = superviseWorkers({
       size: Math.max(Math.min(settings.config.workers, tasks), 1),
       entry,
       processEnv,
-      args: ['--leave-schedules'],
+      args: ['--of-command'],
       log,
     });
   };

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { JobSeam } from '../background-jobs/seam.ts';
+import type { JobEvents } from '../background-jobs/seam.ts';
 import type { FileFolder, FileStore } from '../files/file-store.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
@@ -12,7 +12,7 @@ export type ExportWriter = typeof writeExport;
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
   /** What happens when a job ends. */
-  readonly jobs: JobSeam;
+  readonly jobs: JobEvents;
   readonly files: FileStore;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

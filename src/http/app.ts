@@ -50,7 +50,6 @@ import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
 import { rulesRoutes } from './routes/rules.ts';
-import { scheduleRoutes } from './routes/schedules.ts';
 import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
@@ -64,7 +63,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   deletions: deletionRoutes,
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
-  schedules: scheduleRoutes,
+  schedules: [],
   notifications: [],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { JobSeam } from '../background-jobs/seam.ts';
+import type { JobEvents } from '../background-jobs/seam.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { Rows } from '../mapping/rows.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
@@ -14,7 +14,7 @@ import type { Rates } from '../telemetry/metrics.ts';
 export interface LoadContext extends TaskContext {
   readonly pool: pg.Pool;
   /** What happens when a job ends. */
-  readonly jobs: JobSeam;
+  readonly jobs: JobEvents;
   readonly files: FileStore;
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */

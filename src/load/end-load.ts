@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { Fault, inputError } from '../domain/errors.ts';
-import { addressesFor, outcomeOf } from '../domain/job-event.ts';
+import { outcomeOf } from '../domain/job-event.ts';
 import { endedStatuses, HOLD_EXPIRED, type Tally } from '../domain/load.ts';
 import {
   type DueTask,
@@ -25,7 +25,6 @@ import {
   startLoad,
 } from '../postgres/stores/loads.ts';
 import { countRejects, readLoadEnd, requireLoad } from '../postgres/stores/read-loads.ts';
-import { readNotifyOfJob } from '../postgres/stores/schedule-runs.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { discardReceived } from './received.ts';
@@ -133,7 +132,7 @@ export async function recordLoadEnd(
     type: `load.${outcome}`,
     environmentId,
     jobId,
-    emails: outcome === 'held' ? addressesFor(await readNotifyOfJob(db, jobId), outcome) : [],
+    emails: [],
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);
       const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);

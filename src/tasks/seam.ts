@@ -1,17 +1,25 @@
 import type { System } from '../context.ts';
+import type { TaskKindName } from '../domain/task.ts';
 import type { Poller } from '../timers.ts';
 import type { TaskKind } from './task-kind.ts';
 
 /** Background work of a capability. */
 export interface WorkSeam {
   /** Opens what the work needs of a process that does it. */
-  open(system: System): Work;
+  open(system: System, worker: WorkerProcess): Work;
+}
+
+export interface WorkerProcess {
+  /** The environment variables of the process. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** False: it is there for one command, or one task. */
+  readonly isOfService: boolean;
 }
 
 export interface Work {
   readonly kinds?: readonly TaskKind<System>[];
-  /** Starts what watches for work in every worker. */
-  start?(): Poller | null;
+  /** Starts what watches for work; `wake` tells that tasks of a kind that is done beside the others are due. */
+  start?(wake: (kind: TaskKindName) => void): Poller | null;
   /** Is called when all work has ended or was given back. */
   close?(): void;
 }

@@ -51,6 +51,8 @@ export interface TaskKind<Context> {
    * stands in `besideKinds` too. Default: as a job.
    */
   readonly beside?: number;
+  /** Only workers of a service do it, and not those that are there for a command. */
+  readonly isOfService?: true;
   /** Tasks of one group (`group_id`) that may be under way; default: as many as there are. */
   readonly maxOfGroup?: number;
   /** Returns the pause after an error; `failures` counts those since the last progress. */

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { saveSchedule } from '../../src/postgres/stores/schedules.ts';
+import { saveSchedule } from '../../src/capabilities/schedules/schedule-store.ts';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
 import { drop } from '../support/inbox.ts';
 import { readSchedule } from '../support/schedules.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import type { Schedule } from '../../src/api/source.ts';
-import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
+import { endWaitingRuns } from '../../src/capabilities/schedules/end-run.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { doNext, scheduleContext } from '../support/schedules.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -5,14 +5,14 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findNeeds } from '../../src/background-jobs/jobs.ts';
 import { prune } from '../../src/background-jobs/prune.ts';
+import type { ScheduleContext } from '../../src/capabilities/schedules/context.ts';
+import { readRunItems } from '../../src/capabilities/schedules/run-store.ts';
+import type { ScheduleDefinition } from '../../src/capabilities/schedules/schema.ts';
 import { HOLD_EXPIRED } from '../../src/domain/load.ts';
 import { cancelLoad, failLoad } from '../../src/load/end-load.ts';
 import { releaseLoad, retryLoad } from '../../src/load/retry-load.ts';
 import { acceptUndo } from '../../src/load/undo/accept-undo.ts';
 import { type Load, requireLoad } from '../../src/postgres/stores/read-loads.ts';
-import { readRunItems } from '../../src/postgres/stores/schedule-runs.ts';
-import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
-import type { ScheduleDefinition } from '../../src/sources/schedules/schedules-schema.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
 import {

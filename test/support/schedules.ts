@@ -1,24 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Default } from 'typebox/value';
-import { runJob } from '../../jobs/run.ts';
-import type { TaskClaim } from '../../src/domain/task.ts';
+import {
+  type ScheduleContext,
+  type ScheduleSettings,
+  scheduleSettings,
+} from '../../src/capabilities/schedules/context.ts';
+import { endWaitingRuns } from '../../src/capabilities/schedules/end-run.ts';
+import { readSchedules } from '../../src/capabilities/schedules/keep.ts';
 import {
   queueRuns,
   type RunItem,
   readRunItems,
   readRuns,
   type ScheduleRun,
-} from '../../src/postgres/stores/schedule-runs.ts';
-import { listSchedules, saveSchedule } from '../../src/postgres/stores/schedules.ts';
-import {
-  type ScheduleContext,
-  type ScheduleSettings,
-  scheduleSettings,
-} from '../../src/sources/schedules/context.ts';
-import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
-import { readSchedules } from '../../src/sources/schedules/keep-schedules.ts';
-import { oneSchedule, type ScheduleDefinition } from '../../src/sources/schedules/schedules-schema.ts';
-import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
+} from '../../src/capabilities/schedules/run-store.ts';
+import { listSchedules, saveSchedule } from '../../src/capabilities/schedules/schedule-store.ts';
+import { oneSchedule, type ScheduleDefinition } from '../../src/capabilities/schedules/schema.ts';
+import { askForRun, makeDueRuns } from '../../src/capabilities/schedules/start.ts';
+import { runJob } from '../../src/capabilities/schedules/work.ts';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import { runTask, withoutStop } from '../../src/tasks/run-task.ts';
 import type { TestSystem } from './system.ts';
 import { takeTask } from './tasks.ts';

@@ -49,6 +49,5 @@ export async function expireTaskLeases(db: Database, kind: TaskKindName): Promis
 
 /** Reconciles the tasks of every kind, as a worker does. */
 export function reconcileJobs(system: System): Promise<void> {
-  const { context, kinds } = openJobs(system);
-  return reconcileTasks(context, kinds);
+  return reconcileTasks(system, openJobs(system).kinds);
 }

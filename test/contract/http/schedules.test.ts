@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import type { Schedule } from '../../../src/api/source.ts';
+import { askForRun } from '../../../src/capabilities/schedules/start.ts';
 import { MAX_SCHEDULE_BYTES, MAX_SCHEDULES } from '../../../src/domain/limits.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { askForRun } from '../../../src/sources/schedules/start-schedules.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { readSchedule } from '../../support/schedules.ts';
 

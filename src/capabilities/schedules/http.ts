@@ -5,33 +5,23 @@ import { scheduleItem, scheduleList, scheduleRun } from '../../api/source.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { limitParameter, pageBytes } from '../../http/page.ts';
+import { checked, dateOf, pathParameter } from '../../http/parameters.ts';
+import { callerEnvironment, requireScope } from '../../http/plugins/auth.ts';
+import { bodyBytes, readJsonObject } from '../../http/plugins/json-body.ts';
+import { lenientQuery } from '../../http/plugins/validation.ts';
+import { type Call, type Route, route } from '../../http/route.ts';
 import { type FileReading, throwFileProblems } from '../../operator-file/read.ts';
 import type { Database } from '../../postgres/database.ts';
-import { readRuns } from '../../postgres/stores/schedule-runs.ts';
-import { listSchedules, setPaused } from '../../postgres/stores/schedules.ts';
-import { confinementOf } from '../../sources/schedules/confinement.ts';
-import { renderSchedules, renderWholeRun } from '../../sources/schedules/inspect-schedules.ts';
-import {
-  keepSchedule,
-  noSchedule,
-  readSchedules,
-  removeSchedule,
-  requireSchedule,
-} from '../../sources/schedules/keep-schedules.ts';
-import { readSchedule } from '../../sources/schedules/schedules-file.ts';
-import {
-  publishedSchedule,
-  type Schedule,
-  type ScheduleDefinition,
-} from '../../sources/schedules/schedules-schema.ts';
-import { askForRun } from '../../sources/schedules/start-schedules.ts';
 import { throwProblems } from '../../validation.ts';
-import { limitParameter, pageBytes } from '../page.ts';
-import { checked, dateOf, pathParameter } from '../parameters.ts';
-import { callerEnvironment, requireScope } from '../plugins/auth.ts';
-import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { lenientQuery } from '../plugins/validation.ts';
-import { type Call, type Route, route } from '../route.ts';
+import { confinementOf } from './confinement.ts';
+import { readSchedule } from './file.ts';
+import { renderSchedules, renderWholeRun } from './inspect.ts';
+import { keepSchedule, noSchedule, readSchedules, removeSchedule, requireSchedule } from './keep.ts';
+import { readRuns } from './run-store.ts';
+import { listSchedules, setPaused } from './schedule-store.ts';
+import { publishedSchedule, type Schedule, type ScheduleDefinition } from './schema.ts';
+import { askForRun } from './start.ts';
 
 const params = pathParameter(
   'schedule',

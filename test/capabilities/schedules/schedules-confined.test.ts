@@ -2,20 +2,18 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { startWorker } from '../../jobs/worker.ts';
-import { readRuns } from '../../src/postgres/stores/schedule-runs.ts';
-import { saveSchedule } from '../../src/postgres/stores/schedules.ts';
-import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
-import {
-  readSchedules,
-  removeSchedule,
-  requireSchedule,
-} from '../../src/sources/schedules/keep-schedules.ts';
-import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
-import { finish, readSchedule, scheduleContext } from '../support/schedules.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { startWebServer, type WebServer } from '../support/web-server.ts';
+import { openJobs } from '../../../jobs/kinds.ts';
+import { startWorker } from '../../../jobs/worker.ts';
+import type { ScheduleContext } from '../../../src/capabilities/schedules/context.ts';
+import { readSchedules, removeSchedule, requireSchedule } from '../../../src/capabilities/schedules/keep.ts';
+import { readRuns } from '../../../src/capabilities/schedules/run-store.ts';
+import { saveSchedule } from '../../../src/capabilities/schedules/schedule-store.ts';
+import { askForRun, makeDueRuns } from '../../../src/capabilities/schedules/start.ts';
+import { openWork } from '../../../src/capabilities/schedules/work.ts';
+import { finish, readSchedule, scheduleContext } from '../../support/schedules.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { startWebServer, type WebServer } from '../../support/web-server.ts';
 
 let t: TestSystem;
 let folder: string;
@@ -69,7 +67,11 @@ test('every worker sees a new schedule, its change and its deletion without a re
   let now = new Date();
   const settings = { ...context.schedules, now: () => now };
   const others = [t.openAnother(), t.openAnother()];
-  const workers = others.map((other) => startWorker(other, { schedules: settings }));
+  const process = { variables: {}, isOfService: true };
+  const workers = others.map((other) => {
+    const work = { open: () => openWork({ ...other, schedules: settings }, true) };
+    return startWorker(other, { process, jobs: openJobs(other, process, [work]) });
+  });
   const statuses = async () => {
     const runs = await readRuns(t.system.db, { name: 'live' }, 10);
     return runs.map(({ dueAt, status }) => `${(dueAt.getTime() - hour) / 60_000} ${status}`);

@@ -7,16 +7,7 @@ import { discardReceived } from '../../load/received.ts';
 import { acceptSource, receiveSource } from '../../load/take-file.ts';
 import { toFileOptions } from '../../operator-file/load-options.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import {
-  beginRun,
-  dropRefusedItems,
-  insertRunItem,
-  markWaiting,
-  readRunItems,
-} from '../../postgres/stores/schedule-runs.ts';
-import { readMemory } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
-import { type Dates, openCommand } from './command.ts';
 import {
   confine,
   holdRun,
@@ -27,15 +18,16 @@ import {
   type SourceAccess,
 } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
-import { openHttp, unexpectedStatus } from './http.ts';
 import { runExportRun } from './run-export.ts';
+import { beginRun, dropRefusedItems, insertRunItem, markWaiting, readRunItems } from './run-store.ts';
+import { readMemory } from './schedule-store.ts';
 import {
   type LoadDefinition,
   type RunDefinition,
   type SourceDefinition,
   type SourceKind,
   sourceKinds,
-} from './schedules-schema.ts';
+} from './schema.ts';
 import {
   type IsDone,
   type OpenItem,
@@ -44,6 +36,8 @@ import {
   SourceFailure,
   type SourceItem,
 } from './source.ts';
+import { type Dates, openCommand } from './source-command.ts';
+import { openHttp, unexpectedStatus } from './source-http.ts';
 
 /** After an error that may pass: half an hour in all. `failures`: from 1. */
 export function runPauseMs(failures: number): number {
@@ -128,7 +122,7 @@ const openers: {
   files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
   http: openHttp,
   command: openCommand,
-  s3: async (definition, access) => (await import('./s3.ts')).openS3(definition, access),
+  s3: async (definition, access) => (await import('./source-s3.ts')).openS3(definition, access),
 };
 
 const dayMs = 86_400_000;

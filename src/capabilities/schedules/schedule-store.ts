@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../database.ts';
-import { hasOpenRun } from './schedule-runs.ts';
-import { isOwn } from './tasks.ts';
+import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../../postgres/database.ts';
+import { isOwn } from '../../postgres/stores/tasks.ts';
+import { hasOpenRun } from './run-store.ts';
 
 /*
  * Schedules: their definitions, up to when their due times were considered, and what they have loaded and exported. The name

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Notify } from '../../domain/job-event.ts';
 import { endedStatuses } from '../../domain/load.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
-import { camel, daysAgo, toFailure } from '../columns.ts';
+import { camel, daysAgo, toFailure } from '../../postgres/columns.ts';
 import {
   changedBy,
   type Database,
@@ -12,7 +12,7 @@ import {
   rowsOf,
   selectWhere,
   updateWhere,
-} from '../database.ts';
+} from '../../postgres/database.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One

@@ -2,10 +2,10 @@ import { isAbsolute } from 'node:path';
 import type { Config } from '../../config.ts';
 import type { Place } from '../../operator-file/read.ts';
 import type { Keys } from '../../operator-file/schema.ts';
-import { type Commands, commandProblem, readCommands } from './command.ts';
 import { grantOf } from './context.ts';
-import type { LoadDefinition, ScheduleDefinition } from './schedules-schema.ts';
+import type { LoadDefinition, ScheduleDefinition } from './schema.ts';
 import { fillInAnything, namedVariables, SourceFailure } from './source.ts';
+import { type Commands, commandProblem, readCommands } from './source-command.ts';
 
 /**
  * What the schedules of an environment may reach: its folders, the variables that an operator grants it, and the commands

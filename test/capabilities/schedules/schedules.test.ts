@@ -14,24 +14,24 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { runJob } from '../../jobs/run.ts';
-import { listDeliveries } from '../../src/capabilities/notifications/delivery-store.ts';
-import { Interrupted } from '../../src/domain/errors.ts';
-import type { RulesDocument } from '../../src/domain/rules.ts';
-import type { TaskClaim } from '../../src/domain/task.ts';
-import { requireExport } from '../../src/export/inspect-exports.ts';
-import { applyRules } from '../../src/postgres/stores/rules.ts';
-import { setPaused } from '../../src/postgres/stores/schedules.ts';
-import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
-import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
-import { openS3 } from '../../src/sources/schedules/s3.ts';
-import type { ScheduleDefinition } from '../../src/sources/schedules/schedules-schema.ts';
-import { reconcileTasks } from '../../src/tasks/reconcile.ts';
-import { uuidv7 } from '../../src/uuid.ts';
-import { collectLog } from '../support/collected-log.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { readProfiles } from '../support/load-file.ts';
-import { startS3 } from '../support/s3.ts';
+import { listDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
+import type { ScheduleContext } from '../../../src/capabilities/schedules/context.ts';
+import { endWaitingRuns } from '../../../src/capabilities/schedules/end-run.ts';
+import { setPaused } from '../../../src/capabilities/schedules/schedule-store.ts';
+import type { ScheduleDefinition } from '../../../src/capabilities/schedules/schema.ts';
+import { openS3 } from '../../../src/capabilities/schedules/source-s3.ts';
+import { runJob } from '../../../src/capabilities/schedules/work.ts';
+import { Interrupted } from '../../../src/domain/errors.ts';
+import type { RulesDocument } from '../../../src/domain/rules.ts';
+import type { TaskClaim } from '../../../src/domain/task.ts';
+import { requireExport } from '../../../src/export/inspect-exports.ts';
+import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
+import { uuidv7 } from '../../../src/uuid.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
+import { readProfiles } from '../../support/load-file.ts';
+import { startS3 } from '../../support/s3.ts';
 import {
   askFor,
   doNext,
@@ -43,11 +43,11 @@ import {
   scheduleContext,
   takeRun,
   tick,
-} from '../support/schedules.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { expireTaskLeases, makeTasksDue } from '../support/tasks.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { startWebServer, type WebServer } from '../support/web-server.ts';
+} from '../../support/schedules.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expireTaskLeases, makeTasksDue } from '../../support/tasks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { startWebServer, type WebServer } from '../../support/web-server.ts';
 
 let t: TestSystem;
 let environmentId: number;

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { MAX_REDIRECTS, MAX_RETRY_AFTER_MS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { forbiddenAddress, type HttpAnswer, readRetryAfter, sendRequest } from '../../net/http-client.ts';
 import type { ScheduleSettings } from './context.ts';
-import type { SourceDefinition } from './schedules-schema.ts';
+import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
 
 type HttpAccess = Pick<ScheduleSettings, 'variables' | 'allowPrivate' | 'authorities'>;

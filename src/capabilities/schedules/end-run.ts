@@ -6,6 +6,9 @@ import type { DueTask } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { readExports } from '../../postgres/stores/exports.ts';
 import { readLoads } from '../../postgres/stores/read-loads.ts';
+import { deleteTasks } from '../../postgres/stores/tasks.ts';
+import { notifyQueue } from '../../tasks/task-kind.ts';
+import type { ScheduleContext } from './context.ts';
 import {
   endRun,
   type RunEnd,
@@ -15,12 +18,9 @@ import {
   readRunsToEnd,
   resumeRun,
   type ScheduleRun,
-} from '../../postgres/stores/schedule-runs.ts';
-import { moveCursor, remember } from '../../postgres/stores/schedules.ts';
-import { deleteTasks } from '../../postgres/stores/tasks.ts';
-import { notifyQueue } from '../../tasks/task-kind.ts';
-import type { ScheduleContext } from './context.ts';
-import { notifiedEnds, type RunDefinition } from './schedules-schema.ts';
+} from './run-store.ts';
+import { moveCursor, remember } from './schedule-store.ts';
+import { notifiedEnds, type RunDefinition } from './schema.ts';
 
 const usualPage = 200;
 

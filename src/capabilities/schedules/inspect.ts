@@ -1,10 +1,10 @@
 import pLimit from 'p-limit';
 import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from '../../domain/limits.ts';
 import type { Database } from '../../postgres/database.ts';
-import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
-import type { LoadDefinition, Schedule, ScheduleDefinition } from './schedules-schema.ts';
+import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';
+import type { LoadDefinition, Schedule, ScheduleDefinition } from './schema.ts';
 
 /* Schedules as those see them who look: what is due, and what became of the last runs. */
 

@@ -15,7 +15,7 @@ import {
   requestOf,
   type ScheduleDefinition,
   schedulesSchema,
-} from './schedules-schema.ts';
+} from './schema.ts';
 import { fillInAnything, placeholderProblem } from './source.ts';
 
 function schedulesFile(confinement: Confinement): OperatorFile<typeof schedulesSchema> {

@@ -9,7 +9,7 @@ import { readOperatorFile } from '../../operator-file/read.ts';
 import { listOf, objectOf, rule, text } from '../../operator-file/schema.ts';
 import { ruled } from '../../validation.ts';
 import type { SourceAccess } from './context.ts';
-import { duration, millisecondsOf, type SourceDefinition } from './schedules-schema.ts';
+import { duration, millisecondsOf, type SourceDefinition } from './schema.ts';
 import { type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 /**

@@ -4,7 +4,7 @@ import { MAX_RUN_ITEMS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { openClient } from '../../files/s3-bucket.ts';
 import { forbiddenAddress, guardedLookup, requireAllowedHost } from '../../net/http-client.ts';
 import type { ScheduleSettings } from './context.ts';
-import type { SourceDefinition } from './schedules-schema.ts';
+import type { SourceDefinition } from './schema.ts';
 import { fillIn, type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /* Imported when it is needed, since the SDK takes its time. */

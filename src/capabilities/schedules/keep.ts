@@ -8,8 +8,8 @@ import {
   lockSchedule,
   type StoredSchedule,
   saveSchedule,
-} from '../../postgres/stores/schedules.ts';
-import type { Schedule, ScheduleDefinition } from './schedules-schema.ts';
+} from './schedule-store.ts';
+import type { Schedule, ScheduleDefinition } from './schema.ts';
 
 /** Schedules are stored as they were checked. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({

@@ -5,21 +5,15 @@
 
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import {
-  hasOpenRun,
-  insertRun,
-  type NewRun,
-  queueRuns,
-  requeueRun,
-} from '../../postgres/stores/schedule-runs.ts';
-import { markConsidered } from '../../postgres/stores/schedules.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
-import { holdSchedule, noSchedule, readSchedules } from './keep-schedules.ts';
-import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
+import { holdSchedule, noSchedule, readSchedules } from './keep.ts';
+import { hasOpenRun, insertRun, type NewRun, queueRuns, requeueRun } from './run-store.ts';
+import { markConsidered } from './schedule-store.ts';
+import { millisecondsOf, type RunDefinition, type Schedule } from './schema.ts';
 
 /**
  * Sees to the schedules: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task, and a run whose jobs

@@ -8,11 +8,11 @@ import type { ExportFile, ExportWarning } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
-import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-runs.ts';
-import { readCursor, setDeliveredTo, setRange } from '../../postgres/stores/schedules.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { resolveRange } from './due-times.ts';
-import { type ExportDefinition, requestOf } from './schedules-schema.ts';
+import { insertRunItem, readRunItems } from './run-store.ts';
+import { readCursor, setDeliveredTo, setRange } from './schedule-store.ts';
+import { type ExportDefinition, requestOf } from './schema.ts';
 import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';

@@ -8,18 +8,11 @@ import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { insertRunItem, type RunWork } from '../../postgres/stores/schedule-runs.ts';
 import { renewTask } from '../../postgres/stores/tasks.ts';
+import { insertRunItem, type RunWork } from './run-store.ts';
 import type { Variables } from './source.ts';
 
-/**
- * Schedules: loads and exports that run by the clock. Every worker makes a row in `schedule_runs` of each due time, once
- * (`start-schedules.ts`); one claims it and reads the source (`run.ts`; `source.ts`, `http.ts`, `command.ts` and
- * `s3.ts` are the sources) or requests the export (`run-export.ts`); when its jobs have ended, the run ends
- * (`end-run.ts`). Nothing is loaded twice: what was taken is remembered in the transaction that accepts the load. See
- * docs/schedules.md.
- */
-
+/** A system, and the settings of the process. */
 export interface ScheduleContext extends LoadContext, ExportContext {
   readonly schedules: ScheduleSettings;
 }

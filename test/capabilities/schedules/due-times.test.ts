@@ -5,7 +5,7 @@ import {
   dueTimes,
   nextDueTimes,
   resolveRange,
-} from '../../../../src/sources/schedules/due-times.ts';
+} from '../../../src/capabilities/schedules/due-times.ts';
 
 /** Due times in (from, to], as texts without their seconds. */
 function due(cron: string, zone: string, from: string, to: string): string[] {

@@ -1,28 +1,24 @@
 /** `sluice schedules`: loads and exports that run by the clock. */
-import { readInstant } from '../domain/instant.ts';
-import type { Database } from '../postgres/database.ts';
-import { readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
-import { setPaused } from '../postgres/stores/schedules.ts';
-import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { confinementOf } from '../sources/schedules/confinement.ts';
-import { renderRun } from '../sources/schedules/end-run.ts';
-import { renderSchedules } from '../sources/schedules/inspect-schedules.ts';
-import {
-  applySchedules,
-  readSchedules,
-  removeSchedule,
-  requireSchedule,
-} from '../sources/schedules/keep-schedules.ts';
-import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
-import { askForRun } from '../sources/schedules/start-schedules.ts';
-import { defineCommand, flag, limitOption, optional, required, text } from './define-command.ts';
-import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { follow } from './follow.ts';
-import { readOperatorFile } from './input-files.ts';
-import { listenForStop } from './service/processes.ts';
-import { requireEnvironment, withEnvironment } from './session.ts';
-import { readSettings } from './settings.ts';
-import { formatTime, printDone, printList, printRecord, type Terminal } from './terminal.ts';
+
+import { defineCommand, flag, limitOption, optional, required, text } from '../../cli/define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from '../../cli/errors.ts';
+import { follow } from '../../cli/follow.ts';
+import { readOperatorFile } from '../../cli/input-files.ts';
+import { listenForStop } from '../../cli/service/processes.ts';
+import { requireEnvironment, withEnvironment } from '../../cli/session.ts';
+import { readSettings } from '../../cli/settings.ts';
+import { formatTime, printDone, printList, printRecord, type Terminal } from '../../cli/terminal.ts';
+import { readInstant } from '../../domain/instant.ts';
+import type { Database } from '../../postgres/database.ts';
+import { countLiveWorkers } from '../../postgres/stores/workers.ts';
+import { confinementOf } from './confinement.ts';
+import { renderRun } from './end-run.ts';
+import { readSchedulesFile } from './file.ts';
+import { renderSchedules } from './inspect.ts';
+import { applySchedules, readSchedules, removeSchedule, requireSchedule } from './keep.ts';
+import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';
+import { setPaused } from './schedule-store.ts';
+import { askForRun } from './start.ts';
 
 const apply = defineCommand({
   name: 'apply',

@@ -1,0 +1,35 @@
+import { MAX_RUN_FAILURES, MAX_RUN_LOSSES, MAX_RUNS_AT_ONCE } from '../../domain/limits.ts';
+import { type Work, type WorkSeam, withContext } from '../../tasks/seam.ts';
+import type { TaskKind } from '../../tasks/task-kind.ts';
+import { type ScheduleContext, scheduleSettings } from './context.ts';
+import { doRun, failRun, runPauseMs } from './run.ts';
+import { startSchedules } from './start.ts';
+
+/**
+ * A run of a schedule: reads its source, or asks for its export. Made for the first run of a schedule of which none is under way;
+ * done beside the jobs of the queue, since sources may be slow.
+ */
+export const runJob: TaskKind<ScheduleContext> = {
+  name: 'run',
+  label: () => 'the run',
+  stops: 'at once',
+  beside: MAX_RUNS_AT_ONCE,
+  isOfService: true,
+  tolerance: { transient: MAX_RUN_FAILURES, timeout: MAX_RUN_FAILURES, defect: MAX_RUN_FAILURES },
+  maxLosses: MAX_RUN_LOSSES,
+  pauseMs: (failures) => runPauseMs(Math.max(1, failures)),
+  run: doRun,
+  fail: (context, { subjectId }, failure) => failRun(context, subjectId, failure),
+};
+
+export function openWork(context: ScheduleContext, isOfService: boolean): Work {
+  return {
+    kinds: [withContext(runJob, context)],
+    start: (wake) => (isOfService ? startSchedules(context, () => wake('run')) : null),
+  };
+}
+
+export const work: WorkSeam = {
+  open: (system, { variables, isOfService }) =>
+    openWork({ ...system, schedules: scheduleSettings(system.config, variables) }, isOfService),
+};
