@@ -59,9 +59,9 @@ async function allPaths(): Promise<readonly string[]> {
 
 /** Returns the ids that pages show, by the first part of their paths. */
 async function findIds(jobId: string): Promise<Readonly<Record<string, string>>> {
-  const ask = async (path: string, body?: object) => {
+  const ask = async (path: string, body?: object, method = 'POST') => {
     const init = {
-      method: 'POST',
+      method,
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     };
@@ -76,10 +76,10 @@ async function findIds(jobId: string): Promise<Readonly<Record<string, string>>>
     await ask('/v1/segments', { key: 'pros', title: 'Pros', definition }),
     await ask('/api/v1/analytics/exports', { event_type: ['users'] }),
   ];
-  await ask('/v1/schedules', { name: 'weekly', cron: '@weekly', export: { range: 'last_7_days' } });
+  await ask('/v1/schedules/weekly', { cron: '@weekly', export: { range: 'last_7_days' } }, 'PUT');
   return {
     ...{ jobs: jobId, people: userId, companies: companyId, schedules: 'weekly' },
-    ...{ segments: segment['segment_id'] ?? '', export: exported['job_id'] ?? '' },
+    ...{ segments: segment['id'] ?? '', export: exported['job_id'] ?? '' },
   };
 }
 

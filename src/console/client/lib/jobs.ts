@@ -54,22 +54,12 @@ export function isLoad({ type }: { readonly type: string }): boolean {
   return type === 'import' || type === 'undo' || type.startsWith('bulk_identify_');
 }
 
-/** Tells whether a job can be done again: a load of a file, or an export. */
-export function isRepeatable(job: JobDetail): boolean {
-  return job.type === 'export' || (isLoad(job) && job.type !== 'undo');
-}
-
 export function jobPath(jobId: string): string {
   return `/v1/background_jobs/${encodeURIComponent(jobId)}`;
 }
 
 export function jobHref(jobId: string): string {
   return screenHref(`/jobs/${jobId}`);
-}
-
-/** Leads to a new schedule that does what the job did. */
-export function newScheduleHref(jobId: string): string {
-  return screenHref('/schedules/-/new', { from: jobId });
 }
 
 export function refusedHref(jobId: string): string {

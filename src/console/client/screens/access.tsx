@@ -4,8 +4,8 @@ import type { ApiKey, Environment } from '../../../api/access.ts';
 import { keyScopes, type Scope } from '../../../domain/scope.ts';
 import { api, post, session, useApi } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
-import { Checks, InputField, named } from '../ui/controls.tsx';
-import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
+import { Checks, Code, CopyButton, InputField, named } from '../ui/controls.tsx';
+import { ConfirmButton, Dialog, DialogButton, FormDialog } from '../ui/dialog.tsx';
 import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 
@@ -56,12 +56,13 @@ function Keys(): VNode {
       empty="No keys yet"
     >
       {shown === null ? null : (
-        <SecretDialog
-          noun="key"
-          text={shown}
-          hint="Only a digest of it is kept. Send it as Authorization: Token …"
-          onClose={() => setShown(null)}
-        />
+        <Dialog title="The key, shown only this once" onClose={() => setShown(null)}>
+          <Code>{shown}</Code>
+          <div class="row">
+            <CopyButton text={shown} label="Copy the key" />
+          </div>
+          <p class="hint">Only a digest of it is kept. Send it as Authorization: Token …</p>
+        </Dialog>
       )}
     </TableSection>
   );
@@ -149,10 +150,16 @@ function environmentColumns(onChange: () => void): readonly Column<Environment>[
       (environment) => (
         <DialogButton look="quiet" label={named('Pages …', environment.name)}>
           {(close) => (
-            <AllowedPages
-              environment={environment}
+            <TextDialog
+              title={`Pages that may send records to ${environment.name}`}
+              verb="Allow these pages"
+              label="Origins"
+              hint="Such as https://shop.example.com, separated by spaces. Without one, no page may send."
+              first={environment.allowed_origins.join(' ')}
               onClose={close}
-              onMake={(origins) => change(environment.name, { allowed_origins: origins })}
+              onMake={(text) =>
+                change(environment.name, { allowed_origins: text.split(/[\s,]+/).filter(Boolean) })
+              }
             />
           )}
         </DialogButton>
@@ -161,24 +168,26 @@ function environmentColumns(onChange: () => void): readonly Column<Environment>[
   ];
 }
 
-type PagesProps = MakeProps<readonly string[]> & { readonly environment: Environment };
+interface TextProps extends MakeProps<string> {
+  readonly title: string;
+  readonly verb: string;
+  readonly label: string;
+  readonly hint: string;
+  readonly first?: string;
+}
 
-function AllowedPages({ environment, onClose, onMake }: PagesProps): VNode {
-  const [text, setText] = useState(environment.allowed_origins.join(' '));
+/** Asks for one text. */
+function TextDialog({ title, verb, label, hint, first, onClose, onMake }: TextProps): VNode {
+  const [text, setText] = useState(first ?? '');
   return (
     <FormDialog
-      title={`Pages that may send records to ${environment.name}`}
-      verb="Allow these pages"
-      isComplete
-      act={() => onMake(text.split(/[\s,]+/).filter(Boolean))}
+      title={title}
+      verb={verb}
+      isComplete={first !== undefined || text.trim() !== ''}
+      act={() => onMake(text.trim())}
       onClose={onClose}
     >
-      <InputField
-        label="Origins"
-        hint="Such as https://shop.example.com, separated by spaces. Without one, no page may send."
-        value={text}
-        onInput={setText}
-      />
+      <InputField label={label} hint={hint} value={text} onInput={setText} />
     </FormDialog>
   );
 }
@@ -191,7 +200,16 @@ function Environments(): VNode {
   };
   const button = (
     <DialogButton label="Create one …">
-      {(close) => <NewEnvironment onClose={close} onMake={make} />}
+      {(close) => (
+        <TextDialog
+          title="Create an environment"
+          verb="Create the environment"
+          label="Name"
+          hint="Lowercase letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
+          onClose={close}
+          onMake={make}
+        />
+      )}
     </DialogButton>
   );
   return (
@@ -205,26 +223,5 @@ function Environments(): VNode {
       columns={environmentColumns(all.reload)}
       keyOf={({ name }) => name}
     />
-  );
-}
-
-function NewEnvironment({ onClose, onMake }: MakeProps<string>): VNode {
-  const [name, setName] = useState('');
-  return (
-    <FormDialog
-      title="Create an environment"
-      verb="Create the environment"
-      isComplete={name !== ''}
-      act={() => onMake(name)}
-      onClose={onClose}
-    >
-      <InputField
-        label="Name"
-        hint="Lowercase letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
-        value={name}
-        maxLength={63}
-        onInput={(text) => setName(text.trim())}
-      />
-    </FormDialog>
   );
 }

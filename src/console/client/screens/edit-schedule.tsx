@@ -3,14 +3,14 @@ import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { JobHistory } from '../../../api/job.ts';
 import type { ScheduleList } from '../../../api/source.ts';
-import { api, screenHref, useApi, useQuery, useSubmit } from '../lib/api.ts';
+import { api, screenHref, useApi, useQuery } from '../lib/api.ts';
 import { timeZone } from '../lib/format.ts';
 import { type JobDetail, jobPath } from '../lib/jobs.ts';
 import { workOf } from '../lib/repeat.ts';
 import { writeYaml } from '../lib/yaml.ts';
-import { Button, CopyButton, InputField } from '../ui/controls.tsx';
+import { InputField } from '../ui/controls.tsx';
 import { Loading, Page, Problems, Section } from '../ui/page.tsx';
-import { TextEditor } from '../ui/text-editor.tsx';
+import { EditorForm } from '../ui/text-editor.tsx';
 
 const path = '/v1/schedules';
 const variable = `\${env:SCHEDULE_TOKEN}`;
@@ -95,38 +95,29 @@ export function ScheduleEditor({ name, definition, isNew, isTaken, onSaved }: Ed
   const { name: _, ...members } = definition as { readonly name?: string };
   const written = writeYaml(members);
   const [text, setText] = useState(written);
-  const saving = useSubmit(async () => {
+  const save = async (): Promise<void> => {
     await api(`${path}/${encodeURIComponent(name)}`, { method: 'PUT', body: { file: text } });
     if (isNew) route(screenHref(`/schedules/${name}`));
     else onSaved?.();
-  });
+  };
   return (
-    <form class="stack" onSubmit={saving.onSubmit}>
-      <TextEditor
-        label="As YAML"
-        hint={
-          <>
-            As in the file of <code>sluice schedules apply</code>: docs/schedules.md. Secrets are variables of
-            the workers, such as <code>{variable}</code>, which <code>SCHEDULES_VARIABLES</code> grants this
-            environment.
-          </>
-        }
-        text={text}
-        onInput={setText}
-        error={saving.error}
-      />
+    <EditorForm
+      label="As YAML"
+      hint={
+        <>
+          As in the file of <code>sluice schedules apply</code>: docs/schedules.md. Secrets are variables of
+          the workers, such as <code>{variable}</code>, which <code>SCHEDULES_VARIABLES</code> grants this
+          environment.
+        </>
+      }
+      text={text}
+      onInput={setText}
+      verb={isNew ? 'Create the schedule' : 'Save'}
+      needs={/^export:/m.test(text) ? ['import', 'export'] : ['import']}
+      isComplete={isTaken !== true && (isNew === true || text !== written)}
+      act={save}
+    >
       {isTaken ? <p class="hint">There is a schedule {name}. Choose another name.</p> : null}
-      <div class="row">
-        <Button
-          type="submit"
-          look="main"
-          needs={/^export:/m.test(text) ? ['import', 'export'] : 'import'}
-          disabled={saving.isRunning || isTaken === true || (!isNew && text === written)}
-        >
-          {isNew ? 'Create the schedule' : 'Save'}
-        </Button>
-        <CopyButton text={text} />
-      </div>
-    </form>
+    </EditorForm>
   );
 }

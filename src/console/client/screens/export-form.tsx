@@ -10,12 +10,12 @@ import {
   Check,
   Checks,
   Choices,
-  Field,
+  FilterText,
+  type FilterTextProps,
   named,
   type Options,
   Select,
   SelectField,
-  useTyped,
 } from '../ui/controls.tsx';
 import { Problems, Section } from '../ui/page.tsx';
 import { loadSegments, words } from './profiles.tsx';
@@ -284,20 +284,11 @@ function Columns({ wish, onChange }: Part): VNode {
   );
 }
 
-interface TextProps {
-  readonly name: keyof ExportWish;
-  readonly label: string;
-  readonly placeholder: string;
-  /** Id of a list of values to choose from. */
-  readonly list?: string;
-}
+type TextProps = Omit<FilterTextProps, 'value' | 'onChange'> & { readonly name: keyof ExportWish };
 
 /** A list that is typed, with commas between its items. */
-function Text({ wish, onChange, name, label, ...rest }: Part & TextProps): VNode {
-  const typed = useTyped(wish[name], (text) => onChange({ [name]: text }));
+function Text({ wish, onChange, name, ...rest }: Part & TextProps): VNode {
   return (
-    <Field label={label}>
-      <input {...typed} {...rest} type="text" autocomplete="off" spellcheck={false} />
-    </Field>
+    <FilterText {...rest} type="text" value={wish[name]} onChange={(text) => onChange({ [name]: text })} />
   );
 }

@@ -4,16 +4,14 @@ import { useLocation } from 'preact-iso';
 import type { JobHistory, JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
 import { pollMs, post, type Query, screenHref, useApiPage, useQuery, withQuery } from '../lib/api.ts';
-import { formatCount, formatMs, plural } from '../lib/format.ts';
+import { formatCount, formatMs, plural, visibleText } from '../lib/format.ts';
 import {
   isLoad,
-  isRepeatable,
   isUnfinished,
   type JobDetail,
   jobHref,
   jobPath,
   jobTypeNames,
-  newScheduleHref,
   originText,
   workMs,
 } from '../lib/jobs.ts';
@@ -31,12 +29,12 @@ import {
   SelectField,
 } from '../ui/controls.tsx';
 import { ConfirmButton, Dialog, DialogButton } from '../ui/dialog.tsx';
-import { Empty, FileName, Page, StatusBadge, Time } from '../ui/page.tsx';
+import { Empty, Page, StatusBadge, Time } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 import { addressOf } from './load/inspection.ts';
 
 export const jobColumns: readonly Column<JobListItem>[] = [
-  ['Job', ({ filename }) => <FileName name={filename} />],
+  ['Job', ({ filename }) => <span class="name">{visibleText(filename)}</span>],
   ['Type', ({ type }) => jobTypeNames[type] ?? type, 'minor'],
   ['State', ({ status }) => <StatusBadge status={status} />],
   ['Records', recordsOf, 'num'],
@@ -292,8 +290,8 @@ function Rare({ job, history }: MenuProps): VNode | null {
     const { job_id } = await post<JobDetail>(`${path}/undo`, { plan: true });
     route(jobHref(job_id));
   };
-  if (!isRepeatable(job)) return null;
   const isOfLoad = isLoad(job);
+  if (job.type === 'undo' || (!isOfLoad && job.type !== 'export')) return null;
   const curl = history && curlOf(job, history);
   return (
     <>
@@ -315,7 +313,7 @@ function Rare({ job, history }: MenuProps): VNode | null {
           </>
         ) : null}
         {job.status === 'completed' ? (
-          <a class="button button-quiet" href={newScheduleHref(job.job_id)}>
+          <a class="button button-quiet" href={screenHref('/schedules/-/new', { from: job.job_id })}>
             Schedule …
           </a>
         ) : null}

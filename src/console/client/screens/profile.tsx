@@ -1,13 +1,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { Property } from '../../../api/definition.ts';
 import type { StoredEvent } from '../../../api/profile.ts';
 import { screenHref, useApi, useApiPage } from '../lib/api.ts';
 import { formatCount, valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { Button } from '../ui/controls.tsx';
-import { Empty, type Fact, Facts, Loaded, Page, Problems, Section, Time, Whole } from '../ui/page.tsx';
+import { Empty, type Fact, Facts, Loaded, Page, Section, Time, Whole } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
 import { History } from './history.tsx';
@@ -105,7 +104,7 @@ function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: P
           ]}
         />
       </Section>
-      <Properties entity={entity} of={profile.metadata} />
+      <Properties of={profile.metadata} />
     </>
   );
 }
@@ -121,31 +120,25 @@ function CompanyLink({ id }: Pick<Who, 'id'>): VNode {
   );
 }
 
-interface PropertiesProps extends Pick<Who, 'entity'> {
-  readonly of: Profile['metadata'];
-}
+type Row = readonly [name: string, value: unknown];
 
-function Properties({ entity, of }: PropertiesProps): VNode {
-  const types = useApi<readonly Property[]>(words[entity].properties);
-  const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
-  const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
-  const columns: readonly Column<(typeof rows)[number]>[] = [
-    ['Name', ([name]) => <bdi class="name">{visibleText(name)}</bdi>],
-    ['Value', ([, value]) => <Whole of={value} />],
-    ['Type', ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>, 'minor'],
-  ];
+const propertyColumns: readonly Column<Row>[] = [
+  ['Name', ([name]) => <bdi class="name">{visibleText(name)}</bdi>],
+  ['Value', ([, value]) => <Whole of={value} />],
+];
+
+function Properties({ of }: { readonly of: Profile['metadata'] }): VNode {
+  const rows: readonly Row[] = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
   return (
     <TableSection
       title="Properties"
       aside={<span class="faint num">{formatCount(rows.length)}</span>}
       of={rows}
       caption="Properties, by name"
-      columns={columns}
+      columns={propertyColumns}
       keyOf={([name]) => name}
       empty="No properties"
-    >
-      <Problems error={types.error} onRetry={types.reload} />
-    </TableSection>
+    />
   );
 }
 

@@ -1,11 +1,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RulesRecord } from '../../../api/rules.ts';
-import { api, useApi, useSubmit } from '../lib/api.ts';
+import { api, useApi } from '../lib/api.ts';
 import { formatTime, visibleText } from '../lib/format.ts';
-import { Button, CopyButton } from '../ui/controls.tsx';
 import { Facts, Loaded, Page, Section } from '../ui/page.tsx';
-import { TextEditor } from '../ui/text-editor.tsx';
+import { EditorForm } from '../ui/text-editor.tsx';
 
 /** Shows the rules of the environment, and applies others. */
 export function Rules(): VNode {
@@ -38,27 +37,18 @@ const example = String.raw`users:
 
 function Edited({ file, onApplied }: { readonly file: string; readonly onApplied: () => void }): VNode {
   const [text, setText] = useState(file);
-  const applying = useSubmit(async () => {
-    await api('/v1/rules', { method: 'PUT', body: { file: text } });
-    onApplied();
-  });
   return (
-    <Section title="The file" aside={<CopyButton text={text} />}>
-      <form class="stack" onSubmit={applying.onSubmit}>
-        <TextEditor
-          label="As YAML"
-          hint="The rules apply to loads accepted from then on, and to single records within a second."
-          text={text}
-          example={example}
-          onInput={setText}
-          error={applying.error}
-        />
-        <div class="row">
-          <Button type="submit" look="main" disabled={applying.isRunning || text === file}>
-            {applying.isRunning ? 'Applying …' : 'Apply'}
-          </Button>
-        </div>
-      </form>
+    <Section title="The file">
+      <EditorForm
+        label="As YAML"
+        hint="The rules apply to loads accepted from then on, and to single records within a second."
+        text={text}
+        example={example}
+        onInput={setText}
+        verb="Apply"
+        isComplete={text !== file}
+        act={() => api('/v1/rules', { method: 'PUT', body: { file: text } }).then(onApplied)}
+      />
     </Section>
   );
 }

@@ -35,11 +35,8 @@ interface InputProps {
   readonly type?: 'text' | 'password' | 'date';
   readonly class?: string;
   readonly placeholder?: string;
-  /** Id of a `datalist`. */
-  readonly list?: string;
   readonly autocomplete?: string;
   readonly maxLength?: number;
-  readonly pattern?: string;
   readonly required?: boolean;
 }
 
@@ -108,7 +105,6 @@ export function Check({ label, isOn, onChange }: CheckProps): VNode {
 
 interface ChecksProps<T extends string> {
   readonly label: string;
-  readonly isLabelHidden?: boolean;
   readonly options: readonly (readonly [value: T, text: string])[];
   readonly chosen: readonly T[];
   readonly onChange: (chosen: readonly T[]) => void;
@@ -116,12 +112,12 @@ interface ChecksProps<T extends string> {
 
 /** Any of several values. */
 export function Checks<T extends string>(props: ChecksProps<T>): VNode {
-  const { label, isLabelHidden = false, options, chosen, onChange } = props;
+  const { label, options, chosen, onChange } = props;
   const toggle = (value: T): void =>
     onChange(chosen.includes(value) ? chosen.filter((each) => each !== value) : [...chosen, value]);
   return (
     <fieldset class="checks">
-      <legend class={isLabelHidden ? 'visually-hidden' : 'field-label'}>{label}</legend>
+      <legend class="field-label">{label}</legend>
       {options.map(([value, text]) => (
         <Check key={value} label={text} isOn={chosen.includes(value)} onChange={() => toggle(value)} />
       ))}
@@ -227,17 +223,19 @@ export function Menu({
   );
 }
 
-interface TextProps extends ValueProps {
+export interface FilterTextProps extends ValueProps {
   readonly placeholder?: string;
-  readonly type?: 'search' | 'date';
+  readonly type?: 'search' | 'date' | 'text';
   readonly pauseMs?: number;
+  /** Id of a `datalist`. */
+  readonly list?: string;
 }
 
 /** A filter that is typed, as `useTyped` says. */
-export function FilterText(props: TextProps): VNode {
-  const { label, value, placeholder, type = 'search', pauseMs, onChange } = props;
+export function FilterText(props: FilterTextProps): VNode {
+  const { label, value, type = 'search', pauseMs, onChange, ...rest } = props;
   const typed = useTyped(value, onChange, pauseMs);
-  const given: object = { ...typed, type, placeholder, autocomplete: 'off', spellcheck: false };
+  const given: object = { ...typed, ...rest, type, autocomplete: 'off', spellcheck: false };
   return (
     <Field label={label}>
       <input {...given} />

@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useAction, useData, useSubmit } from '../lib/api.ts';
-import { Button, type ButtonProps, Code, CopyButton } from './controls.tsx';
+import { Button, type ButtonProps } from './controls.tsx';
 import { iconOnly } from './drawings.tsx';
 import { Problems } from './page.tsx';
 
@@ -86,26 +86,6 @@ export function FormDialog({ verb, isComplete, act, onClose, children, title }: 
   );
 }
 
-interface SecretProps {
-  readonly noun: string;
-  readonly text: string;
-  readonly hint: string;
-  readonly onClose: () => void;
-}
-
-/** A key or a secret that the server shows once. */
-export function SecretDialog({ noun, text, hint, onClose }: SecretProps): VNode {
-  return (
-    <Dialog title={`The ${noun}, shown only this once`} onClose={onClose}>
-      <Code>{text}</Code>
-      <div class="row">
-        <CopyButton text={text} label={`Copy the ${noun}`} />
-      </div>
-      <p class="hint">{hint}</p>
-    </Dialog>
-  );
-}
-
 interface ConfirmProps {
   /** Names the deed, such as "Cancel jobs". */
   readonly title: string;
@@ -156,7 +136,7 @@ function Confirm(props: ConfirmProps): VNode {
   );
 }
 
-export type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
+type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
 /** A button for what is asked about first. */
 export function ConfirmButton(props: ConfirmButtonProps): VNode {

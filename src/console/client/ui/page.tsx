@@ -1,4 +1,4 @@
-import { type ComponentChildren, Fragment, type VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
@@ -47,21 +47,6 @@ export function Marked({ text, term }: { readonly text: string; readonly term: s
   const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
   const parts = (term === '' ? [text] : text.split(searched)).map(visibleText);
   return <bdi>{parts.map((part, at) => (at % 2 === 0 ? part : <mark key={at}>{part}</mark>))}</bdi>;
-}
-
-/** The name of a file or a job. A long one breaks behind a mark, not within a word. */
-export function FileName({ name }: { readonly name: string }): VNode {
-  const parts = visibleText(name).split(/(?<=[_.])/);
-  return (
-    <span class="name job-name">
-      {parts.map((part, at) => (
-        <Fragment key={at}>
-          {at === 0 ? null : <wbr />}
-          {part}
-        </Fragment>
-      ))}
-    </span>
-  );
 }
 
 /** A value of a property: a text as it is, anything else as JSON. */
@@ -182,7 +167,7 @@ interface NoticeProps {
 /** Something to know. */
 export function Notice({ role, look = 'warn', action, children }: NoticeProps): VNode {
   return (
-    <div class={`notice notice-${look}`} role={role}>
+    <div class={`notice notice-${look}`} style={inTone(look)} role={role}>
       <Icon name={look === 'good' ? 'check' : 'warning'} />
       <div class="break">{children}</div>
       {action}

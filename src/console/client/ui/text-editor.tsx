@@ -1,20 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { ApiError } from '../lib/api.ts';
-import { Field } from './controls.tsx';
+import type { Scope } from '../../../domain/scope.ts';
+import { type ApiError, useSubmit } from '../lib/api.ts';
+import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * An editor for a definition as text, such as rules, a segment or a schedule. The service finds the errors: an entry of
- * the error record whose `details` contain `line 3` marks the third line. The error is that of the action that sends the
- * text:
- *
- *   const [text, setText] = useState(file);
- *   const applying = useSubmit(() => api('/v1/rules', { method: 'PUT', body: { file: text } }));
- *   …
- *   <TextEditor label="As YAML" text={text} onInput={setText} error={applying.error} />
- *
- * The editor shows the error too, also its entries without a line. A route gets such entries from `throwFileProblems`.
+ * The editor of what is defined as text: rules, a segment, a schedule. The service finds the errors: an entry of the error record
+ * whose `details` contain `line 3` marks the third line. A route gets such entries from `throwFileProblems`.
  */
 
 interface TextEditorProps {
@@ -27,7 +20,7 @@ interface TextEditorProps {
   readonly error: ApiError | null;
 }
 
-export function TextEditor({ label, hint, text, example, onInput, error }: TextEditorProps): VNode {
+function TextEditor({ label, hint, text, example, onInput, error }: TextEditorProps): VNode {
   const area = useRef<HTMLTextAreaElement>(null);
   // A changed text has other lines.
   const refusedText = useMemo(() => text, [error]);
@@ -74,4 +67,39 @@ function linesOf(error: ApiError | null): ReadonlySet<number> {
     return line === undefined ? [] : [Number(line)];
   });
   return new Set(lines.sort((a, b) => a - b));
+}
+
+interface EditorFormProps extends Omit<TextEditorProps, 'error'> {
+  /** The text of the button; `null` if the text can only be tried out. */
+  readonly verb: string | null;
+  readonly needs?: readonly Scope[];
+  readonly isComplete: boolean;
+  readonly act: () => Promise<unknown>;
+  /** The error of something else that was done with the text. */
+  readonly error?: ApiError | null;
+  /** Other buttons. */
+  readonly beside?: ComponentChildren;
+  /** Stands above the editor. */
+  readonly children?: ComponentChildren;
+}
+
+/** An editor with a button that sends the text. */
+export function EditorForm(props: EditorFormProps): VNode {
+  const { verb, needs = [], isComplete, act, error = null, beside, children, ...editor } = props;
+  const saving = useSubmit(act);
+  return (
+    <form class="stack" onSubmit={saving.onSubmit}>
+      {children}
+      <TextEditor {...editor} error={saving.error ?? error} />
+      <div class="row">
+        {verb === null ? null : (
+          <Button type="submit" look="main" needs={needs} disabled={saving.isRunning || !isComplete}>
+            {verb}
+          </Button>
+        )}
+        {beside}
+        <CopyButton text={editor.text} />
+      </div>
+    </form>
+  );
 }

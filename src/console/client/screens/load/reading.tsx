@@ -27,7 +27,7 @@ export function Reading({ query, found }: Inspected): VNode {
       ) : null}
       <Fold
         title={readAs === null ? 'How is it read?' : `Detected: ${wordsOf(readAs)}`}
-        aside={<span class="link">Change</span>}
+        aside={<span>Change</span>}
         isOpen={isOpen}
       >
         <Dialect query={query} found={found} />

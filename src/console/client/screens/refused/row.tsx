@@ -6,7 +6,7 @@ import { Button, named } from '../../ui/controls.tsx';
 import { VisibleText } from '../../ui/page.tsx';
 
 /** The cells of a record that were edited, by column name; or the text of the record. */
-export type RecordEdit = ReadonlyMap<string, string> | string;
+type RecordEdit = ReadonlyMap<string, string> | string;
 
 export interface Edited {
   readonly reject: Reject;

@@ -2,11 +2,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { DefinitionPreview, SegmentDetail } from '../../../../api/definition.ts';
-import { api, post, screenHref, useAction, useSubmit } from '../../lib/api.ts';
+import { api, post, screenHref, useAction } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
-import { Button, CopyButton, InputField } from '../../ui/controls.tsx';
+import { Button, InputField } from '../../ui/controls.tsx';
 import { Notice, Page, Section } from '../../ui/page.tsx';
-import { TextEditor } from '../../ui/text-editor.tsx';
+import { EditorForm } from '../../ui/text-editor.tsx';
 import { profileHref } from '../profiles.tsx';
 
 /** Makes a segment. */
@@ -38,7 +38,7 @@ export function Editor({ segment, onSaved }: EditorProps): VNode {
     setCounted(null);
     setCounted(await post<DefinitionPreview>('/v1/segments/preview', { definition }));
   });
-  const saving = useSubmit(async () => {
+  const save = async (): Promise<void> => {
     if (segment === null) {
       const made = await post<SegmentDetail>('/v1/segments', { key: named, title, definition });
       return route(screenHref(`/segments/${made.id}`));
@@ -46,11 +46,35 @@ export function Editor({ segment, onSaved }: EditorProps): VNode {
     const { id, key: _key, made_by: _by, words: _words, ...fields } = segment;
     await api(`/v1/segments/${id}`, { method: 'PUT', body: { ...fields, title, definition } });
     onSaved?.();
-  });
+  };
   const isOfFile = segment?.made_by === 'file';
+  const verb = segment === null ? 'Create the segment' : 'Save';
   return (
-    <Section title="Definition" aside={<CopyButton text={definition} />}>
-      <form class="stack" onSubmit={saving.onSubmit}>
+    <Section title="Definition">
+      <EditorForm
+        label="As YAML or JSON"
+        hint={
+          <>
+            Such as <code>property: plan</code> with <code>in: [pro, team]</code>, or <code>event: paid</code>{' '}
+            with <code>at_least: 3</code>, in groups <code>all</code>, <code>any</code> and <code>not</code>.
+          </>
+        }
+        text={definition}
+        onInput={(text) => {
+          setDefinition(text);
+          setCounted(null);
+        }}
+        error={counting.error}
+        verb={isOfFile ? null : verb}
+        needs={['import']}
+        isComplete={title !== '' && named !== ''}
+        act={save}
+        beside={
+          <Button disabled={counting.isRunning} onClick={() => void counting.run()}>
+            {counting.isRunning ? 'Counting …' : 'Count the users'}
+          </Button>
+        }
+      >
         {isOfFile ? (
           <Notice>
             The definitions file defines this segment, and wins over the console. Change it here to see who
@@ -64,41 +88,10 @@ export function Editor({ segment, onSaved }: EditorProps): VNode {
             ) : null}
           </div>
         )}
-        <TextEditor
-          label="As YAML or JSON"
-          hint={
-            <>
-              Such as <code>property: plan</code> with <code>in: [pro, team]</code>, or{' '}
-              <code>event: paid</code> with <code>at_least: 3</code>, in groups <code>all</code>,{' '}
-              <code>any</code> and <code>not</code>.
-            </>
-          }
-          text={definition}
-          onInput={(text) => {
-            setDefinition(text);
-            setCounted(null);
-          }}
-          error={saving.error ?? counting.error}
-        />
-        <div class="row">
-          {isOfFile ? null : (
-            <Button
-              type="submit"
-              look="main"
-              needs="import"
-              disabled={saving.isRunning || title === '' || named === ''}
-            >
-              {segment === null ? 'Create the segment' : 'Save'}
-            </Button>
-          )}
-          <Button disabled={counting.isRunning} onClick={() => void counting.run()}>
-            {counting.isRunning ? 'Counting …' : 'Count the users'}
-          </Button>
-        </div>
-        <div class="stack" aria-live="polite">
-          {counted === null ? null : <Counted of={counted} />}
-        </div>
-      </form>
+      </EditorForm>
+      <div class="stack" aria-live="polite">
+        {counted === null ? null : <Counted of={counted} />}
+      </div>
     </Section>
   );
 }
