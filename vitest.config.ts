@@ -43,14 +43,10 @@ function isSlow(): boolean {
  * For files that wait half of the time, for processes or a browser: with one more at a time both cores have something to do. On a slow
  * machine so many would starve each other's workers, whose leases end then as if they had died.
  */
-const [files, testsOfFile] = isSlow() ? [3, 2] : [5, 3];
-const waiting = { maxWorkers: files, sequence: { groupOrder: 1 } };
+const waiting = { maxWorkers: isSlow() ? 3 : 5, sequence: { groupOrder: 1 } };
 
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
-const timed = [
-  'test/chaos/{hostile-http,killed-workers,paused-worker}.test.ts',
-  'test/unit/linear-scanners.test.ts',
-];
+const timed = ['test/chaos/{hostile-http,killed-workers}.test.ts', 'test/unit/linear-scanners.test.ts'];
 
 /** What goes through the queue, and what stores and reads files: once more on Redis, and on S3. */
 const onRedis = ['test/contract/http/{bulk-identify,deletions}.test.ts'];
@@ -94,7 +90,6 @@ export default defineConfig(({ mode }) => {
 
   return {
     test: {
-      maxConcurrency: testsOfFile,
       sequence: { sequencer: LongestFirst },
       experimental: { fsModuleCache: true },
       projects: [

@@ -13,7 +13,7 @@ import { query } from './service.ts';
 
 describe('in a folder without data', () => {
   // proves: settings
-  test.each(['jobs list', 'export --out backup', 'status', 'keys list', 'migrate', 'psql', 'db url'])(
+  test.each(['jobs list', 'export --out backup', 'migrate', 'psql'])(
     'sluice %s says where it looked and what to do, and makes nothing',
     async (words) => {
       const cwd = await temporaryFolder();

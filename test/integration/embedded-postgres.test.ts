@@ -180,8 +180,7 @@ async function linkTargets(packageDir: string): Promise<string[]> {
 describe('an embedded Postgres', () => {
   // proves: upgrade
   test('refuses data of another major version, says what to do, and changes nothing', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
-    await (await start(dataDir)).stop();
+    const dataDir = await usedDir();
     const version = join(dataDir, 'data', 'PG_VERSION');
     await writeFile(version, '17\n');
     await expect(start(dataDir)).rejects.toThrow(
@@ -191,8 +190,9 @@ describe('an embedded Postgres', () => {
     expect((await start(dataDir)).version).toMatch(/^18\./);
   });
 
-  test('answers queries after the first start, as a role that is no superuser', async () => {
-    const server = await start(join(await temporaryDir(), 'postgres'));
+  test('answers after the first start as a role that is no superuser, keeps its secrets to its owner, and is not found once it has stopped', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const server = await start(dataDir);
     const [row] = await query<Record<string, unknown>>(
       server.url,
       `select current_user as role, current_database() as database, rolsuper, pg_encoding_to_char(encoding) as encoding,
@@ -200,20 +200,10 @@ describe('an embedded Postgres', () => {
        from pg_roles, pg_database where rolname = current_user and datname = current_database()`,
     );
     expect(row).toEqual({
-      role: 'sluice',
-      database: 'sluice',
-      rolsuper: false,
-      encoding: 'UTF8',
-      folded: 'äö',
-      fsync: 'on',
-      address: '127.0.0.1',
+      ...{ role: 'sluice', database: 'sluice', rolsuper: false },
+      ...{ encoding: 'UTF8', folded: 'äö', fsync: 'on', address: '127.0.0.1' },
     });
     expect(server.version).toMatch(/^18\./);
-  });
-
-  test('keeps its secrets to its owner, and is not found once it has stopped', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
-    const server = await start(dataDir);
     for (const name of ['data/sluice-password', 'postgres.log']) {
       expect((await stat(join(dataDir, name))).mode & 0o777, name).toBe(0o600);
     }
@@ -224,7 +214,7 @@ describe('an embedded Postgres', () => {
   });
 
   test('keeps its data, its password and its identity across restarts', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     const first = await start(dataDir);
     await query(first.url, 'create table kept as select 42 as answer');
     await first.stop();
@@ -255,7 +245,7 @@ describe('an embedded Postgres', () => {
   });
 
   test('shows the end of its own log when it cannot start', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     await expect(start(dataDir, { work_mem: 'plenty' })).rejects.toThrow(
       /invalid value for parameter "work_mem"/,
     );

@@ -394,7 +394,7 @@ describe('deletion', () => {
 });
 
 /** Of some 200 steps; a large run tries all of them. */
-const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 11;
+const stride = process.env['SLUICE_LARGE'] === '1' ? 1 : 23;
 
 // proves: archives, lake-appends
 test('nothing is twice or missing, whichever step an append, a compaction or a drop dies at', async () => {

@@ -269,6 +269,6 @@ describe('a copy that is kept by increments', () => {
       await run(t.system, copy, environmentId, writers, waits);
       expect(copy.content).toEqual(await stored(t.system, environmentId));
     });
-    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 120_000, numRuns: runs(120) });
+    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 120_000, numRuns: runs(72) });
   });
 });

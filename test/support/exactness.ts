@@ -112,7 +112,7 @@ const rendered = `concat_ws('|', user_id, coalesce(company_id, ''), ${properties
   .join(', ')})`;
 
 /** The whole table as one digest; of an equal table equal. */
-export async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
+async function digestUsers(sql: Sql): Promise<{ digest: string; rows: number; strange: number }> {
   const names = `'{${properties.join(',')}}'::text[]`;
   const [found] = await sql<{ digest: string | null; rows: number; strange: number }>(
     `select

@@ -22,7 +22,6 @@ const long = [
   'test/chaos/silent-worker.test.ts',
   'test/chaos/soak.test.ts',
   'test/chaos/undo.test.ts',
-  'test/chaos/suppressions.test.ts',
   'test/chaos/machines.test.ts',
   'test/chaos/event-files.test.ts',
   'test/chaos/exports.test.ts',

@@ -250,12 +250,3 @@ export async function workingSession(
   );
   return session?.name ?? null;
 }
-
-/** The number of the chunk that a session, by its name, works on. */
-export async function chunkOf(sql: Sql, session: string): Promise<number> {
-  const [task] = await sql<{ part: number }>('select part from sluice.tasks where task_id = $1', [
-    /^sluice chunk (\d+):/.exec(session)?.[1],
-  ]);
-  if (task === undefined) throw new Error(`${session} works on no chunk`);
-  return task.part;
-}

@@ -3,7 +3,7 @@
  * `npm test` leave them out.
  */
 export const repeating: readonly string[] = [
-  ...['api', 'compose', 'definitions', 'demo', 'export', 'import', 'notifications', 'roles'].map(
+  ...['api', 'compose', 'definitions', 'export', 'import', 'notifications', 'roles'].map(
     (name) => `test/acceptance/${name}.test.ts`,
   ),
   ...[
@@ -13,11 +13,9 @@ export const repeating: readonly string[] = [
     'lake',
     'lost-api',
     'neighbours',
-    'paused-worker',
     'plans',
     'queue-notify',
     'soak',
-    'suppressions',
     'undo',
   ].map((name) => `test/chaos/${name}.test.ts`),
   'test/contract/http/early-answers.test.ts',
