@@ -196,6 +196,8 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
  */
 export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
   const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
+  // PostgreSQL takes the arrays of hashes to be short, and would compare each key with each.
+  await sql`set local enable_nestloop = off`.execute(db);
   await sql`
     with restored as (${restored}),
     counted as (
@@ -220,6 +222,7 @@ export async function countRestored(db: Database, loadId: number, pass: LoadPass
     set rows_updated = rows_updated - s.keys, rows_unchanged = rows_unchanged + s.keys
     from (select count(*) as keys from counted) s
     where load_id = ${loadId} and s.keys > 0`.execute(db);
+  await sql`reset enable_nestloop`.execute(db);
   if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
 }
 
@@ -229,20 +232,31 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
   from (
     select distinct on (c.entity, c.key)
       c.entity::text as entity, c.environment_id, c.key, c.before, c.company_before
-    from loads l
-    join changes c on c.load_id = l.load_id and c.environment_id = l.environment_id
-    where l.load_id = ${loadId}
+    from (
+      select k.entity, hash & -4 as key_hash from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
+      union
+      select entity, key_hash from load_replays where load_id = ${loadId}
+    ) rewritten
+    join changes c
+      on c.entity::text = rewritten.entity and hashtextextended(c.key, 0) & -4 = rewritten.key_hash
+    where c.load_id = ${loadId}
+      and c.environment_id = (select environment_id from loads where load_id = ${loadId})
       and c.position >= (select min(position) from load_chunks, unnest(positions) position where load_id = ${loadId})
-      and (c.entity::text, hashtextextended(c.key, 0) & -4) in (
-        select k.entity, hash & -4 from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
-        union all
-        select entity, key_hash from load_replays where load_id = ${loadId}
-      )
     order by c.entity, c.key, c.seq
   ) f
-  left join users u on f.entity = 'users' and u.environment_id = f.environment_id and u.user_id = f.key
-  left join companies o on f.entity = 'companies' and o.environment_id = f.environment_id and o.company_id = f.key
-  where f.before = coalesce(u.metadata, o.metadata) and f.company_before is not distinct from u.company_id`;
+  where case f.entity
+    when 'users' then exists (
+      select 1
+      from users u
+      where u.environment_id = f.environment_id and u.user_id = f.key and u.metadata = f.before
+        and u.company_id is not distinct from f.company_before
+    )
+    else exists (
+      select 1
+      from companies o
+      where o.environment_id = f.environment_id and o.company_id = f.key and o.metadata = f.before
+    )
+  end`;
 
 /** Takes the keys out of a plan that would end as they began. */
 const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
