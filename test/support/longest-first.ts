@@ -2,9 +2,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that take long, the longest first: begun last, they would keep one core busy and the others waiting. */
 const long = [
-  'test/acceptance/import.test.ts',
-  'test/acceptance/package.test.ts',
   'test/acceptance/readme.test.ts',
+  'test/acceptance/package.test.ts',
   'test/acceptance/commands.test.ts',
   'test/acceptance/start.test.ts',
   'test/acceptance/schedules.test.ts',
@@ -20,12 +19,7 @@ const long = [
   'test/chaos/whole-service.test.ts',
   'test/chaos/personal-data.test.ts',
   'test/chaos/silent-worker.test.ts',
-  'test/chaos/soak.test.ts',
-  'test/chaos/undo.test.ts',
   'test/chaos/machines.test.ts',
-  'test/chaos/event-files.test.ts',
-  'test/chaos/exports.test.ts',
-  'test/chaos/finish.test.ts',
 ];
 
 /** As vitest orders them, by group and project; but in each project the long files before the others. */
