@@ -26,8 +26,6 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly outboxDir: string;
   /** PostgreSQL connections of a worker process. */
   readonly workerPoolSize: number;
-  /** Every setting as it may be shown. */
-  readonly inForce: readonly SettingInForce[];
 };
 
 export interface SettingInForce {
@@ -78,7 +76,7 @@ export function readConfig(
     // So that what is read from several of them can be looked at, too.
     values[key] = parse(fallback);
   }
-  const config = { ...derive(values as Values, attempt), inForce: showSettings(environment, overrides) };
+  const config = derive(values as Values, attempt);
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return Object.freeze(config);
 }
@@ -121,7 +119,7 @@ function show(setting: Setting, environment: Environment, overrides: Environment
 /** Connections of a worker for what it does beside chunks: leases, notifications, the inbox, schedules. */
 const besideChunks = 4;
 
-function derive(values: Values, attempt: Attempt): Omit<Config, 'inForce'> {
+function derive(values: Values, attempt: Attempt): Config {
   const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
     values;
   const { redisTlsCa, ...rest } = others;

@@ -6,17 +6,6 @@ import { choice, defineRecord, flag, listOf, orNull, text, texts, time } from '.
 
 const exampleTime = '2026-11-20T12:00:41.120Z';
 
-export const settingRecord = defineRecord('Setting', 'A setting of this server.', {
-  name: text('Name of the setting.', 'MAX_UPLOAD_BYTES'),
-  value: text('Value as written. Empty for secrets.', '10g'),
-  source: choice(
-    ['flag', 'environment', 'file', 'default'],
-    'Where the value comes from. `file`: the file that NAME_FILE names.',
-  ),
-  meaning: text('Meaning of the setting.'),
-});
-export type Setting = Static<typeof settingRecord.schema>;
-
 export const environmentRecord = defineRecord('Environment', 'A tenant.', {
   name: text('Name of the environment.', 'default'),
   app_token: text('Public token of the environment.', 'NX-1A2B3C4D'),

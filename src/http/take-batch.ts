@@ -47,7 +47,7 @@ export async function takeItems(
   try {
     const read = async () => {
       const found = await readBatch(body, format, readItem);
-      const refusal = request.server.countRecords(request, reply, found.items.length + found.rejected.length);
+      const refusal = request.server.countCall(request, reply, found.items.length + found.rejected.length);
       if (refusal !== undefined) throw refusal;
       sayDropped(
         reply,

@@ -19,10 +19,11 @@ export interface ServerState {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Counts a call of the caller's key, and returns the refusal if there were too many. */
-    countCall: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
-    /** Counts the records of a batch that a page sent, as `countCall` does calls: each hundred is a call. */
-    countRecords: (request: FastifyRequest, reply: FastifyReply, records: number) => Error | undefined;
+    /**
+     * Counts a call of the caller's key, and returns the refusal if there were too many. With `records`: of a call that was counted;
+     * each hundred of a page is one more.
+     */
+    countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
   interface FastifyContextConfig {
     /** Answers however loaded the process is: those who watch it must see why it refuses others. */
@@ -102,20 +103,16 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { count: max, windowMs } = config.rateLimit ?? { count: 0, windowMs: 0 };
   const windows = new Windows(windowMs, maxKeys);
   const pages = new Windows(BROWSER_WINDOW_MS, maxKeys);
-  const countPage = (
-    { caller, ip }: Pick<FastifyRequest, 'caller' | 'ip'>,
-    reply: FastifyReply,
-    calls: number,
-  ): Error | undefined => {
-    const { count, leftMs } = pages.add(`${caller?.keyId} ${networkOf(ip)}`, calls);
-    return count <= MAX_BROWSER_CALLS
-      ? undefined
-      : tooMany(reply, leftMs, 'This address', MAX_BROWSER_CALLS, BROWSER_WINDOW_MS);
-  };
-  const count = ({ caller, ip }: FastifyRequest, reply: FastifyReply): Error | undefined => {
+  const count: FastifyInstance['countCall'] = ({ caller, ip }: FastifyRequest, reply, records = null) => {
     if (caller === null) return undefined;
-    if (isPage(caller)) return countPage({ caller, ip }, reply, 1);
-    if (max === 0) return undefined;
+    if (caller.scopes.includes('browser')) {
+      const calls = records === null ? 1 : Math.ceil(records / RECORDS_OF_CALL) - 1;
+      const { count, leftMs } = pages.add(`${caller.keyId} ${networkOf(ip)}`, calls);
+      return count <= MAX_BROWSER_CALLS
+        ? undefined
+        : tooMany(reply, leftMs, 'This address', MAX_BROWSER_CALLS, BROWSER_WINDOW_MS);
+    }
+    if (max === 0 || records !== null) return undefined;
     const { count, leftMs } = windows.add(caller.keyId);
     reply
       .header('ratelimit-limit', String(max))
@@ -124,15 +121,8 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
     return count <= max ? undefined : tooMany(reply, leftMs, 'This key', max, windowMs);
   };
   app.decorate('countCall', count);
-  app.decorate('countRecords', (request, reply, records) =>
-    isPage(request.caller) && records > RECORDS_OF_CALL
-      ? countPage(request, reply, Math.ceil(records / RECORDS_OF_CALL) - 1)
-      : undefined,
-  );
   app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
 }
-
-const isPage = (caller: FastifyRequest['caller']): boolean => caller?.scopes.includes('browser') === true;
 
 /** Rounds first: the rest of a window that has just begun may be a hair more than the whole window. */
 function secondsOf(leftMs: number): string {

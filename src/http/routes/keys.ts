@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { renderEnvironment, renderKey } from '../../access/verify-key.ts';
-import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
+import { apiKey, environmentRecord, issuedKey } from '../../api/access.ts';
 import { listOf, object, text, texts } from '../../api/schema.ts';
 import { exportLayouts } from '../../domain/export.ts';
 import { keyScopes } from '../../domain/scope.ts';
@@ -159,16 +159,6 @@ const environments = route({
   handle: async ({ system: { db } }) => (await listEnvironments(db)).map(renderEnvironment),
 });
 
-const settings = route({
-  at: 'GET /v1/settings',
-  operationId: 'showSettings',
-  summary: 'Show the settings',
-  description: `Returns the settings of the server that answers, without secrets.`,
-  access: 'admin',
-  answer: { description: 'All settings.', schema: Type.Array(settingRecord.ref) },
-  handle: async ({ system: { config } }) => config.inForce,
-});
-
 export const keyRoutes: readonly Route[] = [list, create, revoke, validate];
 
-export const environmentRoutes: readonly Route[] = [createEnvironmentRoute, change, environments, settings];
+export const environmentRoutes: readonly Route[] = [createEnvironmentRoute, change, environments];

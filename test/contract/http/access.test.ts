@@ -101,7 +101,7 @@ const withoutScope = [
   'PUT /v1/console/session',
   'DELETE /v1/console/session',
   ...['GET /v1/keys', 'POST /v1/keys', 'POST /v1/keys/{key_id}/revoke'],
-  ...['GET /v1/settings', 'GET /v1/environments', 'POST /v1/environments'],
+  ...['GET /v1/environments', 'POST /v1/environments'],
   'PATCH /v1/environments/{name}',
   'POST /v1/subscriptions',
   'DELETE /v1/subscriptions/{subscription_id}',

@@ -35,11 +35,6 @@ export function apiHref(path: string): string {
   return prefix + path;
 }
 
-/** Returns the address under which callers elsewhere reach something of the API. */
-export function publicUrl(path: string): string {
-  return location.origin + apiHref(path);
-}
-
 export interface Query {
   /** Returns what stands in the address, or ''. */
   readonly get: (name: string) => string;

@@ -1,12 +1,7 @@
-/* A job once more, by `curl` or by the clock: from the form of an export or the parameters in the ledger. */
+/* A job once more, now or by the clock: from the form of an export or the parameters in the ledger. */
 import type { JobHistory } from '../../../api/job.ts';
 import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
-import { publicUrl } from './api.ts';
 import { isLoad, type JobDetail } from './jobs.ts';
-
-function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
 
 /** The fields of the form of an export, by their names in the address. */
 export const exportFields = [
@@ -87,39 +82,6 @@ export function workOf(
 /** Returns the request that an export answered. */
 export function exportOf({ parameters }: JobHistory): Body {
   return requestOf(parameters);
-}
-
-/** Returns the command that makes the same load or export again. */
-export function curlOf(job: JobDetail, { parameters }: JobHistory): string {
-  const words = isLoad(job)
-    ? loadWords(job, parameters)
-    : [
-        '-H "Content-Type: application/json"',
-        shellWord(publicUrl('/api/v1/analytics/exports')),
-        `-d ${shellWord(JSON.stringify(requestOf(parameters)))}`,
-      ];
-  return ['curl -H "Authorization: Token $SLUICE_KEY"', ...words].join(' \\\n  ');
-}
-
-function loadWords(job: JobDetail, parameters: Parameters): readonly string[] {
-  const { map } = parameters;
-  const path =
-    job.type === 'import' ? '/v1/imports' : `/v1/${job.type.replace('bulk_identify_', '')}/bulk_identify`;
-  const fields = [
-    ...(Object.keys(map ?? {}).length === 0 ? [] : [`map=${JSON.stringify(map)}`]),
-    ...loadOptions(parameters).flatMap(([name, all]) => all.map((value) => `${name}=${value}`)),
-  ];
-  return [
-    ...fields.map((field) => `--form-string ${shellWord(field)}`),
-    fileField(job.filename),
-    publicUrl(path),
-  ];
-}
-
-/** Puts a name that curl would read as more than a name into quotes of curl's own. */
-function fileField(filename: string): string {
-  const isPlain = /^[\w.-]+$/.test(filename);
-  return `-F ${shellWord(`file=@${isPlain ? filename : `"${filename.replace(/[\\"]/g, '\\$&')}"`}`)}`;
 }
 
 /** Returns the options with their values, by the names that the API, the flags and a schedule have for them. */

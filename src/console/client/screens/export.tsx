@@ -45,9 +45,9 @@ export function Export(): VNode {
         </ActionButton>
       }
     >
-      <Earlier />
       <ExportForm wish={wish} onChange={query.set} />
       <Preview {...preview} />
+      <Earlier />
     </Page>
   );
 }

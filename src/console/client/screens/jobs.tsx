@@ -15,20 +15,18 @@ import {
   originText,
   workMs,
 } from '../lib/jobs.ts';
-import { curlOf, exportOf } from '../lib/repeat.ts';
+import { exportOf } from '../lib/repeat.ts';
 import { BalanceBar } from '../ui/balance.tsx';
 import {
   ActionButton,
   Button,
   type ButtonProps,
-  Code,
-  CopyButton,
   FilterText,
   Menu,
   type Options,
   SelectField,
 } from '../ui/controls.tsx';
-import { ConfirmButton, Dialog, DialogButton } from '../ui/dialog.tsx';
+import { ConfirmButton } from '../ui/dialog.tsx';
 import { Empty, Page, StatusBadge, Time } from '../ui/page.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 import { addressOf } from './load/inspection.ts';
@@ -292,7 +290,6 @@ function Rare({ job, history }: MenuProps): VNode | null {
   };
   const isOfLoad = isLoad(job);
   if (job.type === 'undo' || (!isOfLoad && job.type !== 'export')) return null;
-  const curl = history && curlOf(job, history);
   return (
     <>
       {isOfLoad || history === undefined ? null : <ExportAgain look="main" history={history} />}
@@ -317,19 +314,6 @@ function Rare({ job, history }: MenuProps): VNode | null {
             Schedule …
           </a>
         ) : null}
-        {curl === undefined ? null : (
-          <DialogButton look="quiet" label="As curl …">
-            {(close) => (
-              <Dialog title="The same job, by curl" onClose={close}>
-                <Code>{curl}</Code>
-                <div class="row">
-                  <CopyButton text={curl} />
-                </div>
-                {history?.parameters_cut ? <p class="hint">Incomplete: long lists are cut.</p> : null}
-              </Dialog>
-            )}
-          </DialogButton>
-        )}
       </Menu>
     </>
   );
