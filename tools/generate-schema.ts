@@ -14,6 +14,7 @@ import { migrate } from '../src/postgres/migrate.ts';
 
 /** Tables that are read and written by SQL alone. */
 const unnamed = [
+  'change_log',
   'changes',
   'event_ids',
   'event_prunings',
@@ -26,7 +27,13 @@ const unnamed = [
   'lake_files',
   'lake_months',
   'lake_tables',
+  'load_event_replays',
+  'load_mends',
+  'load_missing',
+  'load_replays',
   'migrations',
+  'planned_chunks',
+  'planned_events',
   'rates',
   'suppression_keys',
   'suppressions',

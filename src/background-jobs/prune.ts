@@ -35,25 +35,11 @@ export interface PruneContext extends EndContext {
   >;
 }
 
-export interface Pruned {
-  readonly files: number;
-  /** Records of loads, their rejects included. */
-  readonly jobs: number;
-  readonly exports: number;
-  readonly records: number;
-  readonly deletions: number;
-  readonly events: number;
-  readonly months: number;
-  readonly archived: number;
-  /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
-  readonly problem: string | null;
-  readonly temporary: number;
-  /** What capabilities removed, by the names of the API. */
-  readonly tended: Readonly<Record<string, number>>;
-}
-
-/** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
-export async function prune(context: PruneContext): Promise<Pruned> {
+/**
+ * Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. Returns what it
+ * removed; `tended`: what capabilities removed, by the names of the API.
+ */
+export async function prune(context: PruneContext) {
   const { db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   await expireHeldLoads(context, fileDays);

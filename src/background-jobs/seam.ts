@@ -28,10 +28,7 @@ export interface JobSeam {
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 
-export interface JobEvents {
-  /** See `JobSeam.ended`. */
-  ended(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-}
+export type JobEvents = Required<Pick<JobSeam, 'ended'>>;
 
 /** Calls the seams one after another. */
 export function jobEvents(seams: readonly JobSeam[]): JobEvents {

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import { type Pruned, prune as pruneAll } from '../background-jobs/prune.ts';
+import { prune as pruneAll } from '../background-jobs/prune.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { defineCommand, several } from './define-command.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
@@ -127,26 +127,21 @@ export const prune = defineCommand({
     const { system, json, terminal } = call;
     const counts = await pruneAll(system);
     if (!json) terminal.print('Removed:');
-    printRecord(call, recordOf(counts));
+    printRecord(call, {
+      received_files: counts.files,
+      files_of_exports: counts.exports,
+      loads: counts.jobs,
+      exports: counts.records,
+      deletions: counts.deletions,
+      ...counts.tended,
+      events: counts.events,
+      months_of_events: counts.months,
+      archived_events: counts.archived,
+      unfinished_files: counts.temporary,
+      problem: counts.problem,
+    });
     if (counts.problem === null) return;
     terminal.inform(`Events that outlived their retention could not be removed: ${counts.problem}`);
     process.exitCode = exitCodes.failed;
   },
 });
-
-/** The names of the API. */
-function recordOf(counts: Pruned): object {
-  return {
-    received_files: counts.files,
-    files_of_exports: counts.exports,
-    loads: counts.jobs,
-    exports: counts.records,
-    deletions: counts.deletions,
-    ...counts.tended,
-    events: counts.events,
-    months_of_events: counts.months,
-    archived_events: counts.archived,
-    unfinished_files: counts.temporary,
-    problem: counts.problem,
-  };
-}

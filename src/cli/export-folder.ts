@@ -211,19 +211,11 @@ export async function loadSetup(
   setup: readonly SetupFile[],
 ): Promise<SetupLoaded> {
   if (setup.length === 0) return { definitions: 'absent' };
-  return { definitions: await loadDefinitions(db, environmentId, join(folder, setupName)) };
-}
-
-async function loadDefinitions(
-  db: Database,
-  environmentId: number,
-  path: string,
-): Promise<SetupLoaded['definitions']> {
-  const items = await readValidFile(path, readDefinitionsFile);
+  const items = await readValidFile(join(folder, setupName), readDefinitionsFile);
   const look = await applyDefinitions(db, environmentId, items, { dryRun: true, force: false });
   const all = kinds.map((kind) => look.changes[kind]);
-  if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return 'left';
-  if (all.every(({ added }) => added.length === 0)) return 'unchanged';
+  if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return { definitions: 'left' };
+  if (all.every(({ added }) => added.length === 0)) return { definitions: 'unchanged' };
   await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
-  return 'applied';
+  return { definitions: 'applied' };
 }

@@ -71,13 +71,6 @@ export interface DB {
     total: number | null;
     type: string | null;
   };
-  change_log: {
-    complete_since: Generated<number | null>;
-    complete_since_at: Generated<Date | null>;
-    is_only: Generated<boolean>;
-    known_position: Generated<number>;
-    lineage: Generated<string>;
-  };
   companies: {
     company_id: string;
     digest: string | null;
@@ -270,13 +263,6 @@ export interface DB {
     rows_updated: number | null;
     worker: string | null;
   };
-  load_event_replays: {
-    chunk_no: number;
-    is_written: boolean;
-    key_hash: number;
-    load_id: number;
-    rows_before: number;
-  };
   load_findings: {
     entity: string;
     load_id: number;
@@ -305,12 +291,6 @@ export interface DB {
     rows_unchanged: Generated<number>;
     rows_updated: Generated<number>;
   };
-  load_mends: {
-    load_id: number;
-    mended_by: number;
-    mended_row: number;
-    row_number: number;
-  };
   load_mirrors: {
     allowed: number;
     done: Generated<number>;
@@ -318,10 +298,6 @@ export interface DB {
     load_id: number;
     missing: number;
     profiles: number;
-  };
-  load_missing: {
-    key: string;
-    load_id: number;
   };
   load_plans: {
     applied_at: Date | null;
@@ -344,11 +320,6 @@ export interface DB {
     raw: Buffer;
     row_number: number;
     shape: string;
-  };
-  load_replays: {
-    entity: string;
-    key_hash: number;
-    load_id: number;
   };
   load_undos: {
     load_id: number;
@@ -455,22 +426,6 @@ export interface DB {
     secret: string | null;
     subscription_id: string;
     target: string;
-  };
-  planned_chunks: {
-    chunk_no: number;
-    companies: Generated<string[]>;
-    entity: string;
-    load_id: number;
-    properties: Generated<Json>;
-    rows_changed: Generated<number>;
-    rows_new: Generated<number>;
-    rows_removed: Generated<number>;
-  };
-  planned_events: {
-    day: Timestamp | null;
-    event_name: string | null;
-    events: number;
-    load_id: number;
   };
   planned_rows: {
     after: Json | null;

@@ -7,14 +7,11 @@ import { openMailTransport } from './mail.ts';
 export function openSendContext(
   system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
 ): SendContext {
-  const { config, pool, db, queue, log, files, baseUrl } = system;
+  const { config, log } = system;
   return {
-    pool,
-    db,
-    queue,
-    log,
+    ...system,
     mail: openMailTransport(config, log),
     deliveryPolicy: readDeliveryPolicy(config),
-    linkFiles: (environmentId, jobId) => linkFilesForMail({ db, files, baseUrl }, environmentId, jobId),
+    linkFiles: (environmentId, jobId) => linkFilesForMail(system, environmentId, jobId),
   };
 }

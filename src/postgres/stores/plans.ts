@@ -9,7 +9,7 @@ import {
   PLANNED_ROWS_AT_A_TIME,
 } from '../../domain/limits.ts';
 import type { PlannedEvents, PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
-import { countOf, type Database, deleteWhere, rowsOf, updateWhere } from '../database.ts';
+import { countOf, type Database, rowsOf, updateWhere } from '../database.ts';
 import { sumsOf } from '../merge/plan-batch.ts';
 
 /*
@@ -93,8 +93,8 @@ export async function summarisePlan(
 
 /** Forgets what chunks have added to the summary of a plan. */
 async function forgetSums(db: Database, loadId: number): Promise<void> {
-  await deleteWhere(db, 'planned_chunks', { loadId }).execute();
-  await deleteWhere(db, 'planned_events', { loadId }).execute();
+  await sql`delete from planned_chunks where load_id = ${loadId}`.execute(db);
+  await sql`delete from planned_events where load_id = ${loadId}`.execute(db);
 }
 
 /** Forgets a plan that is made anew. */

@@ -7,7 +7,7 @@ import {
   noOutcomes,
   type OutcomesByKind,
 } from '../../domain/load.ts';
-import { columnOf, type Database, deleteWhere, findValue, isTrue, selectWhere } from '../database.ts';
+import { changedBy, columnOf, type Database, findValue, isTrue, selectWhere } from '../database.ts';
 import { forgetPlannedRows } from './plans.ts';
 
 /**
@@ -299,9 +299,8 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
 
 /** Forgets the replays and what a mirror misses, but not the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
-  await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
-  await db.deleteFrom('load_event_replays').where('load_id', 'in', loadIds).execute();
-  await db.deleteFrom('load_missing').where('load_id', 'in', loadIds).execute();
+  for (const table of ['load_replays', 'load_event_replays', 'load_missing'])
+    await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }
 
 /*
@@ -396,11 +395,9 @@ export async function endEventReplay(
   chunkNo: number,
   corrections: Corrections,
 ): Promise<boolean> {
-  const { numDeletedRows } = await deleteWhere(db, 'load_event_replays', {
-    loadId,
-    chunkNo,
-  }).executeTakeFirst();
-  if (numDeletedRows === 0n) return false;
+  const noted = await changedBy(db)`
+    delete from load_event_replays where load_id = ${loadId} and chunk_no = ${chunkNo}`;
+  if (noted === 0) return false;
   const kinds = countedKinds.map((kind) => ({ kind, ...corrections[kind] }));
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, corrections[kind]), noOutcomes);
   await sql`
