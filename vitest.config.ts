@@ -46,7 +46,10 @@ function isSlow(): boolean {
 const waiting = { maxWorkers: isSlow() ? 3 : 5, sequence: { groupOrder: 1 } };
 
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
-const timed = ['test/chaos/{hostile-http,killed-workers}.test.ts', 'test/unit/linear-scanners.test.ts'];
+const timed = [
+  'test/chaos/{hostile-http,killed-workers,whole-service}.test.ts',
+  'test/unit/linear-scanners.test.ts',
+];
 
 /** What goes through the queue, and what stores and reads files: once more on Redis, and on S3. */
 const onRedis = ['test/contract/http/{bulk-identify,deletions}.test.ts'];

@@ -16,7 +16,6 @@ const long = [
   'test/unit/sandbox/sandboxes.test.ts',
   'test/integration/windows.test.ts',
   'test/integration/silent-connections.test.ts',
-  'test/chaos/whole-service.test.ts',
   'test/chaos/personal-data.test.ts',
   'test/chaos/silent-worker.test.ts',
   'test/chaos/machines.test.ts',
