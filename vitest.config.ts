@@ -43,7 +43,7 @@ function isSlow(): boolean {
  * For files that wait half of the time, for processes or a browser: with one more at a time both cores have something to do. On a slow
  * machine so many would starve each other's workers, whose leases end then as if they had died.
  */
-const waiting = { maxWorkers: isSlow() ? 3 : 5, sequence: { groupOrder: 1 } };
+const waiting = { maxWorkers: isSlow() ? 2 : 5, sequence: { groupOrder: 1 } };
 
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
 const timed = [
