@@ -20,8 +20,8 @@ export interface ServerState {
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Counts a call of the caller's key, and returns the refusal if there were too many. With `records`: of a call that was counted;
-     * each hundred of a page is one more.
+     * Counts a call of the caller's key, and returns the refusal if there were too many. `records`: the size of a batch whose call was
+     * counted already; each further hundred records from a page count as a call.
      */
     countCall: (request: FastifyRequest, reply: FastifyReply, records?: number | null) => Error | undefined;
   }
@@ -106,7 +106,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const count: FastifyInstance['countCall'] = ({ caller, ip }: FastifyRequest, reply, records = null) => {
     if (caller === null) return undefined;
     if (caller.scopes.includes('browser')) {
-      const calls = records === null ? 1 : Math.ceil(records / RECORDS_OF_CALL) - 1;
+      const calls = records === null ? 1 : Math.max(0, Math.ceil(records / RECORDS_OF_CALL) - 1);
       const { count, leftMs } = pages.add(`${caller.keyId} ${networkOf(ip)}`, calls);
       return count <= MAX_BROWSER_CALLS
         ? undefined
