@@ -76,7 +76,6 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const life = showLife(system);
   return {
     async stop() {
-      for (const watch of watches) await watch.stop();
       // An export, a deletion or a run may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
@@ -86,7 +85,7 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
       const stopRunners = (stops: TaskKind<System>['stops'], graceMs: number) =>
         kinds.filter((kind) => kind.stops === stops).map(({ name }) => runners.get(name)?.stop(graceMs));
       const closings = [consumer.close(), exporter.close(), ...stopRunners('at once', 0)];
-      for (const poller of pollers) closings.push(poller.stop());
+      for (const poller of [...watches, ...pollers]) closings.push(poller.stop());
       await Promise.all(closings).finally(() => clearTimeout(timer));
       await Promise.all(stopRunners('at the deadline', Math.min(runnerGraceMs, config.shutdownMs / 4)));
       jobs.close();
