@@ -13,7 +13,7 @@ import type { Rates } from '../telemetry/metrics.ts';
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {
   readonly pool: pg.Pool;
-  /** What happens when a job ends. */
+  /** Calls the hooks of capabilities when a job ends. */
   readonly jobs: JobEvents;
   readonly files: FileStore;
   readonly knownProperties: KnownProperties;

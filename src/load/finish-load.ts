@@ -10,6 +10,7 @@ import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
+import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { plannedMissing, readMirror } from '../postgres/stores/mirrors.ts';
@@ -22,7 +23,6 @@ import {
   countRestored,
   findRepeats,
   keepReplayed,
-  noteEventRepeats,
   resolveRepeats,
 } from '../postgres/stores/repeats.ts';
 import {

@@ -21,13 +21,13 @@ import {
   replaceEvents,
 } from '../postgres/merge/add-events.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
-import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
   type EventRepeat,
   endEventReplay,
   eventChunksToReplay,
   readEventRepeats,
-} from '../postgres/stores/repeats.ts';
+} from '../postgres/stores/event-repeats.ts';
+import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
