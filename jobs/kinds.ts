@@ -15,7 +15,7 @@ import { appendJob, pruneJob } from './prune.ts';
 
 export interface Jobs {
   readonly kinds: readonly TaskKind<System>[];
-  /** Starts what watches for work in a worker; stop it first. */
+  /** Starts the pollers of the capabilities in a worker. Stop them before `close`. */
   start(wake: (kind: TaskKindName) => void): readonly Poller[];
   close(): void;
 }
@@ -28,7 +28,7 @@ const ofCapabilities = await Promise.all(
 
 const alone: WorkerProcess = { variables: {}, isOfService: false };
 
-/** Opens the kinds of the core and those of the capabilities; fault tests replace some of these. */
+/** Opens the work of the core and of the capabilities. Fault tests pass other seams. */
 export function openJobs(
   system: System,
   worker: WorkerProcess = alone,

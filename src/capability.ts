@@ -4,8 +4,8 @@ import type { TaggedRoutes } from './http/seam.ts';
 import type { WorkSeam } from './tasks/seam.ts';
 
 /**
- * What sluice can do beyond its core: one folder below `capabilities/`, and one line in `registry.ts`. Without that line the core
- * builds, starts and passes its own tests. What is not needed by every process is loaded when it is.
+ * A part of sluice beyond its core: one folder below `capabilities/`, and one line in `registry.ts`. The core builds and starts
+ * without that line. Modules that only some processes need are imported on demand.
  */
 export interface Capability {
   /** The name of the folder. */

@@ -36,8 +36,8 @@ export interface PruneContext extends EndContext {
 }
 
 /**
- * Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. Returns what it
- * removed; `tended`: what capabilities removed, by the names of the API.
+ * Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. Returns the
+ * numbers removed; `tended` has those of capabilities, by the names of the API.
  */
 export async function prune(context: PruneContext) {
   const { db, files, config } = context;

@@ -17,14 +17,14 @@ export interface JobEvent {
   readonly describe: () => Promise<object>;
 }
 
-/** What a capability does when a job ends. */
+/** The hooks of a capability for the end of a job. */
 export interface JobSeam {
   /**
    * Runs in the transaction that ends the job, so that neither exists without the other. Pass the tasks that it returns to
    * `notifyQueue` after the commit.
    */
   ended?(db: Database, event: JobEvent): Promise<readonly DueTask[]>;
-  /** Returns addresses to tell of the event beyond those that the job names. */
+  /** Returns further addresses to notify of the event. */
   addresses?(db: Database, event: JobEvent): Promise<readonly string[]>;
 }
 

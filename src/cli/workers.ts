@@ -64,7 +64,7 @@ async function provideWorkers(
       ...workerEnvironment(settings.processEnv, settings.config, database.url),
       // They log as little as the command does.
       LOG_LEVEL: log.level,
-      // They are there for the command, and leave what is watched to those of a service.
+      // They serve one command, and leave watching to the workers of a service.
       INBOX_DIR: '',
     };
     own = superviseWorkers({

@@ -15,7 +15,7 @@ export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
   readonly isOptional: boolean;
-  /** NDJSON writes `null` where there is no value. A user without the key would say nothing of the company when loaded. */
+  /** NDJSON writes `null` for a missing value. Without the key, loading the row back would leave the company unchanged. */
   readonly writesNull?: boolean;
 }
 

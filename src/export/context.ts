@@ -11,7 +11,7 @@ export type ExportWriter = typeof writeExport;
 /** Everything the way out works with. Passed, never imported: two systems can live in one process. */
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
-  /** What happens when a job ends. */
+  /** Calls the hooks of capabilities when a job ends. */
   readonly jobs: JobEvents;
   readonly files: FileStore;
   /** The beginning of links outside of requests, without a slash at the end. */

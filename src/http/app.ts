@@ -142,7 +142,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
     }),
 };
 
-/** Those of a chapter one after another, the core's first. */
+/** Returns the routes by chapter; in each, the core's come first. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
   return Object.entries(routes).flatMap(([tag, own]) => {
     const others = ofCapabilities.flatMap((tagged) => tagged?.[tag as Tag] ?? []);

@@ -1,5 +1,5 @@
 import type { Tag } from './api-document.ts';
 import type { Route } from './route.ts';
 
-/** Routes by the chapter of the API document in which they stand, behind those of the core. */
+/** Routes by chapter of the API document. They follow the core's routes of that chapter. */
 export type TaggedRoutes = Readonly<Partial<Record<Tag, readonly Route[]>>>;

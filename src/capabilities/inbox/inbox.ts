@@ -1,7 +1,7 @@
 /*
  * The inbox: a folder in which people drop files. One worker holds its lock and watches it (`watch.ts`), takes in a file
  * that stays as it is (`take-in.ts`), and moves it with a receipt when its load has ended (`conclude.ts`). Promises: a file is
- * loaded once, whoever dies meanwhile; what cannot be loaded lies in `failed` with the reason.
+ * loaded once, even if processes die; a file that cannot be loaded lies in `failed` with the reason.
  */
 import type { Capability } from '../../capability.ts';
 

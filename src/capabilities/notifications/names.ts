@@ -7,7 +7,7 @@ export type Channel = (typeof channels)[number];
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** The default of a subscription. Whoever cancels a job knows. */
+/** The default of a subscription. The person who cancels a job knows of it. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'held', 'failed'];
 
 /** The default of a subscription. The jobs of a schedule's run send notifications of their own. */

@@ -31,7 +31,7 @@ export async function recordEvent(
   return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** A file that the inbox could not load is for those who want to know of failed loads. */
+/** A refused file is reported to the subscribers of failed loads. */
 const ofRefusedFile = ['load', 'failed'] as const;
 
 /** Writes an event; its time is the transaction's. Returns its id. */

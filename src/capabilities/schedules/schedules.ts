@@ -1,8 +1,8 @@
 /*
- * Schedules: loads and exports that run by the clock. Every worker of a service makes a row of each due time, once (`start.ts`); one
- * claims it and reads the source (`run.ts`; `source.ts` and those of its kind), or requests the export (`run-export.ts`); when its
- * jobs have ended, the run ends (`end-run.ts`). Promise: nothing is loaded twice, since what was taken is remembered in the
- * transaction that accepts the load. See docs/schedules.md.
+ * Schedules: loads and exports that run by the clock. The workers of a service make one run for each due time (`start.ts`). One worker
+ * claims the run and reads the source (`run.ts`, `source*.ts`), or requests the export (`run-export.ts`). The run ends when its jobs
+ * have ended (`end-run.ts`). Promise: nothing is loaded twice, since the transaction that accepts a load remembers the source's
+ * version. See docs/schedules.md.
  */
 import type { Capability } from '../../capability.ts';
 import { addressesFor } from '../../domain/job-event.ts';

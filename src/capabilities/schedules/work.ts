@@ -6,8 +6,8 @@ import { doRun, failRun, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
 
 /**
- * A run of a schedule: reads its source, or asks for its export. Made for the first run of a schedule of which none is under way;
- * done beside the jobs of the queue, since sources may be slow.
+ * Does a run of a schedule: reads its source, or requests its export. A schedule has one such task at a time. It is done beside the
+ * jobs of the queue, since sources may be slow.
  */
 export const runJob: TaskKind<ScheduleContext> = {
   name: 'run',
