@@ -1,6 +1,7 @@
 import type { JobSeam, Tend } from './background-jobs/seam.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { TaggedRoutes } from './http/seam.ts';
+import type { SandboxTasks } from './sandbox/sandbox.ts';
 import type { WorkSeam } from './tasks/seam.ts';
 
 /**
@@ -15,7 +16,9 @@ export interface Capability {
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
   readonly work?: () => Promise<WorkSeam>;
+  /** Tasks that parse bytes from outside. */
+  readonly sandboxTasks?: () => Promise<SandboxTasks>;
   readonly routes?: () => Promise<TaggedRoutes>;
-  /** By the word after `sluice`. */
+  /** By the word after `sluice`. A word of the core gets a further command below it. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;
 }

@@ -85,6 +85,14 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
   };
 }
 
+/** Adds a command below another that is there already, if it is. */
+export function below(name: string, add: AddCommand): AddCommand {
+  return (program, cli) => {
+    const parent = program.commands.find((command) => command.name() === name);
+    if (parent !== undefined) add(parent, cli);
+  };
+}
+
 function runOf<O extends Options, A>({ run, inSession, inEnvironment }: CommandSpec<O, A>) {
   if (run !== undefined) return run;
   if (inSession === undefined && inEnvironment === undefined) return null;

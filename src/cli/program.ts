@@ -68,31 +68,34 @@ function loadDotEnv(path: string): ReadonlySet<string> {
 const described = new Help();
 
 /** The commands in the order of the help. Each loads what it needs: to load all of them takes half a second of processor time. */
-const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  start: async () => (await import('./service/service.ts')).start,
-  import: async () => (await import('./import.ts')).importFiles,
-  inspect: async () => (await import('./inspect.ts')).inspect,
-  export: async () => (await import('./export.ts')).exportData,
-  delete: async () => (await import('./delete.ts')).deleteData,
-  api: async () => (await import('./api.ts')).api,
-  jobs: async () => (await import('./jobs.ts')).jobs,
-  definitions: async () => (await import('./definitions.ts')).definitions,
-  rules: async () => (await import('./rules.ts')).rules,
-  ...Object.assign({}, ...capabilities.map((each) => each.commands)),
-  keys: async () => (await import('./access.ts')).keys,
-  console: async () => (await import('./access.ts')).consoleCommand,
-  env: async () => (await import('./access.ts')).environments,
-  serve: async () => (await import('./service/service.ts')).serve,
-  work: async () => (await import('./work.ts')).work,
-  migrate: async () => (await import('./database.ts')).migrate,
-  status: async () => (await import('./status.ts')).status,
-  prune: async () => (await import('./database.ts')).prune,
-  db: async () => (await import('./database.ts')).db,
-  psql: async () => (await import('./database.ts')).psql,
-  completion: async () => (await import('./completion.ts')).completion,
-  config: async () => (await import('./status.ts')).config,
-  demo: async () => (await import('../../examples/demo/demo.ts')).demo,
-};
+const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
+  ...Object.entries({
+    start: async () => (await import('./service/service.ts')).start,
+    import: async () => (await import('./import.ts')).importFiles,
+    export: async () => (await import('./export.ts')).exportData,
+    delete: async () => (await import('./delete.ts')).deleteData,
+    api: async () => (await import('./api.ts')).api,
+    jobs: async () => (await import('./jobs.ts')).jobs,
+    definitions: async () => (await import('./definitions.ts')).definitions,
+    rules: async () => (await import('./rules.ts')).rules,
+  }),
+  ...capabilities.flatMap((each) => Object.entries(each.commands ?? {})),
+  ...Object.entries({
+    keys: async () => (await import('./access.ts')).keys,
+    console: async () => (await import('./access.ts')).consoleCommand,
+    env: async () => (await import('./access.ts')).environments,
+    serve: async () => (await import('./service/service.ts')).serve,
+    work: async () => (await import('./work.ts')).work,
+    migrate: async () => (await import('./database.ts')).migrate,
+    status: async () => (await import('./status.ts')).status,
+    prune: async () => (await import('./database.ts')).prune,
+    db: async () => (await import('./database.ts')).db,
+    psql: async () => (await import('./database.ts')).psql,
+    completion: async () => (await import('./completion.ts')).completion,
+    config: async () => (await import('./status.ts')).config,
+    demo: async () => (await import('../../examples/demo/demo.ts')).demo,
+  }),
+];
 
 /** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
 export async function createProgram(
@@ -128,9 +131,8 @@ export async function createProgram(
 }
 
 function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
-  const all = Object.entries(commands);
-  const named = all.filter(([name]) => words.includes(name));
+  const named = commands.filter(([name]) => words.includes(name));
   const tellsOfAll = words.includes('help') || words.includes('completion');
-  const wanted = tellsOfAll || named.length === 0 ? all : named;
+  const wanted = tellsOfAll || named.length === 0 ? commands : named;
   return wanted.map(([, load]) => load);
 }

@@ -1,20 +1,16 @@
 /** `sluice rules`: what the records of an environment must hold. */
 import { MAX_CHECKED_RECORDS } from '../domain/limits.ts';
-import type { RulesDocument } from '../domain/rules.ts';
-import { formatCount, plural } from '../domain/wording.ts';
-import { renderInspection } from '../load/inspect/inspect-file.ts';
+import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
+import { formatCount } from '../domain/wording.ts';
 import type { Database } from '../postgres/database.ts';
 import { applyRules, readRules } from '../postgres/stores/rules.ts';
 import { checkRules } from '../rules/check-rules.ts';
 import { readRulesFile, renderRules, writeRulesFile } from '../rules/rules-file.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { findInputs, readOperatorFile, readValidFile } from './input-files.ts';
-import { findingColumns, lookAt, printBroken } from './inspect.ts';
+import { readOperatorFile, readValidFile } from './input-files.ts';
 import { withEnvironment } from './session.ts';
-import { readSettings } from './settings.ts';
-import { fileFlags, readSourceFlags } from './source-flags.ts';
-import { printDone, printTable } from './terminal.ts';
+import { type Columns, printable, printDone, printTable } from './terminal.ts';
 
 const apply = defineCommand({
   name: 'apply',
@@ -53,35 +49,14 @@ const show = defineCommand({
   },
 });
 
-const test = defineCommand({
-  name: 'test',
-  summary: 'show what the rules would do to a file',
-  description:
-    'Looks at the beginning of a file and loads nothing: which records the rules would refuse, and what they would report or\n' +
-    'leave out. Takes the options of `import`.',
-  argument: required('<file>', 'a file, or - for standard input'),
-  options: { rules: text('--rules <file>', 'a rules file that is not applied yet'), ...fileFlags },
-  json: 'print what POST /v1/imports/inspect answers',
-  examples: [
-    'sluice rules test users.csv',
-    'sluice rules test users.csv --rules rules.yaml --json | jq .findings',
-  ],
-  inEnvironment: async (call) => {
-    const { cli, command, system, environmentId, argument, flags, terminal, json } = call;
-    const { entity = 'auto' as const, map, preset = null, format = null } = flags;
-    const [input, ...others] = await findInputs([argument]);
-    if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
-    const document = await rulesOf(flags.rules, system.db, environmentId);
-    const asked = { entity, map, preset, format, source: readSourceFlags(flags) };
-    const found = await lookAt(input, readSettings(cli, command).config, asked, document);
-    if (json) return terminal.json(renderInspection(found));
-    if (found.problem !== null) throw found.problem;
-    const { records, whole_file: isWhole, rejects } = found;
-    const share = isWhole ? 'all' : 'the first';
-    terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(rejects.count)} would be refused`);
-    printBroken(terminal, found);
-  },
-});
+/** Columns of the rules that records break. */
+export const findingColumns: Columns<CountedFinding> = {
+  of: ({ entity }) => entity,
+  property: ({ property }) => printable(property ?? 'event_name', 40),
+  rule: ({ rule }) => rule,
+  otherwise: ({ otherwise }) => otherwise,
+  '>records': ({ records }) => formatCount(records),
+};
 
 const check = defineCommand({
   name: 'check',
@@ -108,7 +83,8 @@ const check = defineCommand({
   },
 });
 
-async function rulesOf(
+/** Returns the rules of the file or, without one, of the environment. */
+export async function rulesOf(
   file: string | undefined,
   db: Database,
   environmentId: number,
@@ -119,9 +95,9 @@ async function rulesOf(
 
 export const rules = defineCommand({
   name: 'rules',
-  summary: 'what records must hold: apply, show, test, check',
+  summary: 'what records must hold: apply, show, check',
   description:
     'Rules of an environment: which properties and events there are, and which values they may have.',
-  examples: ['sluice rules test users.csv --rules rules.yaml', 'sluice rules apply rules.yaml'],
-  commands: [apply, show, test, check],
+  examples: ['sluice rules apply rules.yaml', 'sluice rules check --rules rules.yaml'],
+  commands: [apply, show, check],
 });

@@ -401,7 +401,4 @@ export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
 export const MAX_SESSIONS_PER_KEY = 100;
 
-export const INSPECTED_RECORDS = 10_000;
 export const SHOWN_RECORDS = 20;
-export const SHOWN_SAMPLES = 3;
-export const SHOWN_FREQUENT = 5;

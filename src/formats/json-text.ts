@@ -40,6 +40,17 @@ export function parseJsonText(text: string): ParsedJson | Reason {
   }
 }
 
+/** Returns `null` for a text that is not an object, or too deep to be loaded. */
+export function parseObject(line: string): JsonObject | null {
+  if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 /** `column` is what lies too deep, where that is known. */
 export function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };

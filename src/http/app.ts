@@ -54,11 +54,10 @@ import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { undoRoutes } from './routes/undo.ts';
-import { uploadRoutes } from './routes/uploads.ts';
 
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ingestion: [...recordRoutes, ...productRoutes],
-  loads: [...importRoutes, ...uploadRoutes],
+  loads: importRoutes,
   rules: rulesRoutes,
   deletions: deletionRoutes,
   exports: exportRoutes,

@@ -3,7 +3,7 @@
  * and `sluice_row`, which record of which job they are. It is known for one by its first record when it is accepted, and its rows
  * are noted when it ends: the way of a chunk pays nothing.
  */
-import { INSPECTED_RECORDS, MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { MAX_RECORD_BYTES } from '../domain/limits.ts';
 import { isRejectColumn, rejectJobKey, rejectRowKey } from '../domain/reject.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
@@ -11,6 +11,7 @@ import { CellTable } from '../formats/csv-cell-table.ts';
 import { marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
+import { parseObject } from '../formats/json-text.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
 import { listChunkRanges } from '../postgres/stores/chunks.ts';
 import {
@@ -23,8 +24,10 @@ import {
 import { isUuid } from '../validation.ts';
 import { yielding } from '../yielding.ts';
 import type { LoadContext } from './context.ts';
-import { parseObject } from './inspect/values.ts';
 import type { ReceivedFile } from './receive/receive.ts';
+
+/** Records of a CSV that are searched for the first that names a job. */
+const SEARCHED_RECORDS = 10_000;
 
 /** The job and the row that a record names; null if it names none. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
@@ -43,7 +46,7 @@ export async function findMended(
     const job = names?.job;
     if (typeof job === 'string' && isUuid(job)) return readMended(db, environmentId, job);
     // Another file of NDJSON is not read to its end.
-    if (header === null || ++records === INSPECTED_RECORDS) return null;
+    if (header === null || ++records === SEARCHED_RECORDS) return null;
   }
   return null;
 }

@@ -12,6 +12,7 @@ import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import { shorten } from '../domain/wording.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import { parseObject } from '../formats/json-text.ts';
 import type { Database } from '../postgres/database.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
@@ -24,7 +25,6 @@ import {
 } from '../postgres/stores/rejects.ts';
 import { foreignColumns, foreignRecord } from '../products/recognise.ts';
 import type { LoadContext } from './context.ts';
-import { parseObject } from './inspect/values.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './rejects-text.ts';
 
 export type RejectsFormat = 'csv' | 'ndjson';

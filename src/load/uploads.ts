@@ -1,5 +1,5 @@
 /*
- * Uploads: files that are kept as they were sent, to be inspected and then loaded without being sent again. Promise: the stored bytes
+ * Uploads: files that are kept as they were sent, and then loaded without being sent again. Promise: the stored bytes
  * are those that were sent, and nothing of them is left once the upload has expired.
  */
 import type { Readable } from 'node:stream';
@@ -100,10 +100,8 @@ export function openUpload(files: FileStore, { uploadId, ref }: Upload): Readabl
 
 /** Before it expires. @throws InputError `not_found`. */
 export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
-  const condemned = await condemnUpload(context.db, environmentId, uploadId);
-  if (condemned.length === 0) throw noSuchUpload(uploadId);
-  await removeFiles(context, condemned);
-  await forgetUploads(context.db, condemned);
+  const removed = await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
+  if (removed === 0) throw noSuchUpload(uploadId);
 }
 
 /** Removes an upload that a load was made of, if the rules of the environment have called anything personal. */
@@ -112,10 +110,14 @@ export async function removeLoadedUpload(
   environmentId: number,
   uploadId: string,
 ): Promise<void> {
-  if (!(await hasPersonalData(context.db, environmentId))) return;
-  const condemned = await condemnUpload(context.db, environmentId, uploadId);
-  await removeFiles(context, condemned);
-  if (condemned.length > 0) await forgetUploads(context.db, condemned);
+  if (await hasPersonalData(context.db, environmentId))
+    await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
+}
+
+async function removeAll(context: Context, uploads: readonly CondemnedUpload[]): Promise<number> {
+  await removeFiles(context, uploads);
+  if (uploads.length > 0) await forgetUploads(context.db, uploads);
+  return uploads.length;
 }
 
 /** Each upload is forgotten after its file is gone, so that a killed process leaves nothing behind. */
@@ -139,13 +141,10 @@ const uploadsPerBatch = 100;
 
 /** Removes those that have expired; how many. Harmless to do twice at once. */
 export async function removeExpiredUploads(context: Context): Promise<number> {
-  let removed = 0;
-  for (;;) {
-    const expired = await condemnExpiredUploads(context.db, uploadsPerBatch);
-    await removeFiles(context, expired);
-    if (expired.length > 0) await forgetUploads(context.db, expired);
-    removed += expired.length;
-    if (expired.length < uploadsPerBatch) return removed;
+  for (let removed = 0; ; ) {
+    const count = await removeAll(context, await condemnExpiredUploads(context.db, uploadsPerBatch));
+    removed += count;
+    if (count < uploadsPerBatch) return removed;
   }
 }
 

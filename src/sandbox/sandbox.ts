@@ -12,18 +12,13 @@ const niceness = 10;
 /** The signals by which V8 ends a process whose heap is full, and the kernel one when memory is. */
 const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
-/** The types of a task: its input, the questions it asks while it works, their answers, and the items it yields. */
-export interface TaskShape {
-  readonly input: unknown;
-  readonly question: unknown;
-  readonly answer: unknown;
-  readonly item: unknown;
-}
+/** A task has an input, asks questions while it works, and yields items. */
+export type TaskHandler<Input, Question, Answer, Item> = (
+  input: Input,
+  ask: (question: Question) => Promise<Answer>,
+) => AsyncIterable<Item>;
 
-export type TaskHandler<Shape extends TaskShape> = (
-  input: Shape['input'],
-  ask: (question: Shape['question']) => Promise<Shape['answer']>,
-) => AsyncIterable<Shape['item']>;
+export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
 
 /** The owner of a task, and whether it may take minutes. */
 export interface Turn {
@@ -233,12 +228,11 @@ function tooMuch(what: 'memory' | 'time'): InputError {
 }
 
 /** Runs the tasks that the parent begins in a sandbox, one at a time, until the parent is gone. */
-export function serveTasks<Tasks extends { readonly [Name in keyof Tasks]: TaskShape }>(
-  handlers: {
-    readonly [Name in keyof Tasks]: TaskHandler<Tasks[Name]>;
-  },
-): void {
-  const byName = new Map<string, TaskHandler<TaskShape>>(Object.entries(handlers));
+export function serveTasks(tasks: SandboxTasks): void {
+  // Messages carry no types.
+  const byName = new Map(
+    Object.entries(tasks) as [string, TaskHandler<unknown, unknown, unknown, unknown>][],
+  );
   process.once('disconnect', () => process.exit());
   const answers = new Map<number, (answer: unknown) => void>();
   let asked = 0;

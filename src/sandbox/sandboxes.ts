@@ -14,7 +14,7 @@ import {
   SANDBOX_ITEM_MS,
   SANDBOX_WAIT_MS,
 } from '../domain/limits.ts';
-import { Sandbox, type SandboxLimits, type TaskShape, type Turn } from './sandbox.ts';
+import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
 
 export interface SandboxesOptions extends SandboxLimits {
   /** The most processes at a time: in all, for one owner, and for tasks that may take minutes. */
@@ -36,9 +36,9 @@ const defaults: SandboxesOptions = {
   idleMs: SANDBOX_IDLE_MS,
 };
 
-export interface Work<Shape extends TaskShape> extends Turn {
-  readonly input: Shape['input'];
-  readonly ask: (question: Shape['question']) => Promise<Shape['answer']>;
+export interface Work<Input, Question, Answer> extends Turn {
+  readonly input: Input;
+  readonly ask: (question: Question) => Promise<Answer>;
 }
 
 interface Idle {
@@ -74,7 +74,10 @@ export class Sandboxes {
    * @throws InputError if the task refuses its input, with `payload_too_large` if it takes too much; TransientError if its turn
    *   does not come; whatever `ask` throws; the signal's reason.
    */
-  async *run<Shape extends TaskShape>(task: string, work: Work<Shape>): AsyncGenerator<Shape['item']> {
+  async *run<Item, Question, Answer>(
+    task: string,
+    work: Work<unknown, Question, Answer>,
+  ): AsyncGenerator<Item> {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
@@ -89,11 +92,11 @@ export class Sandboxes {
     try {
       signal.throwIfAborted();
       sandbox = this.#take();
-      sandbox.begin(task, input, ask);
+      sandbox.begin(task, input, (question) => ask(question as Question));
       for (;;) {
         const { done, value } = await sandbox.next();
         if (done === true) return;
-        yield value as Shape['item'];
+        yield value as Item;
         signal.throwIfAborted();
       }
     } catch (error) {
@@ -191,4 +194,14 @@ export class Sandboxes {
     const idle: Idle = { sandbox, timer: timer.unref() };
     this.#idle.push(idle);
   }
+}
+
+/** Runs a task in a sandbox; with `sandboxes` null, in this process. */
+export function runTask<Input, Question, Answer, Item>(
+  sandboxes: Sandboxes | null,
+  task: string,
+  handler: TaskHandler<Input, Question, Answer, Item>,
+  work: Work<Input, Question, Answer>,
+): AsyncIterable<Item> {
+  return sandboxes === null ? handler(work.input, work.ask) : sandboxes.run(task, work);
 }

@@ -4,14 +4,7 @@ import { serveTasks, type TaskHandler } from '../../src/sandbox/sandbox.ts';
 
 /* Runs in the sandboxes of tests: tasks that do what hostile bytes make a parser do. */
 
-export interface Shape {
-  readonly input: number;
-  readonly question: string;
-  readonly answer: Buffer;
-  readonly item: unknown;
-}
-
-type Handler = TaskHandler<Shape>;
+type Handler = TaskHandler<number, string, Buffer, unknown>;
 
 export const tasks = {
   /** Counts up to its input. */
@@ -70,5 +63,4 @@ export const tasks = {
 } satisfies Record<string, Handler>;
 
 // Only where it was forked for it: tests import the names.
-if (process.argv[1]?.endsWith('sandbox-of-test.ts') === true)
-  serveTasks<Record<keyof typeof tasks, Shape>>(tasks);
+if (process.argv[1]?.endsWith('sandbox-of-test.ts') === true) serveTasks(tasks);

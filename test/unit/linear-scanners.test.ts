@@ -17,9 +17,9 @@ import { CsvRows } from '../../src/mapping/csv-rows.ts';
 import { KeyTable } from '../../src/mapping/key-table.ts';
 import { NdjsonRows } from '../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../src/mapping/rows.ts';
+import { inspectText } from '../capabilities/inspection/inspect-text.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
 import { inPieces } from './formats/in-pieces.ts';
-import { inspectText } from './load/inspect/inspect-text.ts';
 
 /**
  * Whatever reads bytes of a caller costs no more than so much per byte, whatever they are: twice the input, at most

@@ -1,25 +1,16 @@
 import { type TSchema, Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { importRecord } from '../../api/load.ts';
-import { renderJob } from '../../api/render.ts';
+import { render, renderJob } from '../../api/render.ts';
 import { text } from '../../api/schema.ts';
-import { inspection } from '../../api/upload.ts';
-import type { System } from '../../context.ts';
+import { uploadOfLoad } from '../../api/upload.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
-import { errorCodes, InputError } from '../../domain/errors.ts';
-import { inspectFile, type Look, renderProblem, renderUnreadable } from '../../load/inspect/inspect-file.ts';
-import { findMended, readAsMended } from '../../load/mends.ts';
-import { convertingStore } from '../../load/received.ts';
-import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
-import { hintsOf, openUpload } from '../../load/uploads.ts';
-import { readRules } from '../../postgres/stores/rules.ts';
-import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
-import { abortWhenClosed } from '../gone-client.ts';
-import { bodyHeaders } from '../parameters.ts';
+import { keepFileOfLoad } from '../../load/retry-load.ts';
+import { bodyHeaders, jobParameters } from '../parameters.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
-import { importOptions, optionsReader, type UploadOptions, uploadOptions } from '../upload/options.ts';
-import { keepFile, receiveUpload } from '../upload/receive-upload.ts';
+import { importOptions, optionsReader, uploadOptions } from '../upload/options.ts';
+import { receiveUpload } from '../upload/receive-upload.ts';
 import {
   anyBody,
   archiveBody,
@@ -27,10 +18,8 @@ import {
   companiesBody,
   csvBody,
   formBody,
-  keptLimits,
   ndjsonBody,
   packedBody,
-  storeKept,
   tsvBody,
   type UploadKind,
   usersBody,
@@ -74,10 +63,11 @@ export const importKind: UploadKind = {
     'text/x-ndjson',
   ],
   defaultFilename: 'upload',
-  named: { option: 'upload_id', store: storeKept },
+  takesUpload: true,
 };
 
-const takesFile = {
+/** The request of a route that takes a file. */
+export const takesFile = {
   access: 'import',
   bodyKind: 'form',
   headers: {
@@ -117,77 +107,6 @@ const createImport = route({
   },
 });
 
-const inspectImport = route({
-  ...takesFile,
-  at: 'POST /v1/imports/inspect',
-  operationId: 'inspectImport',
-  summary: 'Inspect a file before it is loaded',
-  description:
-    'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
-  answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
-  refuses: ['empty_file', 'not_found'],
-  handle: async ({ system, request, reply, environment }) => {
-    const { kept, options: given } = await keepFile(system, request, importKind);
-    const { signal } = abortWhenClosed(reply);
-    const found = await inspect(system, environment, kept, given, signal);
-    const about = {
-      upload_id: kept.uploadId,
-      expires_at: kept.expiresAt.toISOString(),
-      filename: kept.filename,
-      file_size: kept.fileSize,
-      sha256: kept.sha256,
-    };
-    if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
-    // The other members were written where the file was read.
-    const rest = JSON.stringify({ ...about, ...renderProblem(found) });
-    const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
-    return reply.type('application/json; charset=utf-8').send(json);
-  },
-});
-
-/** A corrected file of rejects is read as its load reads it. */
-function lookAsLoaded({ db, sandboxes }: System, environment: number): Look<RenderedInspection> {
-  const look = lookIn(sandboxes, environment);
-  return async (store, received, options, signal) => {
-    const mended = await findMended({ db, files: store }, environment, received);
-    const read = mended === null ? { received, options } : readAsMended({ received, options }, mended);
-    return look(store, read.received, read.options, signal);
-  };
-}
-
-async function inspect(
-  system: System,
-  environment: number,
-  kept: KeptUpload,
-  { load, format, filename }: UploadOptions,
-  signal: AbortSignal,
-): Promise<RenderedInspection | InputError> {
-  const limits = keptLimits(system, kept);
-  const { source, map, ...options } = load;
-  const { chunkBytes } = system.config;
-  const hints = {
-    ...hintsOf(kept),
-    ...(filename !== undefined && { filename }),
-    format,
-    source,
-    map,
-    chunkBytes,
-  };
-  const bytes = openUpload(system.files, kept);
-  try {
-    const rules = (await readRules(system.db, environment))?.document ?? null;
-    const all = { ...options, map, source, rules };
-    const store = convertingStore(system, environment);
-    return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
-  } catch (error) {
-    // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
-    if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
-    throw error;
-  } finally {
-    bytes.destroy();
-  }
-}
-
 const bulk = {
   users: { operationId: 'bulkIdentifyUsers', body: usersBody, example: 'user_id,name\nu1,Ada Lovelace\n' },
   companies: {
@@ -206,6 +125,7 @@ function bulkIdentify(entity: Entity): Route {
     mediaTypes: ['application/json'],
     otherMediaTypes: [],
     defaultFilename: `${type}.json`,
+    takesUpload: false,
   };
   return route({
     at: `POST /v1/${entity}/bulk_identify`,
@@ -224,4 +144,21 @@ function bulkIdentify(entity: Entity): Route {
   });
 }
 
-export const importRoutes: readonly Route[] = [createImport, inspectImport, ...entities.map(bulkIdentify)];
+const ofLoad = route({
+  at: 'POST /v1/background_jobs/:job_id/upload',
+  operationId: 'loadAgain',
+  summary: 'Create an upload from the file of a load',
+  description:
+    'Creates an upload from the stored file of a load, to inspect and load it with other options, such as another `map`. Nothing is sent or copied. The upload expires after a day, or with the stored file.',
+  access: 'import',
+  params: jobParameters,
+  answer: { status: 201, description: 'The upload, and how the job read it.', schema: uploadOfLoad.ref },
+  refuses: ['job_expired', 'job_not_retryable'],
+  handle: async ({ system, params, environment }) => {
+    const { upload, options } = await keepFileOfLoad(system, environment, params.job_id);
+    const { isGzip: _, ref: __, ...shown } = upload;
+    return { ...render(shown), options };
+  },
+});
+
+export const importRoutes: readonly Route[] = [createImport, ...entities.map(bulkIdentify), ofLoad];

@@ -8,15 +8,16 @@ import type { InflateGuard } from '../../formats/decompress.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
+import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
-import { readOptions, type Upload } from './upload.ts';
+import { findKept, readOptions, type Upload } from './upload.ts';
 
-/** Takes a file, or one that is named in its place, and makes a result of it. */
+/** Takes a file, or an upload in its place, and makes a result of it. */
 export interface Taker<T, R> {
   take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
   discard(taken: T): Promise<void>;
   sent(file: SentFile<T>, options: UploadOptions): Promise<R>;
-  named(options: UploadOptions): Promise<R>;
+  kept(upload: KeptUpload, options: UploadOptions): Promise<R>;
 }
 
 interface SentFile<T> {
@@ -43,21 +44,17 @@ export async function takeForm<T, R>(
     }
     const options = await readOptions(upload, given);
     if (file !== null) {
-      if (options.named !== undefined) throw notBoth(upload);
+      if (options.uploadId !== undefined)
+        throw inputError('invalid_field', 'give a file or upload_id, not both', 'upload_id');
       return await taker.sent(file, options);
     }
-    if (options.named === undefined)
-      throw inputError('missing_field', 'The form has no part named file', 'file');
-    return await taker.named(options);
+    const kept = await findKept(upload, options);
+    if (kept === null) throw inputError('missing_field', 'The form has no part named file', 'file');
+    return await taker.kept(kept, options);
   } catch (error) {
     if (file !== null) await taker.discard(file.taken);
     throw error;
   }
-}
-
-function notBoth({ kind }: Upload): InputError {
-  const { option = 'file' } = kind.named ?? {};
-  return inputError('invalid_field', `give a file or ${option}, not both`, option);
 }
 
 /** @throws InputError `invalid_field` if an option after the file says that it is to be read in another way. */

@@ -158,8 +158,8 @@ export interface UploadOptions {
   readonly load: LoadOptions;
   readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
-  /** The ID of a file that was sent before. */
-  readonly named: string | undefined;
+  /** The ID of a file that was received before. */
+  readonly uploadId: string | undefined;
 }
 
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
@@ -189,7 +189,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
       },
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
-      named: options.upload_id?.toLowerCase(),
+      uploadId: options.upload_id?.toLowerCase(),
     };
   };
 }

@@ -4,13 +4,13 @@ import type { FastifyRequest } from 'fastify';
 import { renderJob } from '../../api/render.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { Fault, inputError } from '../../domain/errors.ts';
+import { inputError } from '../../domain/errors.ts';
 import type { LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
-import { keepUpload, removeLoadedUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
+import { keepUpload, removeLoadedUpload, removeUpload } from '../../load/uploads.ts';
 import { type Load, requireLoad } from '../../postgres/stores/read-loads.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { watchClient } from '../gone-client.ts';
@@ -22,8 +22,10 @@ import { requireSaidBefore, type Taker, takeForm } from './form.ts';
 import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
 import {
   bodyOf,
+  findKept,
   readOptions,
   storeFile,
+  storeKept,
   type Upload,
   type Uploaded,
   type UploadHeaders,
@@ -54,10 +56,7 @@ export async function takeUpload(
       const filename = options.filename ?? file.filename ?? kind.defaultFilename;
       return { received: file.taken, filename, options: options.load };
     },
-    async named(options) {
-      if (kind.named === undefined) throw new Fault('nothing can be named in place of a file here');
-      return kind.named.store(upload, environment, options);
-    },
+    kept: (file, options) => storeKept(upload, file, options),
   });
   return { ...uploaded, environment, idempotencyKey };
 }
@@ -122,9 +121,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
     },
     discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
     sent: async ({ taken: kept }, options) => ({ kept, options }),
-    async named(options) {
-      return { kept: await requireUpload(system, environment, options.named ?? ''), options };
-    },
+    kept: async (kept, options) => ({ kept, options }),
   });
 }
 
@@ -141,7 +138,7 @@ export async function renderQueued(
   return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
 }
 
-/** Takes the file of a form, a body that is the file itself, or one that is named in its place. */
+/** Takes the file of a form, a body that is the file itself, or an upload in its place. */
 async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: Taker<T, R>): Promise<R> {
   const { request, kind, headers } = upload;
   if (headers.mediaType === 'multipart/form-data') {
@@ -149,11 +146,16 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
     return takeForm(upload, query, taker);
   }
   const before = await readOptions(upload, query);
-  if (before.named !== undefined) return taker.named(before);
+  const kept = await findKept(upload, before);
+  if (kept !== null) return taker.kept(kept, before);
   askForBody(request.raw);
   const small = await readSmallJson(upload);
-  const named = small === null ? null : namedRecords(small, kind);
-  if (named !== null) return taker.named(await readOptions(upload, [...query, ...named]));
+  const given = small === null ? null : optionsIn(small);
+  if (given !== null) {
+    const options = await readOptions(upload, [...query, ...given]);
+    const named = await findKept(upload, options);
+    if (named !== null) return taker.kept(named, options);
+  }
   const filename = before.filename ?? dispositionFilename(request.headers['content-disposition']);
   const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
   const { source, map } = before.load;
@@ -164,25 +166,25 @@ async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: 
   return taker.sent({ taken, filename, before }, before);
 }
 
-/** A JSON body up to this size may be an object that names records. Files are mostly larger. */
+/** A JSON body up to this size may be an object that names an upload. Files are mostly larger. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
-/** Reads a JSON body of a known length that may be an object that names records. Returns `null` for others, and reads nothing of them. */
+/** Reads a JSON body of a known length that may be an object that names an upload. Returns `null` for others, and reads nothing of them. */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-  const mayNameRecords = kind.named !== undefined && meansJson(headers.mediaType) && !headers.gzip;
-  if (!mayNameRecords || length > MAX_UPLOAD_REQUEST_BYTES) return null;
+  const mayNameUpload = kind.takesUpload && meansJson(headers.mediaType) && !headers.gzip;
+  if (!mayNameUpload || length > MAX_UPLOAD_REQUEST_BYTES) return null;
   const pieces: Buffer[] = [];
   const intake = new Intake(bodyOf(request.raw), uploadLimits(system.config), signal, performance);
   for await (const bytes of intake.read()) pieces.push(bytes);
   return Buffer.concat(pieces);
 }
 
-function namedRecords(body: Buffer, { named }: UploadKind): GivenOption[] | null {
+/** Returns the options in a JSON body that names an upload, and `null` for another. */
+function optionsIn(body: Buffer): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, named?.option ?? ''))
-      return null;
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'upload_id')) return null;
     return Object.entries(value).flatMap(([name, given]) =>
       (Array.isArray(given) ? given : [given]).map(
         (each): GivenOption => [name, typeof each === 'string' ? each : JSON.stringify(each)],

@@ -24,13 +24,8 @@ export interface UploadKind {
   /** Other media types that clients send for the same. The document leaves them out. JSON, and clients that set none, are always taken. */
   readonly otherMediaTypes: readonly string[];
   readonly defaultFilename: string;
-  readonly named?: NamedRecords;
-}
-
-interface NamedRecords {
-  /** The option that names them, in the query, in a form, or in a small JSON object. */
-  readonly option: 'upload_id' | 'apply';
-  store(upload: Upload, environment: number, options: UploadOptions): Promise<Uploaded>;
+  /** Takes `upload_id` in place of a file: in the query, in a form, or in a small JSON object. */
+  readonly takesUpload: boolean;
 }
 
 export interface UploadHeaders {
@@ -67,6 +62,14 @@ export async function readOptions(
   return { ...options, load: await withOptionsOf(system.db, environmentId(request), options.load) };
 }
 
+/** Returns the upload that the options name, or `null`. @throws InputError `not_found`. */
+export async function findKept(
+  { system, request }: Pick<Upload, 'system' | 'request'>,
+  { uploadId }: UploadOptions,
+): Promise<KeptUpload | null> {
+  return uploadId === undefined ? null : requireUpload(system, environmentId(request), uploadId);
+}
+
 export function storeFile(
   { system, request, kind, signal }: Upload,
   source: AsyncIterable<Uint8Array>,
@@ -94,14 +97,9 @@ export function keptLimits({ config }: System, { fileOf }: KeptUpload): ReceiveL
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
 }
 
-/** Stores the file of a load from one that was sent to be inspected. */
-export async function storeKept(
-  upload: Upload,
-  environment: number,
-  options: UploadOptions,
-): Promise<Uploaded> {
+/** Stores the file of a load from an upload that was kept. */
+export async function storeKept(upload: Upload, kept: KeptUpload, options: UploadOptions): Promise<Uploaded> {
   const { system, kind } = upload;
-  const kept = await requireUpload(system, environment, options.named ?? '');
   const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
   const { source, map } = options.load;
   const bytes = openUpload(system.files, kept);

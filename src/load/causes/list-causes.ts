@@ -10,9 +10,10 @@ import {
 import { writeCauseId } from '../../domain/reject.ts';
 import { type CountedCause, countCauses, readRejectsPage } from '../../postgres/stores/rejects.ts';
 import { readLoadSource } from '../../postgres/stores/running-loads.ts';
+import { runTask } from '../../sandbox/sandboxes.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
-import { runLoadTask } from '../sandbox-tasks.ts';
+import { sampleCauses } from '../sandbox-tasks.ts';
 import type { CauseSample } from './reject-causes.ts';
 
 /** A cause with samples of its records. */
@@ -52,9 +53,9 @@ export async function listCauses(
     return page.rejects;
   };
   const signal = AbortSignal.timeout(CAUSES_MS);
-  const work = { sandboxes, owner: environmentId, isLong: false, input, ask, signal };
+  const work = { owner: environmentId, isLong: false, input, ask, signal };
   try {
-    for await (const each of runLoadTask('causes', work)) samples.push(each);
+    for await (const each of runTask(sandboxes, 'causes', sampleCauses, work)) samples.push(each);
   } catch (error) {
     const isTooMuch = error instanceof InputError && error.problems[0].code === 'payload_too_large';
     if (!signal.aborted && !isTooMuch) throw error;

@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/api/load.ts';
 import type { Overview } from '../../../src/api/overview.ts';
-import type { Inspection } from '../../../src/api/upload.ts';
+import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { form, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/api/load.ts';
-import type { Inspection } from '../../../src/api/upload.ts';
+import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';

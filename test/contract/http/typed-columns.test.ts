@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/api/load.ts';
-import type { Inspection } from '../../../src/api/upload.ts';
+import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 

@@ -8,8 +8,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
 import { openCodecs } from '../../../src/formats/parquet-codecs.ts';
 import { columnOf } from '../../../src/formats/parquet-values.ts';
+import type { Converted, Stretch } from '../../../src/load/receive/unpack.ts';
 import { textOf } from '../../../src/load/receive/unpack.ts';
-import type { LoadTasks } from '../../../src/load/sandbox-tasks.ts';
 import { Sandboxes } from '../../../src/sandbox/sandboxes.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
@@ -337,7 +337,7 @@ describe('a Parquet file', () => {
         const changed = Buffer.from(file);
         for (const { at, byte } of changes) changed[at % file.length] = byte;
         const bytes = changed.subarray(0, file.length - (cut % file.length));
-        const items = sandboxes.run<LoadTasks['convert']>('convert', {
+        const items = sandboxes.run<Converted, Stretch, Buffer>('convert', {
           input: {
             format: 'parquet',
             bytes: bytes.length,

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Sandboxes, type SandboxesOptions, type Work } from '../../../src/sandbox/sandboxes.ts';
-import type { Shape, tasks } from '../../support/sandbox-of-test.ts';
+import type { tasks } from '../../support/sandbox-of-test.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const file = new URL('../../support/sandbox-of-test.ts', import.meta.url);
@@ -17,8 +17,8 @@ function open(options: Partial<SandboxesOptions> = {}) {
     ...options,
   });
   opened.push(sandboxes);
-  const start = (task: keyof typeof tasks, input = 0, work: Partial<Work<Shape>> = {}) =>
-    sandboxes.run<Shape>(task, {
+  const start = (task: keyof typeof tasks, input = 0, work: Partial<Work<number, string, Buffer>> = {}) =>
+    sandboxes.run(task, {
       input,
       ask: async (question) => Buffer.from(question),
       owner: 1,

@@ -4,7 +4,7 @@ import type { ExportJob } from '../../../api/export.ts';
 import type { JobListItem } from '../../../api/job.ts';
 import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import type { UserProfile } from '../../../api/profile.ts';
-import type { Inspection } from '../../../api/upload.ts';
+import type { Inspection } from '../../../capabilities/inspection/api.ts';
 import { type Loaded, pollMs, restMs, screenHref, useApi } from './api.ts';
 import { visibleText } from './format.ts';
 

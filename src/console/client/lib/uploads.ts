@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Inspection } from '../../../api/upload.ts';
+import type { Inspection } from '../../../capabilities/inspection/api.ts';
 import { ApiError, apiHref, problemOf, refusal, session, unreachable, withQuery } from './api.ts';
 import { pause } from './outage.ts';
 

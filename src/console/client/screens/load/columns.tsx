@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
-import type { Inspection } from '../../../../api/upload.ts';
+import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import type { CellType } from '../../../../domain/cell-type.ts';
 import { presetTitles } from '../../../../domain/load.ts';
 import { personalRule } from '../../../../domain/personal.ts';

@@ -1,6 +1,6 @@
 /* An upload as the server inspects it. Everything that was chosen stands in the address. */
 
-import type { Inspection } from '../../../../api/upload.ts';
+import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import { type Loaded, post, type Query, useData } from '../../lib/api.ts';
 
 /** Options that stand in the address under the API's names. The second list has no controls. */

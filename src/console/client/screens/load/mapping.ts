@@ -1,6 +1,6 @@
 /* The choices of what each column becomes: the map and the types of the API, which stand in the address. */
 
-import type { Inspection } from '../../../../api/upload.ts';
+import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import { readCellType } from '../../../../domain/cell-type.ts';
 import type { Query } from '../../lib/api.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Inspection } from '../../../../api/upload.ts';
+import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';

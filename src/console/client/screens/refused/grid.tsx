@@ -2,7 +2,7 @@ import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectPage } from '../../../../api/reject.ts';
-import type { Inspection } from '../../../../api/upload.ts';
+import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import { api, post, type Query, useAction, useApi, withQuery } from '../../lib/api.ts';
 import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath, refusedState } from '../../lib/jobs.ts';

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LoadEntity } from '../../../../src/domain/entity.ts';
-import type { Preset } from '../../../../src/domain/load.ts';
-import { createFileSystemStore } from '../../../../src/files/file-system.ts';
-import { type Inspection, inspectFile, look } from '../../../../src/load/inspect/inspect-file.ts';
-import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
+import { type Inspection, inspectFile, look } from '../../../src/capabilities/inspection/inspect-file.ts';
+import type { LoadEntity } from '../../../src/domain/entity.ts';
+import type { Preset } from '../../../src/domain/load.ts';
+import { createFileSystemStore } from '../../../src/files/file-system.ts';
+import type { ReceiveHints } from '../../../src/load/receive/receive.ts';
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 

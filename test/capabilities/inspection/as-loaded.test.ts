@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SHOWN_RECORDS } from '../../src/domain/limits.ts';
-import { type Inspection, inspectFile, look } from '../../src/load/inspect/inspect-file.ts';
-import { renderReject } from '../../src/load/render-load.ts';
+import { type Inspection, inspectFile, look } from '../../../src/capabilities/inspection/inspect-file.ts';
+import { SHOWN_RECORDS } from '../../../src/domain/limits.ts';
+import { renderReject } from '../../../src/load/render-load.ts';
 import {
   newEnvironment,
   readProfiles,
   readRejects,
   runManually,
   startManually,
-} from '../support/load-file.ts';
-import { randomFile } from '../support/random-files.ts';
-import { runs } from '../support/runs.ts';
-import type { Json, StoredProfile } from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
+} from '../../support/load-file.ts';
+import { randomFile } from '../../support/random-files.ts';
+import { runs } from '../../support/runs.ts';
+import type { Json, StoredProfile } from '../../support/serial-oracle.ts';
+import { systemOfFile } from '../../support/system.ts';
 
 const t = await systemOfFile();
 

@@ -1,29 +1,30 @@
-/** `sluice inspect`: looks at the beginning of a file, and shows how it would be loaded. */
+/** `sluice inspect` and `sluice rules test`: look at the beginning of a file, and show how it would be loaded. */
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { InspectedColumn } from '../api/upload.ts';
-import type { Config } from '../config.ts';
-import { READ_BYTES } from '../domain/limits.ts';
-import { defaultLoadOptions, type FileOptions } from '../domain/load.ts';
-import { personalRule } from '../domain/personal.ts';
-import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
-import { withFlags } from '../domain/source-options.ts';
-import { formatBytes, formatCount } from '../domain/wording.ts';
-import { createFileSystemStore } from '../files/file-system.ts';
-import { type Inspection, inspectFile, look, renderInspection } from '../load/inspect/inspect-file.ts';
-import { withOptionsOf } from '../load/options-of.ts';
-import { localLimits } from '../load/receive/receive.ts';
-import { readRules } from '../postgres/stores/rules.ts';
-import { defineCommand, required } from './define-command.ts';
-import { exitCodes, explainError, UsageError } from './errors.ts';
-import { describeReading } from './import-file.ts';
-import { findInputs, type Input } from './input-files.ts';
-import { withEnvironment } from './session.ts';
-import { readSettings } from './settings.ts';
-import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
-import { type Columns, printable, printFields, printTable, type Terminal } from './terminal.ts';
+import { below, defineCommand, required, text } from '../../cli/define-command.ts';
+import { exitCodes, explainError, UsageError } from '../../cli/errors.ts';
+import { describeReading } from '../../cli/import-file.ts';
+import { findInputs, type Input } from '../../cli/input-files.ts';
+import { findingColumns, rulesOf } from '../../cli/rules.ts';
+import { withEnvironment } from '../../cli/session.ts';
+import { readSettings } from '../../cli/settings.ts';
+import { fileFlags, optionsOfFlag, readSourceFlags } from '../../cli/source-flags.ts';
+import { type Columns, printable, printFields, printTable, type Terminal } from '../../cli/terminal.ts';
+import type { Config } from '../../config.ts';
+import { READ_BYTES } from '../../domain/limits.ts';
+import { defaultLoadOptions, type FileOptions } from '../../domain/load.ts';
+import { personalRule } from '../../domain/personal.ts';
+import type { RulesDocument } from '../../domain/rules.ts';
+import { withFlags } from '../../domain/source-options.ts';
+import { formatBytes, formatCount, plural } from '../../domain/wording.ts';
+import { createFileSystemStore } from '../../files/file-system.ts';
+import { withOptionsOf } from '../../load/options-of.ts';
+import { localLimits } from '../../load/receive/receive.ts';
+import { readRules } from '../../postgres/stores/rules.ts';
+import type { InspectedColumn } from './api.ts';
+import { type Inspection, inspectFile, look, renderInspection } from './inspect-file.ts';
 
 export const inspect = defineCommand({
   name: 'inspect',
@@ -64,7 +65,40 @@ reason and possible remedies are printed.`,
   },
 });
 
-export async function lookAt(
+export const testRules = below(
+  'rules',
+  defineCommand({
+    name: 'test',
+    summary: 'show what the rules would do to a file',
+    description:
+      'Looks at the beginning of a file and loads nothing: which records the rules would refuse, and what they would report or\n' +
+      'leave out. Takes the options of `import`.',
+    argument: required('<file>', 'a file, or - for standard input'),
+    options: { rules: text('--rules <file>', 'a rules file that is not applied yet'), ...fileFlags },
+    json: 'print what POST /v1/imports/inspect answers',
+    examples: [
+      'sluice rules test users.csv',
+      'sluice rules test users.csv --rules rules.yaml --json | jq .findings',
+    ],
+    inEnvironment: async (call) => {
+      const { cli, command, system, environmentId, argument, flags, terminal, json } = call;
+      const { entity = 'auto' as const, map, preset = null, format = null } = flags;
+      const [input, ...others] = await findInputs([argument]);
+      if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
+      const document = await rulesOf(flags.rules, system.db, environmentId);
+      const asked = { entity, map, preset, format, source: readSourceFlags(flags) };
+      const found = await lookAt(input, readSettings(cli, command).config, asked, document);
+      if (json) return terminal.json(renderInspection(found));
+      if (found.problem !== null) throw found.problem;
+      const { records, whole_file: isWhole, rejects } = found;
+      const share = isWhole ? 'all' : 'the first';
+      terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(rejects.count)} would be refused`);
+      printBroken(terminal, found);
+    },
+  }),
+);
+
+async function lookAt(
   input: Input,
   config: Config,
   { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
@@ -139,7 +173,7 @@ function printInspection(
 }
 
 /** Prints the first refused records, and the rules that others break. */
-export function printBroken(terminal: Terminal, { rejects, findings }: Inspection): void {
+function printBroken(terminal: Terminal, { rejects, findings }: Inspection): void {
   if (rejects.count > 0) {
     terminal.print('');
     terminal.print('Refused:');
@@ -160,14 +194,6 @@ export function printBroken(terminal: Terminal, { rejects, findings }: Inspectio
     printTable(terminal, findingColumns, findings);
   }
 }
-
-export const findingColumns: Columns<CountedFinding> = {
-  of: ({ entity }) => entity,
-  property: ({ property }) => printable(property ?? 'event_name', 40),
-  rule: ({ rule }) => rule,
-  otherwise: ({ otherwise }) => otherwise,
-  '>records': ({ records }) => formatCount(records),
-};
 
 /** Says which flags would make of the file what is shown, if those given do not. */
 function printShownWith(

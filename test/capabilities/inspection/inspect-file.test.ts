@@ -2,16 +2,17 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
-import { personalRule } from '../../../../src/domain/personal.ts';
-import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
   look,
-} from '../../../../src/load/inspect/inspect-file.ts';
-import { explainRefusals } from '../../../../src/load/rejects.ts';
+} from '../../../src/capabilities/inspection/inspect-file.ts';
+import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.ts';
+import { SHOWN_RECORDS } from '../../../src/domain/limits.ts';
+import { personalRule } from '../../../src/domain/personal.ts';
+import { createFileSystemStore } from '../../../src/files/file-system.ts';
+import { explainRefusals } from '../../../src/load/rejects.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 
 let folder: string;

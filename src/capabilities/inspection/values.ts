@@ -1,20 +1,19 @@
-import type { InspectedColumn } from '../../api/upload.ts';
 import type { CellType } from '../../domain/cell-type.ts';
 import { dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, kindOfEntity, type RecordKind } from '../../domain/entity.ts';
-import { INSPECTED_RECORDS, MAX_PARSED_DEPTH, SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
 import { CellTable } from '../../formats/csv-cell-table.ts';
 import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
-import { isNestedDeeper } from '../../formats/json-position.ts';
-import { copyCells, isObject, type JsonObject } from '../../formats/json-text.ts';
+import { copyCells, parseObject } from '../../formats/json-text.ts';
+import type { ReceivedFile } from '../../load/receive/receive.ts';
+import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import { typesOf } from '../../mapping/cell-types.ts';
 import { type ProfileRow, UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { personalHint } from '../../personal/hints.ts';
-import type { ReceivedFile } from '../receive/receive.ts';
-import type { ReceivingStore } from '../receive/unpack.ts';
+import type { InspectedColumn } from './api.ts';
+import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
 /** Values that an inspection reads, at most: of a wide file fewer records. */
 const INSPECTED_VALUES = 250_000;
@@ -112,17 +111,6 @@ function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count:
     if (record === null) continue;
     values.records++;
     for (const [name, value] of Object.entries(record)) values.add(name, value);
-  }
-}
-
-/** Returns null for what is no object, or too deep to be loaded. */
-export function parseObject(line: string): JsonObject | null {
-  if (isNestedDeeper(line, MAX_PARSED_DEPTH)) return null;
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }
 

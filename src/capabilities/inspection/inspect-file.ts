@@ -2,7 +2,7 @@
  * Finds out what a file holds without loading it: its beginning is received as an upload is, and its chunks are read by the loader's
  * own reader, so that what is shown is what would be loaded.
  */
-import type { InspectedColumn, Inspection as Shown } from '../../api/upload.ts';
+
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { InputError } from '../../domain/errors.ts';
@@ -11,16 +11,17 @@ import type { LoadOptions } from '../../domain/load.ts';
 import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
+import { createChunkReader, type ReadSource } from '../../load/read-chunk.ts';
+import type { ReceiveLimits } from '../../load/receive/intake.ts';
+import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
+import type { ReceivingStore } from '../../load/receive/unpack.ts';
+import { renderReadAs, renderReject } from '../../load/render-load.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { hiddenValues } from '../../personal/values.ts';
 import { findForeign, readBeginning } from '../../products/recognise-file.ts';
 import { rewriteBeginning } from '../../products/rewrite-file.ts';
 import { FindingCounts } from '../../rules/compile-rules.ts';
-import { createChunkReader, type ReadSource } from '../read-chunk.ts';
-import type { ReceiveLimits } from '../receive/intake.ts';
-import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
-import type { ReceivingStore } from '../receive/unpack.ts';
-import { renderReadAs, renderReject } from '../render-load.ts';
+import type { InspectedColumn, Inspection as Shown } from './api.ts';
 import {
   asForeign,
   asGiven,

@@ -1,0 +1,87 @@
+import type { System } from '../../context.ts';
+import { errorCodes, InputError } from '../../domain/errors.ts';
+import { abortWhenClosed } from '../../http/gone-client.ts';
+import { route } from '../../http/route.ts';
+import { importKind, takesFile } from '../../http/routes/imports.ts';
+import type { UploadOptions } from '../../http/upload/options.ts';
+import { keepFile } from '../../http/upload/receive-upload.ts';
+import { keptLimits } from '../../http/upload/upload.ts';
+import { findMended, readAsMended } from '../../load/mends.ts';
+import { convertingStore } from '../../load/received.ts';
+import { hintsOf, openUpload } from '../../load/uploads.ts';
+import { readRules } from '../../postgres/stores/rules.ts';
+import type { Upload } from '../../postgres/stores/uploads.ts';
+import { inspection } from './api.ts';
+import { inspectFile, type Look, renderProblem, renderUnreadable } from './inspect-file.ts';
+import { lookIn, type RenderedInspection } from './sandbox.ts';
+
+export const inspectImport = route({
+  ...takesFile,
+  at: 'POST /v1/imports/inspect',
+  operationId: 'inspectImport',
+  summary: 'Inspect a file before it is loaded',
+  description:
+    'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
+  answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
+  refuses: ['empty_file', 'not_found'],
+  handle: async ({ system, request, reply, environment }) => {
+    const { kept, options: given } = await keepFile(system, request, importKind);
+    const { signal } = abortWhenClosed(reply);
+    const found = await inspect(system, environment, kept, given, signal);
+    const about = {
+      upload_id: kept.uploadId,
+      expires_at: kept.expiresAt.toISOString(),
+      filename: kept.filename,
+      file_size: kept.fileSize,
+      sha256: kept.sha256,
+    };
+    if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
+    // The other members were written where the file was read.
+    const rest = JSON.stringify({ ...about, ...renderProblem(found) });
+    const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
+    return reply.type('application/json; charset=utf-8').send(json);
+  },
+});
+
+/** A corrected file of rejects is read as its load reads it. */
+function lookAsLoaded({ db, sandboxes }: System, environment: number): Look<RenderedInspection> {
+  const look = lookIn(sandboxes, environment);
+  return async (store, received, options, signal) => {
+    const mended = await findMended({ db, files: store }, environment, received);
+    const read = mended === null ? { received, options } : readAsMended({ received, options }, mended);
+    return look(store, read.received, read.options, signal);
+  };
+}
+
+async function inspect(
+  system: System,
+  environment: number,
+  kept: Upload,
+  { load, format, filename }: UploadOptions,
+  signal: AbortSignal,
+): Promise<RenderedInspection | InputError> {
+  const limits = keptLimits(system, kept);
+  const { source, map, ...options } = load;
+  const { chunkBytes } = system.config;
+  const hints = {
+    ...hintsOf(kept),
+    ...(filename !== undefined && { filename }),
+    format,
+    source,
+    map,
+    chunkBytes,
+  };
+  const bytes = openUpload(system.files, kept);
+  try {
+    const rules = (await readRules(system.db, environment))?.document ?? null;
+    const all = { ...options, map, source, rules };
+    const store = convertingStore(system, environment);
+    return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));
+  } catch (error) {
+    // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
+    if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
+    throw error;
+  } finally {
+    bytes.destroy();
+  }
+}

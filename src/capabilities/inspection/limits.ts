@@ -1,0 +1,4 @@
+/** Records that an inspection reads, at most. */
+export const INSPECTED_RECORDS = 10_000;
+export const SHOWN_SAMPLES = 3;
+export const SHOWN_FREQUENT = 5;

@@ -1,0 +1,42 @@
+/* A file is looked at in a sandbox, because its bytes come from outside. Commands do it in their own process. */
+import { InputError, type Problem } from '../../domain/errors.ts';
+import type { ReceivedFile } from '../../load/receive/receive.ts';
+import type { Stretch } from '../../load/receive/unpack.ts';
+import { only } from '../../load/sandbox-tasks.ts';
+import { runTask, type Sandboxes } from '../../sandbox/sandboxes.ts';
+import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect-file.ts';
+
+interface LookInput {
+  readonly received: ReceivedFile;
+  readonly options: LookOptions;
+}
+
+/** An inspection as it comes from another process: messages carry no classes. */
+interface Rendered extends Pick<RenderedInspection, 'json' | 'column_names'> {
+  readonly problems: readonly [Problem, ...Problem[]] | null;
+}
+
+/** An inspection that is written already: to render ten thousand columns takes half a second. */
+export interface RenderedInspection extends Looked {
+  /** The rendering of `renderFound`, as JSON. */
+  readonly json: Uint8Array;
+}
+
+export async function* lookAt(
+  { received, options }: LookInput,
+  read: (stretch: Stretch) => Promise<Buffer>,
+): AsyncGenerator<Rendered> {
+  const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
+  const found = await look(store, received, options);
+  const json = Buffer.from(JSON.stringify(renderFound(found)));
+  yield { json, column_names: found.column_names, problems: found.problem?.problems ?? null };
+}
+
+export function lookIn(sandboxes: Sandboxes | null, owner: number): Look<RenderedInspection> {
+  return async (store, received, options, signal) => {
+    const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);
+    const work = { owner, isLong: false, input: { received, options }, ask, signal };
+    const { problems, ...found } = await only(runTask(sandboxes, 'look', lookAt, work));
+    return { ...found, problem: problems === null ? null : new InputError(...problems) };
+  };
+}
