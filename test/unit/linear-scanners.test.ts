@@ -17,54 +17,9 @@ import { CsvRows } from '../../src/mapping/csv-rows.ts';
 import { KeyTable } from '../../src/mapping/key-table.ts';
 import { NdjsonRows } from '../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../src/mapping/rows.ts';
-import { inspectText } from '../capabilities/inspection/inspect-text.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
+import { expectLinear, KiB, numbered, repeated, type Scanner } from '../support/linear.ts';
 import { inPieces } from './formats/in-pieces.ts';
-
-/**
- * Whatever reads bytes of a caller costs no more than so much per byte, whatever they are: twice the input, at most
- * 3 times the time. A new scanner is a line in this table, with the input that is worst for it.
- */
-interface Scanner {
-  readonly name: string;
-  /** An input of about so many bytes. */
-  readonly generate: (bytes: number) => Buffer;
-  readonly run: (input: Buffer) => unknown;
-}
-
-const KiB = 1024;
-const maxRatio = 3;
-/** Other processes share the machine: a measurement is the best of some, and a ratio that is too high is measured again. */
-const attempts = 12;
-/** What is measured takes at least this long, in milliseconds; or is this large. */
-const leastMs = 2;
-/** What takes this long is not measured again. */
-const hopelessMs = 1_000;
-const leastBytes = 64 * KiB;
-/** How often a ratio that is too high is measured again, with twice the bytes. */
-const mostDoublings = 3;
-const mostBytes = 4 * KiB * KiB;
-
-const repeated = (text: string, head = '') => {
-  const unit = Buffer.from(text);
-  return (bytes: number): Buffer =>
-    Buffer.concat([
-      Buffer.from(head),
-      Buffer.alloc(Math.max(1, Math.floor(bytes / unit.length)) * unit.length, unit),
-    ]);
-};
-
-const numbered =
-  (text: (number: number) => string, head = '', tail = '') =>
-  (bytes: number): Buffer => {
-    const parts = [head];
-    for (let length = 0, number = 0; length < bytes; number++) {
-      const part = text(number);
-      parts.push(part);
-      length += part.length;
-    }
-    return Buffer.from(parts.join('') + tail);
-  };
 
 const bytesOf =
   (...unit: number[]) =>
@@ -87,8 +42,6 @@ const index =
       // A refusal is an answer as well.
     }
   };
-
-const inspect = (input: Buffer): Promise<unknown> => inspectText(input).catch(() => null);
 
 /** Twice: with a header that names an id, and without any. */
 const sniff = (input: Buffer): void => {
@@ -400,16 +353,6 @@ const scanners: readonly Scanner[] = [
     run: (input) => eachRaw(input, matchIds),
   },
   { name: 'a pattern of stars', generate: repeated('a'), run: (input) => stars(input.toString('latin1')) },
-  {
-    name: 'an inspection of long records',
-    generate: repeated(`u1${',1'.repeat(3000)}\n`, `user_id${',c'.repeat(3000)}\n`),
-    run: inspect,
-  },
-  {
-    name: 'an inspection of keys that occur once',
-    generate: numbered((n) => `{"user_id":"u${n}","k${n}":"2024-05-01"}\n`),
-    run: inspect,
-  },
   { name: 'a map against a header', generate: numbered((n) => `c${n},`), run: mapColumns },
   {
     name: 'keys of one bucket',
@@ -441,42 +384,7 @@ function mapColumns(input: Buffer): void {
   ).toThrow();
 }
 
-async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
-  const before = process.cpuUsage();
-  await run(input);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
-}
-
-/**
- * How the times of 2n and n bytes compare. A few milliseconds are at the mercy of the collector and the compiler: a ratio that is
- * too high is measured again with twice the bytes, which one that is really so only makes plainer.
- */
-async function ratioOf(scanner: Scanner): Promise<number> {
-  let bytes = leastBytes;
-  while (bytes < mostBytes && (await cpuMs(scanner, scanner.generate(bytes))) < leastMs) bytes *= 2;
-  for (let doublings = 0; ; doublings++, bytes *= 2) {
-    const { ratio, isHopeless } = await compare(scanner, bytes);
-    if (ratio <= maxRatio || isHopeless || doublings === mostDoublings) return ratio;
-  }
-}
-
-/** The best of each; no more is measured once the ratio is low enough. */
-async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number; isHopeless: boolean }> {
-  const [single, double] = [scanner.generate(bytes), scanner.generate(2 * bytes)];
-  let [singleMs, doubleMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let attempt = 0; attempt < attempts; attempt++) {
-    singleMs = Math.min(singleMs, await cpuMs(scanner, single));
-    doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
-    if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
-  }
-  // Where megabytes take less than what can be measured, nothing is to be compared.
-  return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
-}
-
 // proves: linear
 describe('twice the bytes cost at most 3 times the time', () => {
-  test.each(scanners)('$name', async (scanner) => {
-    expect(await ratioOf(scanner)).toBeLessThanOrEqual(maxRatio);
-  });
+  test.each(scanners)('$name', expectLinear);
 });

@@ -1,13 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Detail } from '../../../src/api/load.ts';
-import type { uploadOfLoad } from '../../../src/api/upload.ts';
 import { sweep } from '../../../src/background-jobs/prune.ts';
 import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
-import { removeExpiredUploads } from '../../../src/load/uploads.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { findUpload } from '../../../src/postgres/stores/uploads.ts';
@@ -214,133 +211,5 @@ describe('a file that is inspected', () => {
       const again = await server.fetch(`${path}?upload_id=${body.upload_id}`, { method: 'POST' });
       return again.status === 404;
     });
-  });
-});
-
-type TakenAgain = Static<typeof uploadOfLoad.schema>;
-
-const again = (jobId: string) =>
-  server.json<TakenAgain & ErrorBody>(`/v1/background_jobs/${jobId}/upload`, { method: 'POST' });
-const named = (upload: TakenAgain, more: object = {}) =>
-  JSON.stringify({ upload_id: upload.upload_id, ...upload.options, ...more });
-
-/** A file, and the options that it needs to be read. */
-const files: readonly [string, () => [Body, Record<string, string>, Record<string, string>]][] = [
-  [
-    'a table in another encoding, packed, behind a preamble and with a footer',
-    () => [
-      gzipSync(
-        Buffer.from(
-          `Büro Köln\nNr;Straße\n${++serial}-1;Große Bleichen\n${serial}-2;NULL\nSumme;2\n`,
-          'latin1',
-        ),
-      ),
-      {
-        encoding: 'windows-1252',
-        skip_rows: '1',
-        skip_footer: '1',
-        null: 'NULL',
-        map: 'Nr=user_id,Straße=metadata.street',
-      },
-      { 'content-type': 'text/csv', 'content-encoding': 'gzip' },
-    ],
-  ],
-  [
-    'a sheet of a workbook, whose cells look like another dialect',
-    () => [
-      new Uint8Array(
-        workbookFile({
-          sheets: [
-            { name: 'Costs', rows: textRow(1, 'a') + textRow(2, 'b') },
-            {
-              name: 'Users',
-              rows: textRow(1, 'user_id') + textRow(2, `${++serial};1`) + textRow(3, `${serial};2`),
-            },
-          ],
-        }),
-      ),
-      { sheet: 'Users' },
-      { 'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet' },
-    ],
-  ],
-  [
-    'the records in a JSON document',
-    () => [
-      JSON.stringify({
-        data: { users: [{ no: `${++serial}-1` }, { no: `${serial}-2`, name: 'Bob' }] },
-        more: [],
-      }),
-      { records: 'data.users', entity: 'users', map: 'no=user_id' },
-      json,
-    ],
-  ],
-];
-
-describe('the file of a load', () => {
-  // proves: load-again
-  test.each(files)(
-    'that is %s is loaded again as it was, and with another mapping, without being sent',
-    async (_, make) => {
-      const [body, options, headers] = make();
-      const first = await load(`?${new URLSearchParams(options)}`, body, headers);
-      expect([first.status, first.body.errors]).toEqual([200, undefined]);
-      const before = await detail(first.body.job_id);
-      expect(before).toMatchObject({ status: 'completed', counts: { read: 2, inserted: 2 } });
-      const taken = await again(first.body.job_id);
-      expect(taken).toMatchObject({
-        status: 201,
-        body: { file_of: first.body.job_id, sha256: before.sha256, options: { encoding: 'utf-8' } },
-      });
-      expect((await inspect(named(taken.body), '', json)).body).toMatchObject({ problem: null, records: 2 });
-      const same = await load('', named(taken.body), json);
-      expect([same.status, same.body.errors]).toEqual([200, undefined]);
-      expect(await detail(same.body.job_id)).toMatchObject({
-        status: 'completed',
-        sha256: before.sha256,
-        filename: before.filename,
-        counts: { read: 2, unchanged: 2 },
-      });
-      const columns = (await inspect(named(taken.body), '', json)).body.columns;
-      const id = columns.find(({ becomes }) => becomes === 'user_id')?.name ?? '';
-      const other = await load(
-        '',
-        named(taken.body, { entity: 'companies', map: { [id]: 'company_id' } }),
-        json,
-      );
-      expect([other.status, other.body.errors]).toEqual([200, undefined]);
-      expect(await detail(other.body.job_id)).toMatchObject({ counts: { read: 2, inserted: 2 } });
-      const { body: history } = await server.json(`/v1/background_jobs/${other.body.job_id}/history`);
-      expect(history).toMatchObject({ parameters: { file_of: first.body.job_id, entity: 'companies' } });
-    },
-  );
-
-  // proves: load-again
-  test('stays when its upload goes, and takes its upload along when it goes', async () => {
-    const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
-    await detail(first.body.job_id);
-    const [one, two] = [(await again(first.body.job_id)).body, (await again(first.body.job_id)).body];
-    await sql`update uploads set expires_at = now() where upload_id = ${one.upload_id}`.execute(t.system.db);
-    expect(await removeExpiredUploads(t.system)).toBe(1);
-    expect((await inspect(named(one), '', json)).status).toBe(404);
-    expect((await inspect(named(two), '', json)).body).toMatchObject({ records: 3 });
-    await t.system.db
-      .updateTable('loads')
-      .set({ file_ref: null })
-      .where('job_id', '=', first.body.job_id)
-      .execute();
-    expect((await inspect(named(two), '', json)).status).toBe(404);
-    expect(await again(first.body.job_id)).toMatchObject({ status: 410 });
-  });
-
-  // proves: load-again
-  test('is not taken again where a deletion has come since, or by another environment', async () => {
-    const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
-    await detail(first.body.job_id);
-    const taken = `/v1/background_jobs/${first.body.job_id}/upload`;
-    const other = await createEnvironment(t.system.db, `other${++serial}`);
-    const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test', expiresAt: null });
-    expect(await refusalOf(server, taken, { method: 'POST', key })).toEqual([404, ['not_found']]);
-    await server.fetch('/v1/users', { method: 'DELETE', json: { users: ['nobody'] } });
-    expect(await refusalOf(server, taken, { method: 'POST' })).toEqual([410, ['job_expired']]);
   });
 });

@@ -2,9 +2,9 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/api/load.ts';
 import type { Overview } from '../../../src/api/overview.ts';
-import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { form, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
+import { keepCsv } from '../../support/uploads.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
@@ -96,21 +96,19 @@ describe('a corrected file of rejects', () => {
       Seats: 7,
     }));
     const second = await load(tenant, '', form(toNdjson(asJson), { filename: 'corrected.ndjson' }));
-    const { body: inspected } = await server.json<Inspection>(`/v1/imports/inspect`, {
-      method: 'POST',
-      ...{ key: tenant.key, headers: csv, body: toCsv(corrected(file, (row) => row % 3 === 2)) },
-    });
-    const third = await load(tenant, '', JSON.stringify({ upload_id: inspected.upload_id }), {
+    const third = toCsv(corrected(file, (row) => row % 3 === 2));
+    const upload_id = await keepCsv(t.system, tenant.environment.environmentId, third);
+    const last = await load(tenant, '', JSON.stringify({ upload_id }), {
       'content-type': 'application/json',
     });
-    for (const job of [first, second, third])
+    for (const job of [first, second, last])
       expect(job).toMatchObject({ status: 'completed', mends: parent.job_id, counts: { rejected: 0 } });
 
     const mended = await show(tenant, parent.job_id);
     expect(mended).toMatchObject({ counts: parent.counts, status: parent.status });
     expect({ ...mended.rejects.loaded_since, jobs: mended.rejects.loaded_since.jobs.toSorted() }).toEqual({
       count: 1_000,
-      jobs: [first.job_id, second.job_id, third.job_id].toSorted(),
+      jobs: [first.job_id, second.job_id, last.job_id].toSorted(),
     });
     for (const id of ['row-2', 'row-3', 'row-4'])
       expect(await metadataOf(tenant, id)).toEqual({ Plan: 'free', Seats: 7 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/api/load.ts';
-import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+import { keepCsv } from '../../support/uploads.ts';
 
 const { t, server } = await openServer({ worker: true });
 
@@ -39,9 +39,6 @@ const first = await load(options, { body: `${header}\na0;x\n`, headers: csv });
 const { job_id: jobId } = first;
 
 describe('a load with options_of', () => {
-  const inspect = (text: string) =>
-    server.json<Inspection>('/v1/imports/inspect', { method: 'POST', body: text, headers: csv });
-
   // proves: options-of
   test.each([
     ['the query', 'q', (text: string) => load(`?options_of=${jobId}`, { body: text, headers: csv })],
@@ -50,7 +47,7 @@ describe('a load with options_of', () => {
       'a JSON object with the id of an upload',
       'j',
       async (text: string) => {
-        const { upload_id } = (await inspect(text)).body;
+        const upload_id = await keepCsv(t.system, t.environment.environmentId, text);
         return load('', { json: { upload_id, options_of: jobId } });
       },
     ],
@@ -132,16 +129,5 @@ describe('a load with options_of', () => {
     }
     const sent = { method: 'POST', body: 'x', headers: csv };
     expect(await refusalOf(server, '/v1/imports?options_of=No', sent)).toEqual([400, ['invalid_field']]);
-  });
-
-  // proves: options-of
-  test('is inspected as it would be loaded', async () => {
-    const sent = { method: 'POST', body: `${header}\n1;a,b,c\n`, headers: csv };
-    const { body } = await server.json<Inspection>(`/v1/imports/inspect?options_of=${jobId}`, sent);
-    expect(body).toMatchObject({
-      problem: null,
-      map: { Nr: 'user_id', Stufe: 'plan' },
-      rows: [{ user_id: '1', metadata: { plan: 'a,b,c' } }],
-    });
   });
 });

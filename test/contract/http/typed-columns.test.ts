@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/api/load.ts';
-import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+import { keepCsv } from '../../support/uploads.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 
 const { t, server } = await openServer({ worker: true });
@@ -27,8 +27,6 @@ const jobOf = async (jobId: string): Promise<JobDetail> => {
   await t.ended(jobId);
   return (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`)).body;
 };
-const inspect = async (body: string, said = '') =>
-  (await server.json<Inspection>(`/v1/imports/inspect${said}`, { method: 'POST', body, headers: csv })).body;
 const metadataOf = async (id: string) =>
   (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
 
@@ -46,7 +44,10 @@ describe('the types of columns', () => {
     ],
     [
       'the body that names an upload',
-      async (text: string) => load({ json: { upload_id: (await inspect(text)).upload_id, types } }),
+      async (text: string) => {
+        const upload_id = await keepCsv(t.system, t.environment.environmentId, text);
+        return load({ json: { upload_id, types } });
+      },
     ],
     [
       'the query of a workbook',
