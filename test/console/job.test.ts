@@ -83,6 +83,23 @@ test('the page of a job first says what was stored and what needs a person, then
   await page.getByRole('link', { name: /^u0\b/ }).first().waitFor();
 });
 
+test('a job that does not exist is asked for once', async () => {
+  const page = await stage.open('/', { clock: true });
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes('/background_jobs/')) asked.push(new URL(request.url()).pathname);
+  });
+  const id = '00000000-0000-4000-8000-000000000000';
+  await page.goto(stage.address(`/jobs/${id}`));
+  await page.getByText('there is no such job').waitFor();
+  await page.locator('.health').waitFor();
+  // The frame asks for the health of the service every minute.
+  const later = page.waitForRequest(/overview/);
+  await page.clock.fastForward(61_000);
+  await later;
+  expect(asked).toEqual([`/v1/background_jobs/${id}`]);
+});
+
 test('the page of a planned load shows what it would write, by property and row, and loads exactly that', async () => {
   await stage.t.ended(await stage.load('user_id,tier\nplanned-1,bronze\n', 'before.csv'));
   const jobId = await stage.load('user_id,tier\nplanned-1,gold\nplanned-2,silver\n', 'planned.csv', {

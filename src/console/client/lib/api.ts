@@ -335,6 +335,8 @@ export function useData<T>(
           data: subjectOf(before.key) === subjectOf(key) ? before.data : undefined,
           ...{ error, key, asked },
         }));
+        // What does not exist is not waited for.
+        if (error.status === 404) return;
       }
       again();
     };

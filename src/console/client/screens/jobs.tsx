@@ -269,7 +269,7 @@ export function JobActions({ job, history, onDone }: ActionsProps & MenuProps): 
 
 interface MenuProps {
   readonly job: JobDetail;
-  readonly history: JobHistory | undefined;
+  readonly history: JobHistory;
 }
 
 function Rare({ job, history }: MenuProps): VNode | null {
@@ -292,7 +292,7 @@ function Rare({ job, history }: MenuProps): VNode | null {
   if (job.type === 'undo' || (!isOfLoad && job.type !== 'export')) return null;
   return (
     <>
-      {isOfLoad || history === undefined ? null : <ExportAgain look="main" history={history} />}
+      {isOfLoad ? null : <ExportAgain look="main" history={history} />}
       <Menu label="More">
         {isUndoable(job) ? (
           <ActionButton look="quiet" needs="import" act={planUndo}>

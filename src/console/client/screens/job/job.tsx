@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
+import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../../api/job.ts';
-import { type Loaded as LoadedData, screenHref, useApi, withQuery } from '../../lib/api.ts';
+import { api, type Loaded as LoadedData, screenHref, useData, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
@@ -24,23 +25,28 @@ import { Changes } from './changes.tsx';
 import { ExportFiles } from './files.tsx';
 import { Phases, waitedMs } from './parts.tsx';
 
-/** Returns the job as the ledger has it, with its history. */
-function useJob(id: string) {
+interface Known {
+  readonly job: JobDetail;
+  readonly history: JobHistory;
+}
+
+const stateKey = ({ status, attempts, end_time }: JobDetail): string => `${status} ${attempts} ${end_time}`;
+
+/** Loads the job as the ledger has it, then its history, which changes with the state. */
+function useJob(id: string): LoadedData<Known> {
   const path = jobPath(id);
-  const detail = useApi<JobDetail>(path, pauseOf);
-  const { data } = detail;
-  // The history changes with the state.
-  const state = data === undefined ? '' : `${data.status} ${data.attempts}`;
-  const history = useApi<JobHistory>(`${path}/history`, undefined, state);
-  const job: LoadedData<JobDetail> = {
-    ...detail,
-    error: detail.error ?? history.error,
-    reload: () => {
-      detail.reload();
-      history.reload();
-    },
+  const latest = useRef<Known | null>(null);
+  const load = async (signal: AbortSignal): Promise<Known> => {
+    const job = await api<JobDetail>(path, { signal });
+    const before = latest.current;
+    const history =
+      before !== null && stateKey(before.job) === stateKey(job)
+        ? before.history
+        : await api<JobHistory>(`${path}/history`, { signal });
+    latest.current = { job, history };
+    return latest.current;
   };
-  return { job, history: history.data };
+  return useData(path, load, (known) => pauseOf(known?.job));
 }
 
 /** Shows a load, export or deletion, running or ended. */
@@ -51,29 +57,26 @@ export function Job(): VNode {
 }
 
 function JobOf({ id }: { readonly id: string }): VNode {
-  const { job: loaded, history } = useJob(id);
-  const { data: job, reload } = loaded;
+  const loaded = useJob(id);
+  const { job, history } = loaded.data ?? {};
   return (
     <Page
       title={job === undefined ? 'Job' : visibleText(job.filename)}
       parent={{ title: 'Jobs', href: screenHref('/jobs') }}
       aside={job && stateOf(job)}
-      actions={job && <JobActions key={job.status} job={job} history={history} onDone={reload} />}
+      actions={
+        job && history && <JobActions key={job.status} job={job} history={history} onDone={loaded.reload} />
+      }
     >
       <Loaded of={loaded} rows={10}>
-        {(data) => <Shown job={data} history={history} />}
+        {(known) => <Shown {...known} />}
       </Loaded>
     </Page>
   );
 }
 
-interface ShownProps {
-  readonly job: JobDetail;
-  readonly history: JobHistory | undefined;
-}
-
-function Shown({ job, history }: ShownProps): VNode {
-  const entity = history?.parameters['entity'];
+function Shown({ job, history }: Known): VNode {
+  const { entity } = history.parameters;
   const isOfLoad = isLoad(job) && job.counts !== undefined;
   const isPlan = job.plan != null && job.plan.applied_at === null;
   return (
@@ -94,21 +97,19 @@ function Shown({ job, history }: ShownProps): VNode {
       ) : null}
       {isPlan ? <Changes jobId={job.job_id} /> : null}
       {job.type === 'export' ? <ExportFiles jobId={job.job_id} state={job.status} /> : null}
-      {history === undefined ? null : (
-        <div>
-          {job.plan == null || isPlan ? null : (
-            <Fold title="Changes">
-              <Changes jobId={job.job_id} />
-            </Fold>
-          )}
-          <Fold title="Timeline" aside={tookOf(job, history)}>
-            <Phases phases={history.phases} isRunning={isUnfinished(job)} />
+      <div>
+        {job.plan == null || isPlan ? null : (
+          <Fold title="Changes">
+            <Changes jobId={job.job_id} />
           </Fold>
-          <Fold title="Details" aside={<span class="faint num">{sizeOf(job)}</span>}>
-            <Facts of={[...factsOf(job), ...requestFacts(job, history)]} />
-          </Fold>
-        </div>
-      )}
+        )}
+        <Fold title="Timeline" aside={tookOf(job, history)}>
+          <Phases phases={history.phases} isRunning={isUnfinished(job)} />
+        </Fold>
+        <Fold title="Details" aside={<span class="faint num">{sizeOf(job)}</span>}>
+          <Facts of={[...factsOf(job), ...requestFacts(job, history)]} />
+        </Fold>
+      </div>
     </>
   );
 }
