@@ -54,6 +54,7 @@ const profileFields = {
 export const userProfile = defineRecord('UserProfile', 'A stored user.', {
   user_id: text('ID of the user, as sent.', 'u1'),
   company_id: orNull(text('Current company of the user. Null if there is none.', 'acme')),
+  company_name: orNull(text('Property `name` of that company, as text. Null if it has none.', 'Acme Tools')),
   ...profileFields,
 });
 export type UserProfile = Static<typeof userProfile.schema>;

@@ -95,6 +95,15 @@ test('people and companies are found while a part of an id, a name or an e-mail 
   await page.locator('mark', { hasText: /^lob$/ }).waitFor();
 });
 
+test('people are listed with the name of their company, and with its id alone if it has none', async () => {
+  const page = await stage.open('/people');
+  const rowOf = (id: string) => page.getByRole('row', { name: new RegExp(`^${id}\\b`) });
+  await rowOf('u1').getByText('acme', { exact: true }).waitFor();
+  await rowOf('u4').getByRole('link', { name: 'globex', exact: true }).waitFor();
+  await rowOf('u1').getByRole('link', { name: 'Acme Tools', exact: true }).click();
+  await page.waitForURL(/\/companies\/acme$/);
+});
+
 test('a search goes on where the server has run out of time, until it has found somebody', async () => {
   const page = await stage.open('/people');
   const link = (await stage.server.fetch('/v1/users?limit=1')).headers.get('link') ?? '';

@@ -166,10 +166,19 @@ const columns = {
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
 
+/** Finds the name of a user's company by its primary key. */
+const companyName = (environmentId: number) => sql`
+  (
+    select nullif(metadata ->> 'name', '')
+    from companies
+    where environment_id = ${environmentId} and company_id = stored.company_id
+  ) as company_name`;
+
 /** Renders each row of `profiles`, a select of the columns, as JSON. Rendering comes last, so that stored values are sorted. */
-function rendered(entity: Entity, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
-  const members = columns[entity].map((name) => {
+function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
+  const members = columns[entity].flatMap((name) => {
     const column = sql.ref(`stored.${name}`);
+    if (name === 'company_id' && entity === 'users') return [column, companyName(environmentId)];
     return name.endsWith('_at') ? sql`${instantText(column)} as ${sql.ref(name)}` : column;
   });
   return sql`
@@ -187,7 +196,11 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
 
 /** Selects one profile as JSON. */
 export function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
-  return rendered(entity, sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`);
+  return rendered(
+    entity,
+    environmentId,
+    sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`,
+  );
 }
 
 /** Returns `null` if there is none. The statement is prepared, since profiles are read one at a time. */
@@ -243,7 +256,7 @@ export async function readProfiles(
         key, json,
         count(*) over () as found,
         sum(octet_length(json)) over (order by key rows unbounded preceding) - octet_length(json) as before
-      from (${rendered(entity, page)}) made
+      from (${rendered(entity, environmentId, page)}) made
     ) counted
     where before < ${size.bytes}
     order by key

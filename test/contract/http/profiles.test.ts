@@ -74,6 +74,7 @@ describe('one profile', () => {
     expect(JSON.parse(text)).toEqual({
       user_id: 'one',
       company_id: 'acme',
+      company_name: null,
       metadata: { name: 'Ada', plan: 'pro', big: expect.any(Number), list: [1, { a: null }] },
       first_seen_at: at,
       last_seen_at: at,
@@ -299,6 +300,27 @@ describe('lists of profiles', () => {
     expect(await companies('"a:b":x')).toEqual(['c1']);
     expect(await companies('"\\"q":true')).toEqual(['c1']);
     expect(await companies('a:b:x')).toEqual([]);
+  });
+
+  test('a user has the name of its company of the same environment, and null if the company has none', async () => {
+    const tenant = await newTenant();
+    const names = { acme: '"Acme Tools"', digits: '42', empty: '""', none: 'null', other: '"Ours"' };
+    for (const [id, name] of Object.entries(names))
+      await store(id === 'other' ? other : tenant, 'companies', [{ id, metadata: `{"name": ${name}}` }]);
+    const users = [...Object.keys(names), 'unknown'].map((company) => ({ id: `u-${company}`, company }));
+    await store(tenant, 'users', [...users, { id: 'u-without' }]);
+    const { data } = await list('/v1/users?id_prefix=u-', tenant);
+    expect(data.map(({ user_id, company_name }) => [user_id, company_name])).toEqual([
+      ['u-acme', 'Acme Tools'],
+      ['u-digits', '42'],
+      ['u-empty', null],
+      ['u-none', null],
+      ['u-other', null],
+      ['u-unknown', null],
+      ['u-without', null],
+    ]);
+    const one = await server.json<Profile>('/v1/users/u-acme', { key: tenant.key });
+    expect(one.body.company_name).toBe('Acme Tools');
   });
 
   test('by company, by segment and by property at once: who is in all of them', async () => {

@@ -19,8 +19,9 @@ export type JobDetail = Omit<JobListItem, 'counts' | 'origin'> &
 
 export type InspectedColumn = Inspection['columns'][number];
 
-/** A user, or a company, which has no `user_id`. */
-export type Profile = Omit<UserProfile, 'user_id'> & Partial<Pick<UserProfile, 'user_id'>>;
+type OfUsers = 'user_id' | 'company_name';
+/** A user, or a company. */
+export type Profile = Omit<UserProfile, OfUsers> & Partial<Pick<UserProfile, OfUsers>>;
 
 export const jobTypeNames: Readonly<Record<string, string>> = {
   import: 'File',

@@ -2,7 +2,7 @@ import { Fragment, type VNode } from 'preact';
 import type { ProfileChange, ProfileHistory } from '../../../api/profile.ts';
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
-import { jobHref, jobTypeNames } from '../lib/jobs.ts';
+import { jobHref, jobTypeNames, type Profile } from '../lib/jobs.ts';
 import { Empty, type Fact, Facts, Loaded, Section, Time, Whole } from '../ui/page.tsx';
 
 const makers = {
@@ -51,6 +51,14 @@ export function History({ of }: { readonly of: string }): VNode {
   );
 }
 
+/** Returns properties that callers have named as facts. */
+export function propertyFacts(of: Profile['metadata']): readonly Fact[] {
+  return Object.entries(of).map(([name, value]) => [
+    <bdi key={name}>{visibleText(name)}</bdi>,
+    <Whole key={name} of={value} />,
+  ]);
+}
+
 const mostShown = 3;
 const mostCharacters = 24;
 
@@ -60,10 +68,7 @@ function Change({ of: { at, action, by, job, before } }: { readonly of: ProfileC
   const properties = Object.entries(before?.metadata ?? {});
   const rest = properties.length - mostShown;
   const facts: readonly Fact[] = [
-    ...properties.map(
-      ([name, value]) =>
-        [<bdi key={name}>{visibleText(name)}</bdi>, <Whole key={name} of={value} />] as const,
-    ),
+    ...propertyFacts(before?.metadata ?? {}),
     ['Company', before?.company_id != null && <Whole of={before.company_id} />],
     [
       job === null ? '' : (jobTypeNames[job.type] ?? job.type),

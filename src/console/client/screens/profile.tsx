@@ -3,13 +3,13 @@ import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { StoredEvent } from '../../../api/profile.ts';
 import { screenHref, useApi, useApiPage } from '../lib/api.ts';
-import { formatCount, valueText, visibleText } from '../lib/format.ts';
+import { formatCount, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { Button } from '../ui/controls.tsx';
 import { Empty, type Fact, Facts, Loaded, Page, Section, Time, Whole } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
-import { History } from './history.tsx';
+import { History, propertyFacts } from './history.tsx';
 import { profileHref, type Who, words } from './profiles.tsx';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
@@ -89,9 +89,13 @@ function Missing({ entity, id }: Who): VNode {
 }
 
 function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: Profile }): VNode {
-  const { company_id: company } = profile;
-  const own: readonly Fact[] =
-    entity === 'companies' ? [] : [['Company', company && <CompanyLink key="company" id={company} />]];
+  const { company_id: company, company_name: name } = profile;
+  const link = company && (
+    <a href={profileHref('companies', company)}>
+      <bdi>{visibleText(name == null ? company : `${name} (${company})`)}</bdi>
+    </a>
+  );
+  const own: readonly Fact[] = entity === 'companies' ? [] : [['Company', link]];
   return (
     <>
       <Section title="Profile">
@@ -106,17 +110,6 @@ function Stored({ entity, profile }: Pick<Who, 'entity'> & { readonly profile: P
       </Section>
       <Properties of={profile.metadata} />
     </>
-  );
-}
-
-/** Leads to a company by its name, if it has one. */
-function CompanyLink({ id }: Pick<Who, 'id'>): VNode {
-  const { data } = useApi<Profile>(pathOf({ entity: 'companies', id }));
-  const { name } = (data?.metadata ?? {}) as { readonly name?: unknown };
-  return (
-    <a href={profileHref('companies', id)}>
-      <bdi>{visibleText(name == null ? id : `${valueText(name)} (${id})`)}</bdi>
-    </a>
   );
 }
 
@@ -166,10 +159,7 @@ function EventList({ of }: { readonly of: readonly StoredEvent[] }): VNode {
             </summary>
             <Facts
               of={[
-                ...Object.entries(metadata).map(
-                  ([name, value]) =>
-                    [<bdi key={name}>{visibleText(name)}</bdi>, <Whole key={name} of={value} />] as const,
-                ),
+                ...propertyFacts(metadata),
                 ['source', visibleText(source)],
                 ['event id', <code key="id">{visibleText(event_id)}</code>],
               ]}

@@ -205,13 +205,15 @@ function Filters({ entity }: { readonly entity: Entity }): VNode {
 
 const companyColumn: Column<Profile> = [
   'Company',
-  ({ company_id }) =>
-    company_id === null ? (
+  ({ company_id: id, company_name: name }) =>
+    id === null ? (
       <span class="faint">–</span>
     ) : (
-      <a href={profileHref('companies', company_id)}>
-        <bdi>{visibleText(company_id)}</bdi>
-      </a>
+      <TwoLines below={name == null ? null : <bdi>{visibleText(id)}</bdi>}>
+        <a href={profileHref('companies', id)}>
+          <bdi>{visibleText(name ?? id)}</bdi>
+        </a>
+      </TwoLines>
     ),
   'minor',
 ];
