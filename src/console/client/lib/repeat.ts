@@ -52,9 +52,8 @@ export function formatOf({ format }: ExportWish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-type Parameters = JobHistory['parameters'];
-
-function requestOf({ request, emails }: Parameters): Body {
+/** Returns the request that an export answered. */
+export function exportOf({ parameters: { request, emails } }: JobHistory): Body {
   const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
   return { ...((request ?? {}) as Body), ...mail };
 }
@@ -62,43 +61,25 @@ function requestOf({ request, emails }: Parameters): Body {
 /** Returns what a schedule would have to do for the same: an export, or a load without its source. */
 export function workOf(
   job: JobDetail,
-  { parameters }: JobHistory,
+  history: JobHistory,
 ): { readonly load?: object; readonly export?: object } {
   if (!isLoad(job)) {
-    const { from: _from, to: _to, since = null, ...rest } = requestOf(parameters);
+    const { from: _from, to: _to, since = null, ...rest } = exportOf(history);
     return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };
   }
-  const { map, guard } = parameters;
-  const options = loadOptions(parameters).filter(([name]) => name !== 'dry_run' && name !== 'plan');
-  return {
-    load: {
-      ...Object.fromEntries(options.map(([name, all]) => [name, all.length > 1 ? all : all[0]])),
-      ...(guard != null && { guard }),
-      ...(Object.keys(map ?? {}).length > 0 && { map }),
-    },
-  };
-}
-
-/** Returns the request that an export answered. */
-export function exportOf({ parameters }: JobHistory): Body {
-  return requestOf(parameters);
-}
-
-/** Returns the options with their values, by the names that the API, the flags and a schedule have for them. */
-function loadOptions(
-  parameters: Parameters,
-): readonly (readonly [name: string, values: readonly unknown[]])[] {
-  const { entity, preset, format, options } = parameters;
-  const { max_errors, max_changed, max_removed_values, guard, dry_run, plan } = parameters;
+  const { entity, preset, format, options, guard, map } = history.parameters;
+  const { max_errors, max_changed, max_removed_values } = history.parameters;
   const all = {
     entity: entity === 'users' || entity === 'companies' ? entity : null,
     ...(preset == null ? { format } : { preset }),
-    ...{ max_errors, max_changed, max_removed_values, dry_run, plan },
-    guard: typeof guard === 'object' && guard !== null ? JSON.stringify(guard) : guard,
+    ...{ max_errors, max_changed, max_removed_values },
     ...(options as object | undefined),
+    ...{ guard, map: Object.keys(map ?? {}).length === 0 ? null : map },
   };
   const isGiven = (value: unknown): boolean => value !== null && value !== undefined && value !== false;
-  return Object.entries(all)
+  const load = Object.entries(all)
     .map(([name, value]) => [name, [value].flat().filter(isGiven)] as const)
-    .filter(([, values]) => values.length > 0);
+    .filter(([, values]) => values.length > 0)
+    .map(([name, values]) => [name, values.length > 1 ? values : values[0]]);
+  return { load: Object.fromEntries(load) };
 }

@@ -80,8 +80,8 @@ function keyColumns(onChange: () => void): readonly Column<ApiKey>[] {
         label={named('Revoke …', key.label)}
         title={`Revoke ${visibleText(key.label)}`}
         isDestructive
-        sentence={() => 'Requests with this key are refused for good. Sessions that began with it end.'}
-        verb={() => 'Revoke this key'}
+        sentence="Requests with this key are refused for good. Sessions that began with it end."
+        verb="Revoke this key"
         act={() => revoke(key)}
       />
     </div>

@@ -1,13 +1,13 @@
 import type { VNode } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { DeletionPreview, SuppressionCount } from '../../../api/deletion.ts';
-import { api, useApi } from '../lib/api.ts';
+import { api, useApi, useData } from '../lib/api.ts';
 import { plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Check } from '../ui/controls.tsx';
-import { ConfirmButton } from '../ui/dialog.tsx';
-import { Problems, Section } from '../ui/page.tsx';
+import { Confirm, ConfirmButton, DialogButton } from '../ui/dialog.tsx';
+import { Loaded, Problems, Section } from '../ui/page.tsx';
 import { type Entity, type Who, words } from './profiles.tsx';
 
 /** Says that records of a deleted person are refused, and lets them in again. */
@@ -23,8 +23,8 @@ export function KeptOut({ id }: Pick<Who, 'id'>): VNode | null {
           label="Let in again …"
           needs="delete"
           title={`Let ${visibleText(id)} in again`}
-          sentence={() => 'Later records of this id are accepted. Deleted data does not come back.'}
-          verb={() => 'Let them in again'}
+          sentence="Later records of this id are accepted. Deleted data does not come back."
+          verb="Let them in again"
           act={async () => {
             await api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } });
             found.reload();
@@ -38,39 +38,46 @@ export function KeptOut({ id }: Pick<Who, 'id'>): VNode | null {
 }
 
 /** A button that deletes a profile, after the server has counted what goes with it. */
-export function Deletion({ entity, id }: Who): VNode {
-  const { route } = useLocation();
-  const found = useRef<DeletionPreview | null>(null);
-  const [suppress, setSuppress] = useState(false);
-  const ids = { [entity]: [id] };
-  const keepOut = (
-    <Check
-      label="Keep this person out: refuse their later records"
-      isOn={suppress}
-      onChange={() => setSuppress(!suppress)}
-    />
-  );
+export function Deletion(who: Who): VNode {
   return (
-    <ConfirmButton
-      label="Delete …"
-      needs="delete"
+    <DialogButton label="Delete …" needs="delete">
+      {(close) => <ConfirmDeletion {...who} onClose={close} />}
+    </DialogButton>
+  );
+}
+
+function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () => void }): VNode {
+  const { route } = useLocation();
+  const [suppress, setSuppress] = useState(false);
+  const ask = <T,>(how: object, signal?: AbortSignal): Promise<T> =>
+    api<T>(`/v1/${entity}`, { method: 'DELETE', body: { [entity]: [id], ...how }, signal });
+  const preview = useData('deletion', (signal) => ask<DeletionPreview>({ dry_run: true }, signal));
+  const { requested = 0, not_found: missing = 0 } = preview.data ?? {};
+  return (
+    <Confirm
       title={`Delete ${visibleText(id)}`}
       isDestructive
-      count={async (signal) => {
-        const body = { ...ids, dry_run: true };
-        const preview = await api<DeletionPreview>(`/v1/${entity}`, { method: 'DELETE', body, signal });
-        found.current = preview;
-        return preview.requested - preview.not_found;
-      }}
-      mayBeNone={() => suppress}
-      sentence={() => (found.current === null ? '' : consequence(entity, found.current))}
-      beside={entity === 'users' ? keepOut : null}
-      verb={() => `Delete this ${words[entity].one}${suppress ? ', and keep them out' : ''}`}
+      sentence={
+        <Loaded of={preview} rows={1} label="The server is counting">
+          {(of) => consequence(entity, of)}
+        </Loaded>
+      }
+      beside={
+        entity === 'users' ? (
+          <Check
+            label="Keep this person out: refuse their later records"
+            isOn={suppress}
+            onChange={() => setSuppress(!suppress)}
+          />
+        ) : null
+      }
+      verb={`Delete this ${words[entity].one}${suppress ? ', and keep them out' : ''}`}
+      isReady={requested > (suppress ? 0 : missing)}
       act={async () => {
-        const body = { ...ids, ...(suppress && { suppress }) };
-        const job = await api<{ readonly job_id: string }>(`/v1/${entity}`, { method: 'DELETE', body });
-        route(jobHref(job.job_id));
+        const { job_id } = await ask<{ readonly job_id: string }>(suppress ? { suppress } : {});
+        route(jobHref(job_id));
       }}
+      onClose={onClose}
     />
   );
 }

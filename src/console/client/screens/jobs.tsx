@@ -227,8 +227,8 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
           needs={job.type === 'export' ? 'export' : 'import'}
           title={acts[name].title}
           isDestructive={name === 'cancel' || name === 'discard'}
-          sentence={() => acts[name].sentence(job)}
-          verb={() => acts[name].verb}
+          sentence={acts[name].sentence(job)}
+          verb={acts[name].verb}
           act={async () => {
             await post(`${jobPath(job.job_id)}/${acts[name].action ?? name}`);
             onDone();

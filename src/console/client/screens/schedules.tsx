@@ -217,8 +217,8 @@ function Changes({ of, onChange }: { readonly of: Schedule; readonly onChange: (
         label="Delete …"
         needs={kind === 'load' ? 'import' : ['import', 'export']}
         title="Delete the schedule"
-        sentence={() => 'The schedule and its history are deleted. Its jobs stay.'}
-        verb={() => 'Delete'}
+        sentence="The schedule and its history are deleted. Its jobs stay."
+        verb="Delete"
         isDestructive
         act={remove}
       />

@@ -1,4 +1,4 @@
-import type { ComponentChildren, TargetedEvent, TargetedInputEvent, VNode } from 'preact';
+import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Scope } from '../../../domain/scope.ts';
 import { mayUse, useAction } from '../lib/api.ts';
@@ -122,35 +122,6 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
         <Check key={value} label={text} isOn={chosen.includes(value)} onChange={() => toggle(value)} />
       ))}
     </fieldset>
-  );
-}
-
-interface FileButtonProps {
-  readonly look: 'main' | 'quiet';
-  readonly isMany?: boolean;
-  readonly disabled?: boolean;
-  readonly onFiles: (files: readonly File[]) => void;
-  readonly children: string;
-}
-
-/** A button that opens the browser's choice of files, which are loaded. */
-export function FileButton(props: FileButtonProps): VNode {
-  const { look, isMany = false, disabled = false, onFiles, children } = props;
-  const take = ({ currentTarget: input }: TargetedEvent<HTMLInputElement>): void => {
-    onFiles([...(input.files ?? [])]);
-    input.value = '';
-  };
-  return (
-    <label class={`button button-${look}`}>
-      <input
-        type="file"
-        class="visually-hidden"
-        multiple={isMany}
-        disabled={disabled || !mayUse('import')}
-        onChange={take}
-      />
-      {children}
-    </label>
   );
 }
 

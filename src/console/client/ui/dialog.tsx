@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { useAction, useData, useSubmit } from '../lib/api.ts';
+import { useAction, useSubmit } from '../lib/api.ts';
 import { Button, type ButtonProps } from './controls.tsx';
 import { iconOnly } from './drawings.tsx';
 import { Problems } from './page.tsx';
@@ -87,50 +87,45 @@ export function FormDialog({ verb, isComplete, act, onClose, children, title }: 
 }
 
 interface ConfirmProps {
-  /** Names the deed, such as "Cancel jobs". */
+  /** Names the deed, such as "Delete u1". */
   readonly title: string;
-  /** Asks the server for the number. Without it there is nothing to count. */
-  readonly count?: (signal: AbortSignal) => Promise<number>;
-  /** The sentence with the number: "14 jobs will be cancelled. What they have applied stays." */
-  readonly sentence: (count: number) => ComponentChildren;
+  /** What it means: "14 rows will not be processed. What has been applied stays." */
+  readonly sentence: ComponentChildren;
   /** Choices below the sentence. */
   readonly beside?: ComponentChildren;
-  /** The text of the button, with the number: "Cancel 14 jobs". */
-  readonly verb: (count: number) => string;
+  /** The text of the button. */
+  readonly verb: string;
   readonly isDestructive?: boolean;
-  /** Tells, once they are counted, whether it makes sense with none. */
-  readonly mayBeNone?: () => boolean;
+  readonly isReady?: boolean;
   /** The dialog closes when it worked, and else shows the error. */
-  readonly act: (count: number) => Promise<unknown>;
+  readonly act: () => Promise<unknown>;
   readonly onClose: () => void;
 }
 
-/** Asks before something is done to many, or for good. Until the server has counted, nothing can be done. */
-function Confirm(props: ConfirmProps): VNode {
-  const { title, sentence, beside, verb, act, onClose } = props;
-  const { count = async () => 1, mayBeNone, isDestructive } = props;
-  const { data: number, error, reload } = useData('count', count);
+/** Asks before something is done to many, or for good. */
+export function Confirm(props: ConfirmProps): VNode {
+  const { title, sentence, beside, verb, isDestructive = false, isReady = true } = props;
+  const { act, onClose } = props;
   const action = useAction(async () => {
-    await act(number ?? 0);
+    await act();
     onClose();
   });
-  const isNothing = number === undefined || (number === 0 && mayBeNone?.() !== true);
-  const look = isDestructive === true ? 'danger' : 'main';
   const foot = (
     <>
       <Button onClick={onClose}>Keep as is</Button>
-      <Button look={look} disabled={isNothing || action.isRunning} onClick={() => void action.run()}>
-        {number !== undefined ? verb(number) : error === null ? 'Counting …' : 'Not counted'}
+      <Button
+        look={isDestructive ? 'danger' : 'main'}
+        disabled={!isReady || action.isRunning}
+        onClick={() => void action.run()}
+      >
+        {verb}
       </Button>
     </>
   );
   return (
     <Dialog title={title} onClose={onClose} foot={foot}>
-      <Problems error={error ?? action.error} {...(error?.isPassing === true ? { onRetry: reload } : {})} />
-      <div aria-live="polite">
-        {number === undefined && error === null ? <p class="faint">The server is counting …</p> : null}
-        {number === undefined ? null : <p>{sentence(number)}</p>}
-      </div>
+      <Problems error={action.error} />
+      <div aria-live="polite">{sentence}</div>
       {beside}
     </Dialog>
   );
@@ -139,10 +134,9 @@ function Confirm(props: ConfirmProps): VNode {
 type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
 /** A button for what is asked about first. */
-export function ConfirmButton(props: ConfirmButtonProps): VNode {
-  const { label, look, needs, disabled = false, ...confirm } = props;
+export function ConfirmButton({ label, look, needs, ...confirm }: ConfirmButtonProps): VNode {
   return (
-    <DialogButton label={label} disabled={disabled} {...(look && { look })} {...(needs && { needs })}>
+    <DialogButton label={label} {...(look && { look })} {...(needs && { needs })}>
       {(close) => <Confirm {...confirm} onClose={close} />}
     </DialogButton>
   );

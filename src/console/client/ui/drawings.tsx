@@ -27,10 +27,8 @@ const paths = {
   down: 'm3.5 6 4.5 4.5L12.5 6',
   menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
   close: 'm4 4 8 8M12 4l-8 8',
-  search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM10.3 10.3l3.2 3.2',
   keyboard: 'M1.5 4h13v8h-13zM4 6.7h.01M6.7 6.7h.01M9.3 6.7h.01M12 6.7h.01M4.5 9.5h7',
   leave: 'M6.5 2.5h-4v11h4M6 8h7.5M10.5 5l3 3-3 3',
-  file: 'M4 1.5h5l3.5 3.5v9.5H4zM9 1.5V5h3.5',
 } as const;
 
 export type IconName = keyof typeof paths;

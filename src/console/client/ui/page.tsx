@@ -281,8 +281,6 @@ export function TwoLines({ children, below }: Record<'children' | 'below', Compo
 }
 
 interface SectionProps {
-  /** Links lead here. */
-  readonly id?: string;
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
@@ -291,9 +289,9 @@ interface SectionProps {
 }
 
 /** A part of a screen with a heading of its own. */
-export function Section({ title, aside, children, flush = false, id }: SectionProps): VNode {
+export function Section({ title, aside, children, flush = false }: SectionProps): VNode {
   return (
-    <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
+    <section class={flush ? 'panel panel-flush' : 'panel'}>
       <header class="row spread panel-head">
         <h2>{title}</h2>
         {aside}

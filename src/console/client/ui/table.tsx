@@ -20,8 +20,6 @@ interface TableProps<T> {
   readonly keyOf: (row: T) => string;
   /** Returns where a row leads. The first column is the link; arrows, j and k go from row to row, Enter opens. */
   readonly hrefOf?: (row: T) => string;
-  /** For rows without an address. */
-  readonly onOpen?: (row: T) => void;
   /** Keeps the row that has the focus in the address, as `row`. */
   readonly isSelectable?: boolean;
   /** Rows of text and actions: where there is little room each is a block, its first two columns on the first line. */
@@ -32,25 +30,26 @@ interface TableProps<T> {
 
 /** A table whose rows are moved through by keyboard (`Keys`): each has one thing to focus, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
-  const { caption, columns, rows, keyOf, hrefOf, onOpen, empty } = props;
+  const { caption, columns, rows, keyOf, hrefOf, empty } = props;
   const { isSelectable = false, isTall = false } = props;
   const query = useQuery();
   if (rows.length === 0 && empty !== undefined)
     return typeof empty === 'string' ? <Empty title={empty} /> : empty;
   const selected = isSelectable ? query.get('row') : '';
   const opener = (row: T, children: ComponentChildren): ComponentChildren => {
+    if (hrefOf === undefined) return children;
     const onFocus = (): void => {
       if (isSelectable && keyOf(row) !== selected) query.set({ row: keyOf(row) });
     };
-    const common = { 'data-row': '', class: 'row-open', onFocus };
-    if (hrefOf !== undefined) return <a {...common} href={hrefOf(row)} children={children} />;
-    if (onOpen === undefined) return children;
-    return <button {...common} type="button" onClick={() => onOpen(row)} children={children} />;
+    return (
+      <a data-row="" class="row-open" href={hrefOf(row)} onFocus={onFocus}>
+        {children}
+      </a>
+    );
   };
-  const opens = hrefOf !== undefined || onOpen !== undefined;
   return (
     // Rows without anything to focus: then what is scrolled to the side has to be.
-    <div class="table-scroll" {...(opens ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
+    <div class="table-scroll" {...(hrefOf ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
       <table class={isTall ? 'table table-tall' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
@@ -66,7 +65,7 @@ export function Table<T>(props: TableProps<T>): VNode {
           {rows.map((row) => (
             <tr
               key={keyOf(row)}
-              class={opens ? 'row-opens' : undefined}
+              class={hrefOf && 'row-opens'}
               data-selected={selected === keyOf(row) ? '' : undefined}
             >
               {columns.map(([title, cell, is], at) => (
@@ -82,7 +81,7 @@ export function Table<T>(props: TableProps<T>): VNode {
   );
 }
 
-interface TableSectionProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'onOpen'> {
+interface TableSectionProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable'> {
   readonly title: string;
   readonly aside?: ComponentChildren;
   /** The rows, or what loads them. */
@@ -143,7 +142,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   );
 }
 
-interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'isTall' | 'onOpen'> {
+interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'isTall'> {
   readonly of: LoadedData<Page<T>>;
   /** The rows, if they are not the items of the page. */
   readonly rows?: readonly T[];

@@ -1,9 +1,9 @@
-import type { TargetedDragEvent, VNode } from 'preact';
+import type { TargetedDragEvent, TargetedEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Query } from '../../lib/api.ts';
+import { mayUse, type Query } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
 import { cancelSending, type Sending, sendFile, sendings } from '../../lib/uploads.ts';
-import { ActionButton, FileButton, named } from '../../ui/controls.tsx';
+import { ActionButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/drawings.tsx';
 import { Badge, Problems, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
@@ -53,6 +53,10 @@ function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void 
     setOver(!isDropped);
     if (isDropped) onFiles([...(event.dataTransfer?.files ?? [])]);
   };
+  const choose = ({ currentTarget: input }: TargetedEvent<HTMLInputElement>): void => {
+    onFiles([...(input.files ?? [])]);
+    input.value = '';
+  };
   return (
     <section
       class="stack drop"
@@ -66,9 +70,10 @@ function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void 
         <Icon name="load" size={22} />
       </span>
       <p class="drop-title">Drop files here</p>
-      <FileButton look="main" isMany onFiles={onFiles}>
+      <label class="button button-main">
+        <input type="file" class="visually-hidden" multiple disabled={!mayUse('import')} onChange={choose} />
         Choose files
-      </FileButton>
+      </label>
       <p class="hint">
         CSV, TSV, NDJSON, JSON, Excel or Parquet, of any size, also gzip or in a ZIP archive. Nothing is
         loaded yet: you see first what is in them.

@@ -7,7 +7,7 @@ import { api, post, type Query, useAction, useApi, withQuery } from '../../lib/a
 import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath, refusedState } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
-import { Empty, Loading, Problems, Section, VisibleText } from '../../ui/page.tsx';
+import { Empty, Loaded, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
 import { type Edited, type Edits, fileOf, Row } from './row.tsx';
 
@@ -95,24 +95,27 @@ export function Grid({ query, job, onChange }: RefusedProps): VNode {
   return (
     <div ref={place} tabIndex={-1}>
       <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
-        <Problems error={page.error} onRetry={page.reload} />
-        {page.data === undefined && page.error === null ? <Loading rows={10} /> : null}
-        {page.data !== undefined && shown.length === 0 ? <Empty title="No records on this page" /> : null}
-        {shown.length === 0 ? null : (
-          <Records columns={columns}>
-            {shown.map((reject) => (
-              <Row
-                key={reject.row}
-                reject={reject}
-                columns={columns}
-                edit={edits.get(reject.row)?.edit}
-                isSent={sent?.rows.has(reject.row) === true}
-                problem={checked?.problems.get(reject.row) ?? null}
-                onChange={(edit) => mine.set(reject.row, edit === null ? null : { reject, edit })}
-              />
-            ))}
-          </Records>
-        )}
+        <Loaded of={page} rows={10}>
+          {({ data }) =>
+            data.length === 0 ? (
+              <Empty title="No records on this page" />
+            ) : (
+              <Records columns={columns}>
+                {data.map((reject) => (
+                  <Row
+                    key={reject.row}
+                    reject={reject}
+                    columns={columns}
+                    edit={edits.get(reject.row)?.edit}
+                    isSent={sent?.rows.has(reject.row) === true}
+                    problem={checked?.problems.get(reject.row) ?? null}
+                    onChange={(edit) => mine.set(reject.row, edit === null ? null : { reject, edit })}
+                  />
+                ))}
+              </Records>
+            )
+          }
+        </Loaded>
         {sent === null ? null : (
           <p class="hint" role="status">
             {plural(sent.rows.size, 'record')} sent: <a href={jobHref(sent.jobId)}>the job that loads them</a>

@@ -70,8 +70,8 @@ export function Segment(): VNode {
               label="Delete …"
               needs="import"
               title="Delete the segment"
-              sentence={() => 'The segment is deleted. Its users stay.'}
-              verb={() => 'Delete it'}
+              sentence="The segment is deleted. Its users stay."
+              verb="Delete it"
               isDestructive
               act={remove}
             />
