@@ -106,7 +106,7 @@ async function erase(environmentId: number, id: string): Promise<void> {
   const jobId = crypto.randomUUID();
   await insertDeletion(db, {
     ...{ jobId, environmentId, entity: 'users', ids: [id], origin: null, requestId: null },
-    ...{ purgeExports: false, suppress: false },
+    ...{ purgeExports: false, options: {} },
   });
   const { rows } = await sql<{ deletionId: number }>`
     select deletion_id as "deletionId" from deletions where job_id = ${jobId}`.execute(db);

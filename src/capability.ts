@@ -1,6 +1,8 @@
 import type { JobSeam, Tend } from './background-jobs/seam.ts';
 import type { AddCommand } from './cli/settings.ts';
+import type { DeletionSeam } from './deletion/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
+import type { RefusalSeam } from './postgres/guard.ts';
 import type { SandboxTasks } from './sandbox/sandbox.ts';
 import type { WorkSeam } from './tasks/seam.ts';
 
@@ -13,6 +15,8 @@ export interface Capability {
   readonly name: string;
   /** Other capabilities that it calls. */
   readonly needs?: readonly string[];
+  readonly refusals?: RefusalSeam;
+  readonly deletions?: DeletionSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
   readonly work?: () => Promise<WorkSeam>;

@@ -35,7 +35,10 @@ export function openSystem(options: SystemOptions): System {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const rates = new Rates({ db, log });
-  const ingest = openIngest({ pool, db, personal, knownProperties, metrics });
+  const refusals = new Map(
+    capabilities.flatMap(({ name, refusals }) => (refusals === undefined ? [] : [[name, refusals] as const])),
+  );
+  const ingest = openIngest({ pool, db, personal, knownProperties, metrics, refusals });
   return {
     config,
     databaseUrl,
@@ -51,6 +54,8 @@ export function openSystem(options: SystemOptions): System {
     reader,
     queue,
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
+    refusals,
+    deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
     jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
     writeExport,
     personal,

@@ -17,6 +17,7 @@ const unnamed = [
   'change_log',
   'changes',
   'event_ids',
+  'environment_uses',
   'event_prunings',
   'event_removals',
   'event_retention',

@@ -20,6 +20,24 @@ comment on column sluice.environments.allowed_origins is 'Origins of the pages t
 comment on column sluice.environments.export_layout is 'The layout of exports that name none.';
 comment on column sluice.environments.record_key is 'Secret under which records of files are digested: sluice.users.digest.';
 
+create table sluice.environment_uses (
+  environment_id integer not null,
+  name text not null,
+  constraint environment_uses_pkey primary key (environment_id, name),
+  constraint environment_uses_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on table sluice.environment_uses is
+  'The capabilities that an environment has begun to use. A row is added before the first use, and never removed.';
+
+-- Ends a statement that was composed before the environment began to use a capability.
+create function sluice.refuse_unknown_use(name text) returns boolean
+  language plpgsql strict
+as $$
+begin
+  raise exception 'the environment uses % meanwhile', name using errcode = '40001', constraint = 'environment_uses_pkey';
+end
+$$;
+
 create table sluice.api_keys (
   key_id text not null,
   environment_id integer not null,

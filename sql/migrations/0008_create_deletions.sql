@@ -9,7 +9,7 @@ create table sluice.deletions (
   entity text not null,
   status text not null default 'queued',
   purge_exports boolean not null default false,
-  suppress boolean not null default false,
+  options jsonb not null default '{}',
   request_id text,
   origin text,
   origin_name text,
@@ -30,7 +30,6 @@ create table sluice.deletions (
   constraint deletions_job_id_key unique (job_id),
   constraint deletions_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint deletions_entity_check check (entity in ('users', 'companies')),
-  constraint deletions_suppress_users check (not suppress or entity = 'users'),
   constraint deletions_status_check check (status in ('queued', 'processing', 'completed', 'failed')),
   constraint deletions_origin_check check (origin in ('api_key', 'schedule', 'inbox', 'command_line')),
   constraint deletions_request_id_check check (length(request_id) <= 128),
@@ -43,7 +42,7 @@ create table sluice.deletions (
 comment on table sluice.deletions is 'One row per deletion of users or companies; job_id is what the API shows.';
 comment on column sluice.deletions.accepted_at is
   'Taken from the clock while the lane is locked: loads accepted before it are earlier.';
-comment on column sluice.deletions.suppress is 'The users are kept out from then on (sluice.suppressions).';
+comment on column sluice.deletions.options is 'Options of capabilities, such as {"suppress": true}.';
 comment on column sluice.deletions.events_removed is
   'Removed events of the users, or events from which the companies were taken.';
 create index deletions_listing_idx on sluice.deletions (environment_id, job_id desc);

@@ -1,9 +1,17 @@
 -- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
--- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
+-- $2 integer[]  the environments of the rows
+-- $3 text[]  the capabilities that the statement is composed for (compose in src/ingest/guards.ts). It fails if an environment uses
+--          another; its lock shows who has looked (writersWithoutUse)
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)
+  where (
+    select sluice.refuse_unknown_use(u.name)
+    from sluice.environment_uses u
+    where u.environment_id = any($2::integer[]) and u.name <> all($3::text[])
+    for key share
+  ) is null
 ),
 fresh as (
   insert into sluice.event_ids (environment_id, event_id, user_id, inserted_at)
@@ -18,16 +26,7 @@ insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select
   i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n,
-  coalesce(
-    (
-      select sluice.refuse_suppressed(s.id_hash)
-      from sluice.suppression_keys h
-      join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.u)
-      where h.environment_id = i.e
-      for key share of s
-    ),
-    i.u
-  ),
+  i.u /* guarded, of i.e */,
   nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
 from incoming i
 left join fresh f on f.environment_id = i.e and f.event_id = i.i and f.user_id = i.u

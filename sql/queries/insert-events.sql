@@ -1,25 +1,24 @@
 -- Adds events whose ids are our own. Partitions must be there (sluice.ensure_events_partition).
 -- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id, "t": inserted_at, "p": metadata}]
 --          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
--- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
+-- $2 integer[]  the environments of the rows
+-- $3 text[]  the capabilities that the statement is composed for (compose in src/ingest/guards.ts). It fails if an environment uses
+--          another; its lock shows who has looked (writersWithoutUse)
 -- Times that are not given are taken in the order of the list, before the join may change it.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select
   i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n,
-  coalesce(
-    (
-      select sluice.refuse_suppressed(s.id_hash)
-      from sluice.suppression_keys h
-      join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.u)
-      where h.environment_id = i.e
-      for key share of s
-    ),
-    i.u
-  ),
+  i.u /* guarded, of i.e */,
   nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
 from (
   select e, i, n, u, c, coalesce(t, clock_timestamp()) as t, p, v
   from json_to_recordset($1::json) as given (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, v boolean)
 ) i
 left join sluice.users u on u.environment_id = i.e and u.user_id = i.u
+where (
+  select sluice.refuse_unknown_use(u.name)
+  from sluice.environment_uses u
+  where u.environment_id = any($2::integer[]) and u.name <> all($3::text[])
+  for key share
+) is null

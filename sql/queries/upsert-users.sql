@@ -3,22 +3,21 @@
 --          c absent leaves the user's company as it is, '' takes the user out of it
 -- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
 -- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
--- A suppressed user is refused. The lock shows a deletion for whom to wait (readersOfSuppressions).
+-- $4 integer[]  the environments of the rows
+-- $5 text[]  the capabilities that the statement is composed for (compose in src/ingest/guards.ts). It fails if an environment uses
+--          another; its lock shows who has looked (writersWithoutUse)
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
 -- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
 -- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.
 with incoming_users as (
-  select i.e, coalesce(
-    (
-      select sluice.refuse_suppressed(s.id_hash)
-      from sluice.suppression_keys h
-      join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, i.k)
-      where h.environment_id = i.e
-      for key share of s
-    ),
-    i.k
-  ) as k, i.c, i.p
+  select i.e, i.k /* guarded, of i.e */ as k, i.c, i.p
   from json_to_recordset($1::json) as i (e integer, k text, c text, p jsonb)
+  where (
+    select sluice.refuse_unknown_use(u.name)
+    from sluice.environment_uses u
+    where u.environment_id = any($4::integer[]) and u.name <> all($5::text[])
+    for key share
+  ) is null
   order by i.e, i.k collate "C"
 ),
 written_users as (

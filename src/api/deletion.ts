@@ -33,7 +33,6 @@ export const deletionJobDetail = defineRecord('DeletionJobDetail', 'A deletion, 
     exports: count('Exports whose files were removed (`purge_exports`).'),
   }),
   purge_exports: flag('True if files of exports that may hold the IDs are removed too.'),
-  suppress: flag('True if records of the users are refused from then on.'),
   outcomes: object('The outcome of each ID.', {
     links: url('URL of the outcomes.', `${exampleJobUrl}/outcomes`),
   }),
@@ -82,14 +81,3 @@ export const deletionPreview = defineRecord(
   },
 );
 export type DeletionPreview = Static<typeof deletionPreview.schema>;
-
-export const suppressionCount = defineRecord('SuppressionCount', 'IDs that are kept out.', {
-  count: count('Number of IDs whose records are refused.', 12),
-});
-
-export type SuppressionCount = Static<typeof suppressionCount.schema>;
-
-export const liftedSuppressions = defineRecord('LiftedSuppressions', 'The outcome of lifting suppressions.', {
-  lifted: count('Number of IDs whose records are accepted again.', 1),
-  not_found: count('Number of IDs that were not kept out.', 0),
-});

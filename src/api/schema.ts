@@ -25,6 +25,26 @@ export function component<T extends TSchema>(name: string, schema: T) {
   return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }) };
 }
 
+/** Returns the records, these with the fields that capabilities add. */
+export function withFields(
+  records: readonly TSchema[],
+  added: Readonly<Record<string, TProperties>>,
+): readonly TSchema[] {
+  return records.map((schema) => {
+    const fields = added[String((schema as { $id?: string }).$id)] ?? {};
+    if (Object.keys(fields).length === 0) return schema;
+    const { properties, required = [] } = schema as TSchema & {
+      properties: TProperties;
+      required?: string[];
+    };
+    return {
+      ...schema,
+      properties: { ...properties, ...fields },
+      required: [...required, ...Object.keys(fields)],
+    };
+  });
+}
+
 export const closed = { additionalProperties: false } as const;
 
 const described = (description: string, examples: readonly unknown[]) => ({

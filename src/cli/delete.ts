@@ -7,11 +7,20 @@ import {
   renderOutcome,
   requestDeletion,
 } from '../deletion/deletions.ts';
+import type { DeletionOption } from '../deletion/seam.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import type { Deletion } from '../postgres/stores/deletions.ts';
-import { defineCommand, flag, hidden, type Invocation, several, text } from './define-command.ts';
+import {
+  defineCommand,
+  flag,
+  hidden,
+  type Invocation,
+  type OptionOf,
+  several,
+  text,
+} from './define-command.ts';
 import { CommandFailed, exitCodeOf, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
 import { readBytes } from './input-files.ts';
@@ -22,9 +31,13 @@ import { withWorkers } from './workers.ts';
 
 const singular = { users: 'user', companies: 'company' } as const satisfies Record<Entity, string>;
 
-const suppressOption = flag('--suppress', 'keep them out: their records are refused from then on');
-
-function deleteEntity(entity: Entity, others: string) {
+function deleteEntity(entity: Entity, others: string, offered: readonly DeletionOption[]) {
+  const own: Readonly<Record<string, OptionOf<unknown>>> = Object.fromEntries(
+    offered.map((option) => {
+      const shown = flag(`--${option.name}`, option.flag);
+      return [option.name, option.entity === entity ? shown : hidden(shown)];
+    }),
+  );
   return defineCommand({
     name: entity,
     summary: `delete ${entity}, and ${others}`,
@@ -36,7 +49,7 @@ function deleteEntity(entity: Entity, others: string) {
     options: {
       file: text('--file <path>', 'take ids from a file too, one a line; - reads standard input'),
       purgeExports: flag('--purge-exports', 'remove the files of all exports of the environment too'),
-      suppress: entity === 'users' ? suppressOption : hidden(suppressOption),
+      ...own,
       yes: flag('--yes', 'do not ask; required without a terminal'),
     },
     environment: true,
@@ -47,17 +60,24 @@ that run, now or later, complete it.`,
     examples: [
       `sluice delete ${entity} 17 18`,
       `sluice delete ${entity} --file ids.txt --yes`,
-      ...(entity === 'users' ? ['sluice delete users 17 --suppress'] : []),
+      ...offered
+        .filter((option) => option.entity === entity)
+        .map(({ name }) => `sluice delete ${entity} 17 --${name}`),
       `sluice delete ${entity} 17 --env staging --yes --json | jq .outcomes`,
     ],
     run: async (invocation) => {
-      const { argument: given, flags } = invocation;
-      const { purgeExports, suppress } = flags;
-      if (suppress && entity !== 'users') throw new UsageError('--suppress is for users only: leave it out.');
+      const { argument: named, flags } = invocation;
+      const { purgeExports } = flags;
+      const isGiven = ({ name }: DeletionOption) =>
+        (flags as Readonly<Record<string, unknown>>)[name] === true;
+      const given = offered.filter(isGiven);
+      for (const option of given)
+        if (option.entity !== entity)
+          throw new UsageError(`--${option.name} is for ${option.entity} only: leave it out.`);
       const listed = flags.file === undefined ? [] : await readIdFile(flags.file);
-      if (given.length + listed.length === 0) throw new UsageError('Name the ids, or --file PATH.');
-      const ids = checkIds(entity, [...given, ...listed]);
-      if (!flags.yes && !(await confirm(invocation, entity, ids, flags))) {
+      if (named.length + listed.length === 0) throw new UsageError('Name the ids, or --file PATH.');
+      const ids = checkIds(entity, [...named, ...listed]);
+      if (!flags.yes && !(await confirm(invocation, entity, ids, purgeExports, given))) {
         throw new CommandFailed('Nothing was deleted.');
       }
       const stop = listenForStop();
@@ -67,7 +87,11 @@ that run, now or later, complete it.`,
           system,
           environmentId,
           entity,
-          { ids, purgeExports, suppress },
+          {
+            ids,
+            purgeExports,
+            options: Object.fromEntries(offered.map((option) => [option.name, isGiven(option)])),
+          },
           null,
           {
             requestId: null,
@@ -84,14 +108,19 @@ that run, now or later, complete it.`,
   });
 }
 
-export const deleteData = defineCommand({
-  name: 'delete',
-  summary: 'delete users or companies',
-  description:
-    'Deletes what is stored of users or companies. A server need not run; if one does, its workers do the work.',
-  examples: ['sluice delete users u1 u2', 'sluice delete companies --file gone.txt --yes --json'],
-  commands: [deleteEntity('users', 'their events'), deleteEntity('companies', 'what refers to them')],
-});
+/** `options`: those that deletions may have by capabilities. */
+export const deleteData = (options: readonly DeletionOption[]) =>
+  defineCommand({
+    name: 'delete',
+    summary: 'delete users or companies',
+    description:
+      'Deletes what is stored of users or companies. A server need not run; if one does, its workers do the work.',
+    examples: ['sluice delete users u1 u2', 'sluice delete companies --file gone.txt --yes --json'],
+    commands: [
+      deleteEntity('users', 'their events', options),
+      deleteEntity('companies', 'what refers to them', options),
+    ],
+  });
 
 const byteOrderMark = '\ufeff';
 
@@ -114,7 +143,8 @@ async function confirm(
   { terminal, env }: Invocation,
   entity: Entity,
   ids: readonly string[],
-  { purgeExports, suppress }: { readonly purgeExports: boolean; readonly suppress: boolean },
+  purgeExports: boolean,
+  given: readonly DeletionOption[],
 ): Promise<boolean> {
   if (!terminal.live || process.stdin.isTTY !== true) {
     throw new UsageError('There is no terminal to confirm this on: add --yes.');
@@ -123,8 +153,8 @@ async function confirm(
   terminal.inform(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
   const what = ids.length === 1 ? singular[entity] : entity;
   const exports = purgeExports ? ', and the files of all its exports' : '';
-  const out = suppress ? ', and keep them out' : '';
-  const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}${out}? This cannot be undone. [y/N] `;
+  const more = given.map(({ question }) => `, ${question}`).join('');
+  const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}${more}? This cannot be undone. [y/N] `;
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test((await asking.question(question)).trim());

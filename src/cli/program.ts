@@ -67,13 +67,15 @@ function loadDotEnv(path: string): ReadonlySet<string> {
 
 const described = new Help();
 
+const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
+
 /** The commands in the order of the help. Each loads what it needs: to load all of them takes half a second of processor time. */
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
     start: async () => (await import('./service/service.ts')).start,
     import: async () => (await import('./import.ts')).importFiles,
     export: async () => (await import('./export.ts')).exportData,
-    delete: async () => (await import('./delete.ts')).deleteData,
+    delete: async () => (await import('./delete.ts')).deleteData(deletionOptions),
     api: async () => (await import('./api.ts')).api,
     jobs: async () => (await import('./jobs.ts')).jobs,
     definitions: async () => (await import('./definitions.ts')).definitions,

@@ -18,6 +18,7 @@ import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { uuidv7 } from '../uuid.ts';
 import { compileSchema, ruled, textProblem, throwProblems, type Wording, worded } from '../validation.ts';
+import type { DeletionOption, DeletionOptions } from './seam.ts';
 
 const nobody = { requestId: null, origin: null };
 
@@ -95,16 +96,24 @@ function idsOf(entity: Entity) {
   });
 }
 
-function bodyOf(entity: Entity) {
+/** The flags that an option of a capability adds to the body, for this entity. */
+function flagsOf(entity: Entity, options: readonly DeletionOption[]) {
+  const own = options.filter((option) => option.entity === entity);
+  return Object.fromEntries(
+    own.map(({ name, request }) => [
+      name,
+      Type.Optional(
+        worded(Type.Boolean({ default: false, description: request }), `${name} is true or false`),
+      ),
+    ]),
+  );
+}
+
+function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   const purge = Type.Boolean({
     default: false,
     description:
       'Also removes the files of every export of the environment, and lets exports under way begin anew.',
-  });
-  const suppress = Type.Boolean({
-    default: false,
-    description:
-      'Also keeps the users out: their records are refused as `suppressed` until the suppression is lifted.',
   });
   // In the body, whose unknown members are refused: a misspelt parameter of the query would delete.
   const dryRun = Type.Boolean({
@@ -114,7 +123,7 @@ function bodyOf(entity: Entity) {
   return Type.Object(
     {
       purge_exports: Type.Optional(worded(purge, 'purge_exports is true or false')),
-      ...(entity === 'users' && { suppress: Type.Optional(worded(suppress, 'suppress is true or false')) }),
+      ...flagsOf(entity, options),
       dry_run: Type.Optional(worded(dryRun, 'dry_run is true or false')),
       [entity]: idsOf(entity),
     },
@@ -122,58 +131,66 @@ function bodyOf(entity: Entity) {
   );
 }
 
-export const deletionBodies = { users: bodyOf('users'), companies: bodyOf('companies') };
-
-export const liftingBody = Type.Object(
-  { users: idsOf('users') },
-  { additionalProperties: false, description: 'The ids to let in again.' },
-);
-
-const findProblems = {
-  users: compileSchema(deletionBodies.users),
-  companies: compileSchema(deletionBodies.companies),
-} as const satisfies Record<Entity, unknown>;
-const findLiftingProblems = compileSchema(liftingBody);
+/** A body that only names ids. */
+export function idListBody(entity: Entity, description: string) {
+  return Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
+}
 
 interface DeletionRequest {
   /** Each once, in the order in which they came. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  readonly suppress: boolean;
+  /** Those of capabilities; they are false if they are not given. */
+  readonly options: DeletionOptions;
 }
 
-/** @throws InputError with everything that is wrong: `invalid_json`, `missing_field`, `invalid_field`, `too_many_records`. */
-export function readDeletionRequest(
+/** Reads requests of deletions with these options. */
+export function deletionRequests(options: readonly DeletionOption[]) {
+  const bodies = { users: bodyOf('users', options), companies: bodyOf('companies', options) };
+  const problems = { users: compileSchema(bodies.users), companies: compileSchema(bodies.companies) };
+  return {
+    bodies,
+    /** @throws InputError with everything that is wrong: `invalid_json`, `missing_field`, `invalid_field`, `too_many_records`. */
+    read(entity: Entity, body: Buffer): DeletionRequest & { readonly dryRun: boolean } {
+      const { ids, flags } = readIds(entity, body, problems[entity]);
+      const { purge_exports: purgeExports = false, dry_run: dryRun = false } = flags;
+      const given = Object.fromEntries(options.map(({ name }) => [name, flags[name] === true]));
+      return { ids, purgeExports, options: given, dryRun };
+    },
+  };
+}
+export type DeletionRequests = ReturnType<typeof deletionRequests>;
+
+const lists = new WeakMap<object, ReturnType<typeof compileSchema>>();
+
+/** Reads a body of `idListBody`. @throws InputError as of a deletion. */
+export function readIdList(
   entity: Entity,
+  schema: ReturnType<typeof idListBody>,
   body: Buffer,
-  problemsOf = findProblems[entity],
-): DeletionRequest & { readonly dryRun: boolean } {
+): readonly string[] {
+  const problemsOf = lists.get(schema) ?? compileSchema(schema);
+  lists.set(schema, problemsOf);
+  return readIds(entity, body, problemsOf).ids;
+}
+
+function readIds(entity: Entity, body: Buffer, problemsOf: ReturnType<typeof compileSchema>) {
   const { [entity]: given, ...others } = readObject(body);
   const items = Array.isArray(given) ? given.map(plain) : given;
-  const asked = items === undefined || items === null ? others : { ...others, [entity]: items };
-  throwProblems(problemsOf(asked));
-  const {
-    purge_exports: purgeExports = false,
-    suppress = false,
-    dry_run: dryRun = false,
-  } = others as {
-    readonly purge_exports?: boolean;
-    readonly suppress?: boolean;
-    readonly dry_run?: boolean;
-  };
+  throwProblems(problemsOf(items === undefined || items === null ? others : { ...others, [entity]: items }));
   const column = idColumn[entity];
   const ids = (items as (string | Record<string, string>)[]).map((item) =>
     typeof item === 'string' ? item : (item[column] ?? ''),
   );
-  return { ids: [...new Set(ids)], purgeExports, suppress, dryRun };
+  return { ids: [...new Set(ids)], flags: others as Readonly<Record<string, boolean>> };
 }
 
-/** The ids of a request to lift suppressions. @throws InputError */
-export function readLifting(body: Buffer): readonly string[] {
-  return readDeletionRequest('users', body, findLiftingProblems).ids;
-}
+const findProblems = {
+  users: compileSchema(idListBody('users', '')),
+  companies: compileSchema(idListBody('companies', '')),
+} as const satisfies Record<Entity, unknown>;
 
-/** Like `readDeletionRequest`, of ids that were not given as JSON. */
+/** Checks ids that were not given as JSON; returns each once. @throws InputError as of a deletion. */
 export function checkIds(entity: Entity, given: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: given }));
   return [...new Set(given)];
@@ -278,7 +295,7 @@ export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new
     counts,
     removed: found.removed,
     purge_exports: found.purgeExports,
-    suppress: found.suppress,
+    ...found.options,
     outcomes: { links: `${item.links}/outcomes` },
     failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
     last_error: found.lastError,

@@ -1,18 +1,6 @@
-/*
- * Deletions of users and companies. `deletions.ts` accepts one; here it runs, in batches of ids,
- * each a transaction that counts what it removed and ends with the fence; `erase-files.ts` takes the ids
- * out of what was kept of earlier loads and archives. Promises: an id that was accepted is deleted whatever
- * dies meanwhile, and nothing that an id does not name is touched.
- */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Entity } from '../domain/entity.ts';
-import { ConflictError, TransientError } from '../domain/errors.ts';
-import {
-  DELETION_BATCH_IDS,
-  DELETION_BATCH_ROWS,
-  MAX_SUPPRESSION_WAIT_MS,
-  SUPPRESSION_POLL_MS,
-} from '../domain/limits.ts';
+import { ConflictError } from '../domain/errors.ts';
+import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
@@ -39,7 +27,6 @@ import {
 } from '../postgres/stores/deletions.ts';
 import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
-import { readersOfSuppressions } from '../postgres/stores/suppressions.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
 import {
@@ -64,8 +51,8 @@ export async function runDeletion(
 ): Promise<void> {
   const work = await inTransaction(context.pool, ({ db }) => beginDeletion(db, claim));
   if (work === null) throw new ConflictError(notOurs);
-  // Who began to write before the suppression ends before what they wrote is deleted; all others are refused.
-  if (work.suppress) await waitForReaders(context, signal);
+  for (const { option, begin } of context.deletions)
+    if (work.options[option.name] === true) await begin(context, claim, signal);
   const attempt = startAttempt(context, claim, work, signal);
   // First, since an id of which there is nothing but archived events is one that was found.
   const archived = await eraseArchived(attempt);
@@ -87,17 +74,6 @@ export async function runDeletion(
   if (work.purgeExports) await removeExports(attempt);
   await complete(context, claim);
   await startLane(context, claim.environmentId);
-}
-
-/** Waits until all have ended who may write without knowing the suppressions: from then on nothing comes under them. */
-async function waitForReaders({ db }: LoadContext, signal: AbortSignal): Promise<void> {
-  const until = performance.now() + MAX_SUPPRESSION_WAIT_MS;
-  let readers = await readersOfSuppressions(db);
-  while (readers.length > 0) {
-    if (performance.now() > until) throw new TransientError('a transaction that writes records does not end');
-    await delay(SUPPRESSION_POLL_MS, undefined, { signal });
-    readers = await readersOfSuppressions(db, readers);
-  }
 }
 
 function startAttempt(

@@ -89,10 +89,6 @@ export function idempotencyConflict(): InputError {
   return inputError('idempotency_conflict', message, 'Idempotency-Key');
 }
 
-export function suppressedError(): InputError {
-  return inputError('suppressed', 'The person was deleted and is kept out until the suppression is lifted');
-}
-
 /** Something outside is away (Postgres, queue, storage, disk); the same call may work later. */
 export class TransientError extends Error {
   override readonly name = 'TransientError';

@@ -217,9 +217,6 @@ export const MAX_REQUEST_PROBLEMS = 100;
 /** A worker owns a chunk so long without a sign of life, on the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
-/** A deletion that suppresses waits this long for records that are being written, and asks so often; then it is tried again. */
-export const MAX_SUPPRESSION_WAIT_MS = 30_000;
-export const SUPPRESSION_POLL_MS = 20;
 
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */

@@ -41,6 +41,8 @@ export interface Reason {
   readonly message: string;
   /** The column or property path at fault; null when it is the record as a whole. */
   readonly column: string | null;
+  /** Nothing of the record may be kept. */
+  readonly isSecret?: true;
 }
 
 /** A refused record: data, not an exception. */

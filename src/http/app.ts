@@ -6,7 +6,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
-import { components } from '../api/schema.ts';
+import { components, flag, withFields } from '../api/schema.ts';
 import type { System } from '../context.ts';
 import {
   MAX_BATCH_BYTES,
@@ -55,11 +55,13 @@ import { documentationRoutes, serviceRoutes, showConsole } from './routes/servic
 import { sessionRoutes } from './routes/session.ts';
 import { undoRoutes } from './routes/undo.ts';
 
+const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
+
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ingestion: [...recordRoutes, ...productRoutes],
   loads: importRoutes,
   rules: rulesRoutes,
-  deletions: deletionRoutes,
+  deletions: deletionRoutes(deletionOptions),
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
   schedules: [],
@@ -70,6 +72,8 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   operations: [...serviceRoutes, ...environmentRoutes],
   documentation: documentationRoutes,
 };
+
+const optionFields = Object.fromEntries(deletionOptions.map(({ name, record }) => [name, flag(record)]));
 
 const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.()));
 
@@ -116,7 +120,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addNotFound(app);
   addRawBody(app);
   addValidation(app);
-  addApiDocument(app, components, system);
+  addApiDocument(app, withFields(components, { DeletionJobDetail: optionFields }), system);
   // A scope of its own waits for the plugins before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;

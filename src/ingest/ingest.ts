@@ -9,6 +9,7 @@ import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
+import { Guards } from './guards.ts';
 import type { ReadBatch } from './read-batch.ts';
 import {
   type BatchItem,
@@ -24,7 +25,6 @@ import {
   type UserRecord,
 } from './records.ts';
 import { RecordRules } from './ruled-records.ts';
-import { refusingSuppressed } from './suppressed.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter, profileWriter } from './write-records.ts';
 
@@ -62,13 +62,14 @@ const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
   const rules = new RecordRules(context);
+  const guards = new Guards(context.db, context.refusals);
   const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
-  const users = Array.from({ length: userLanes }, () => openWindow(context, 'users', 1, profileRows));
-  const companies = openWindow(context, 'companies', 1, profileRows);
-  const events = openWindow(context, 'events', eventStatements, eventRows);
+  const users = Array.from({ length: userLanes }, () => openWindow(context, guards, 'users', 1, profileRows));
+  const companies = openWindow(context, guards, 'companies', 1, profileRows);
+  const events = openWindow(context, guards, 'events', eventStatements, eventRows);
   const lanes = [...users, companies];
-  const batchRows = new BatchWriter(context, profileRows);
+  const batchRows = new BatchWriter(context, guards, profileRows);
   const eventBatches = openBatchWindow(context, eventStatements, (batches) => batchRows.write(batches));
   const batches = openBatchWindow(context, profileBatches, async (some) => {
     await Promise.all(lanes.map((lane) => lane.drained()));
@@ -90,7 +91,7 @@ export function openIngest(context: IngestContext): Ingest {
     rules,
     async identifyUser(record, idempotency) {
       const item = { entity: 'users', record } as const;
-      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows);
+      if (idempotency !== null) return once(context, guards, rules, item, idempotency, profileRows);
       return inOrder(item, (ruled) => {
         const lane = users[laneOf(ruled.userId)] ?? users[0];
         return (lane as CommitWindow<UserRecord>).submit(ruled);
@@ -98,12 +99,12 @@ export function openIngest(context: IngestContext): Ingest {
     },
     async identifyCompany(record, idempotency) {
       const item = { entity: 'companies', record } as const;
-      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows);
+      if (idempotency !== null) return once(context, guards, rules, item, idempotency, profileRows);
       return inOrder(item, (ruled) => companies.submit(ruled));
     },
     async track(record, idempotency) {
       const item = { entity: 'events', record } as const;
-      if (idempotency !== null) return once(context, rules, item, idempotency, eventRows);
+      if (idempotency !== null) return once(context, guards, rules, item, idempotency, eventRows);
       const ruled = rules.apply(item);
       return events.submit((ruled instanceof Promise ? await ruled : ruled).record);
     },
@@ -123,7 +124,8 @@ export function openIngest(context: IngestContext): Ingest {
 }
 
 function openWindow<T extends { readonly bytes: number; readonly environmentId: number }, Rows>(
-  { pool, db, metrics }: IngestContext,
+  { pool, metrics }: IngestContext,
+  guards: Guards,
   entity: IngestEntity,
   inFlight: number,
   writer: RecordWriter<T, Rows>,
@@ -131,7 +133,7 @@ function openWindow<T extends { readonly bytes: number; readonly environmentId: 
   return new CommitWindow<T>({
     inFlight,
     write: (records) =>
-      refusingSuppressed(db, records, async () => writer.write(pool, await writer.prepare(records))),
+      guards.write(records, async (guard) => writer.write(pool, await writer.prepare(records), guard)),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });
@@ -183,7 +185,8 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
 
 /** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */
 async function once<Item extends ItemRecord, Rows>(
-  { pool, db: reader }: IngestContext,
+  { pool }: IngestContext,
+  guards: Guards,
   rules: RecordRules,
   item: Item,
   { key, digest }: Idempotency,
@@ -191,11 +194,11 @@ async function once<Item extends ItemRecord, Rows>(
 ): Promise<void> {
   const { record } = await rules.apply(item);
   try {
-    await refusingSuppressed(reader, [record], async () => {
+    await guards.write([record], async (guard) => {
       const rows = await writer.prepare([record]);
       await inTransaction(pool, async ({ client, db }) => {
         const earlier = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
-        if (earlier === null) await writer.write(client, rows);
+        if (earlier === null) await writer.write(client, rows, guard);
       });
     });
   } catch (error) {

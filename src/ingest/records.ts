@@ -1,9 +1,9 @@
 import type pg from 'pg';
-import { InputError, inputError, suppressedError } from '../domain/errors.ts';
+import { InputError, inputError } from '../domain/errors.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { Database } from '../postgres/database.ts';
-import { isSuppressionMet } from '../postgres/sqlstate.ts';
+import type { Guard, Refusals } from '../postgres/guard.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
@@ -62,7 +62,7 @@ export type Connection = pg.Pool | pg.PoolClient;
  */
 export interface RecordWriter<T, Rows> {
   prepare(records: readonly T[]): Promise<Rows>;
-  write(connection: Connection, rows: Rows): Promise<void>;
+  write(connection: Connection, rows: Rows, guard: Guard): Promise<void>;
 }
 
 /** The context of writing single records. Passed, never imported. */
@@ -72,6 +72,7 @@ export interface IngestContext {
   readonly knownProperties: KnownProperties;
   readonly personal: PersonalData;
   readonly metrics: IngestMetrics;
+  readonly refusals: Refusals;
 }
 
 export type IngestEntity = 'users' | 'companies' | 'events';
@@ -89,9 +90,7 @@ export interface IngestMetrics {
 /** Explains a record to its caller that passed our checks and that PostgreSQL refuses. */
 export function refused(cause: unknown): InputError {
   if (cause instanceof InputError) return cause;
-  const error = isSuppressionMet(cause)
-    ? suppressedError()
-    : inputError('invalid_metadata_value', 'The database cannot store this record');
+  const error = inputError('invalid_metadata_value', 'The database cannot store this record');
   error.cause = cause;
   return error;
 }

@@ -1,10 +1,12 @@
 import type pg from 'pg';
 import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
+import type { Guard } from '../postgres/guard.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { createNamedUsers } from '../postgres/stores/profiles.ts';
+import type { Guards } from './guards.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
   type BatchItem,
@@ -17,7 +19,6 @@ import {
   refused,
   type UserRecord,
 } from './records.ts';
-import { refusingSuppressed } from './suppressed.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
 
 export interface BatchAnswer {
@@ -88,11 +89,13 @@ interface Rows {
  */
 export class BatchWriter {
   readonly #context: IngestContext;
+  readonly #guards: Guards;
   readonly #profiles: ReturnType<typeof profileWriter>;
   readonly #events: RecordWriter<EventRecord, readonly EventRow[]>;
 
-  constructor(context: IngestContext, profiles: ReturnType<typeof profileWriter>) {
+  constructor(context: IngestContext, guards: Guards, profiles: ReturnType<typeof profileWriter>) {
     this.#context = context;
+    this.#guards = guards;
     this.#profiles = profiles;
     this.#events = eventWriter(context);
   }
@@ -120,10 +123,14 @@ export class BatchWriter {
   async #writeOnce(batches: readonly PendingBatch[]): Promise<void> {
     const items = batches.flatMap((batch) => batch.items);
     const records = items.map(({ record }) => record);
-    return refusingSuppressed(this.#context.db, records, () => this.#writeItems(batches, items));
+    return this.#guards.write(records, (guard) => this.#writeItems(batches, items, guard));
   }
 
-  async #writeItems(batches: readonly PendingBatch[], items: readonly BatchItem[]): Promise<void> {
+  async #writeItems(
+    batches: readonly PendingBatch[],
+    items: readonly BatchItem[],
+    guard: Guard,
+  ): Promise<void> {
     const rows = await this.#prepare(items);
     const [batch] = batches;
     const key = batch?.idempotency ?? null;
@@ -131,10 +138,10 @@ export class BatchWriter {
     const isOfEvents = isEmpty(rows.profiles) && rows.implying.length === 0;
     if (key === null && isOfEvents && rows.events.length <= BATCH_STATEMENT_EVENTS) {
       // A single statement is a transaction.
-      return this.#writeRows(this.#context.pool, rows);
+      return this.#writeRows(this.#context.pool, rows, guard);
     }
     await inTransaction(this.#context.pool, async ({ client, db }) => {
-      if (key === null || (await isFirst(db, batch, key))) await this.#writeRows(client, rows);
+      if (key === null || (await isFirst(db, batch, key))) await this.#writeRows(client, rows, guard);
     });
   }
 
@@ -148,37 +155,46 @@ export class BatchWriter {
     };
   }
 
-  async #writeRows(connection: Connection, { events, profiles, implying }: Rows): Promise<void> {
-    await this.#writeEvents(connection, events);
-    await this.#profiles.write(connection, profiles);
+  async #writeRows(
+    connection: Connection,
+    { events, profiles, implying }: Rows,
+    guard: Guard,
+  ): Promise<void> {
+    await this.#writeEvents(connection, events, guard);
+    await this.#profiles.write(connection, profiles, guard);
     if (implying.length > 0) await createNamedUsers(connection, implying);
   }
 
-  async #writeEvents(connection: Connection, events: readonly EventRow[]): Promise<void> {
+  async #writeEvents(connection: Connection, events: readonly EventRow[], guard: Guard): Promise<void> {
     for (let from = 0; from < events.length; from += BATCH_STATEMENT_EVENTS) {
-      await this.#events.write(connection, events.slice(from, from + BATCH_STATEMENT_EVENTS));
+      await this.#events.write(connection, events.slice(from, from + BATCH_STATEMENT_EVENTS), guard);
     }
   }
 
   /** Tries the items by halves, in a transaction that leaves nothing. */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const found = new Map<BatchItem, unknown>();
-    const search = async (client: pg.PoolClient, some: readonly BatchItem[]): Promise<void> => {
+    const search = async (client: pg.PoolClient, guard: Guard, some: readonly BatchItem[]): Promise<void> => {
       const rows = await this.#prepare(some);
       const write = async (): Promise<void> => {
-        await this.#writeRows(client, rows);
+        await this.#writeRows(client, rows, guard);
         await checkConstraints(client);
       };
       const tried = await inSavepoint(client, write, isDataError, { undo: true });
       if (!('error' in tried)) return;
-      if (some.length === 1) return void found.set(some[0] as BatchItem, tried.error);
+      if (some.length === 1)
+        return void found.set(some[0] as BatchItem, this.#guards.refusalOf(tried.error) ?? tried.error);
       const middle = some.length >> 1;
-      await search(client, some.slice(0, middle));
-      await search(client, some.slice(middle));
+      await search(client, guard, some.slice(0, middle));
+      await search(client, guard, some.slice(middle));
     };
-    await inTransaction(this.#context.pool, async ({ client }) => {
-      await search(client, items);
-    });
+    const records = items.map(({ record }) => record);
+    await this.#guards.write(records, (guard) =>
+      inTransaction(this.#context.pool, async ({ client }) => {
+        found.clear();
+        await search(client, guard, items);
+      }),
+    );
     return found;
   }
 }

@@ -29,8 +29,8 @@ export function profileWriter({
       await found.note(db);
       return rows;
     },
-    async write(connection, { users, named, companies }) {
-      if (users.length > 0) await writeUsers(connection, users, named);
+    async write(connection, { users, named, companies }, guard) {
+      if (users.length > 0) await writeUsers(connection, users, named, guard);
       if (companies.length > 0) await writeCompanies(connection, companies);
     },
   };
@@ -177,9 +177,9 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
       await learn(context, records);
       return records.map(eventRow);
     },
-    async write(connection, rows) {
+    async write(connection, rows, guard) {
       try {
-        await writeEvents(connection, rows);
+        await writeEvents(connection, rows, guard);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
         // Its month was there, and has outlived its retention. Nothing was written.
@@ -191,7 +191,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
           context.pool,
           rows.flatMap(({ insertedAt }) => (insertedAt === null ? [] : [Date.parse(insertedAt)])),
         );
-        await writeEvents(connection, rows);
+        await writeEvents(connection, rows, guard);
       }
     },
   };

@@ -1,8 +1,10 @@
 import type pg from 'pg';
 import type { JobEvents } from '../background-jobs/seam.ts';
+import type { DeletionSeam } from '../deletion/seam.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { Rows } from '../mapping/rows.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
+import type { Refusals } from '../postgres/guard.ts';
 import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { Sandboxes } from '../sandbox/sandboxes.ts';
@@ -16,6 +18,9 @@ export interface LoadContext extends TaskContext {
   /** Calls the hooks of capabilities when a job ends. */
   readonly jobs: JobEvents;
   readonly files: FileStore;
+  /** The hooks of capabilities. */
+  readonly refusals: Refusals;
+  readonly deletions: readonly DeletionSeam[];
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

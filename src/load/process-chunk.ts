@@ -8,10 +8,10 @@ import {
   noOutcomesByKind,
   toTally,
 } from '../domain/load.ts';
-import type { Reject, RejectCause } from '../domain/reject.ts';
+import type { Reason, Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
-import { type Database, inTransaction, type Transaction } from '../postgres/database.ts';
+import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
 import {
@@ -24,7 +24,6 @@ import {
 import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
 import { addFindings } from '../postgres/stores/rules.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
-import { findSuppressed } from '../postgres/stores/suppressions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -35,7 +34,7 @@ import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { type ChunkReader, createStoringReader, type FindSuppressed, readChanged } from './read-chunk.ts';
+import { type ChunkReader, createStoringReader, type FindRefusedUsers, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { applyPatch } from './undo/apply-patch.ts';
 
@@ -58,9 +57,19 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   }
 }
 
-/** Looks ids up in an environment that has suppressions. The deletions that add them wait for the load, so all chunks see the same. */
-function suppressionsOf(db: Database, { environmentId, hasSuppressions }: LoadSource): FindSuppressed | null {
-  return hasSuppressions ? (ids) => findSuppressed(db, environmentId, ids) : null;
+/** Asks the capabilities that the environment uses which users they refuse. What they answer changes only between loads. */
+function refusalsOf(
+  { db, refusals }: LoadContext,
+  { environmentId, uses }: LoadSource,
+): FindRefusedUsers | null {
+  const seams = uses.flatMap((use) => refusals.get(use) ?? []);
+  if (seams.length === 0) return null;
+  return async (ids) => {
+    const refused = new Map<string, Reason>();
+    for (const { find, reason } of seams)
+      for (const id of await find(db, environmentId, ids)) refused.set(id, reason);
+    return refused;
+  };
 }
 
 interface DoneChunk extends LoadProgress {
@@ -75,7 +84,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   if (source.type === 'undo')
     return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
-    const reader = await createStoringReader(context, source, rows, suppressionsOf(db, source));
+    const reader = await createStoringReader(context, source, rows, refusalsOf(context, source));
     if (source.pass === 'validate') {
       await reader.read(chunk, { hasDigests: false });
       return keepRejects(context, source, claim, countRejects(source, chunk, rows));

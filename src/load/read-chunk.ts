@@ -6,6 +6,7 @@ import { entities } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
+import type { Reason } from '../domain/reject.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planFile } from '../mapping/column-plan.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
@@ -26,7 +27,7 @@ const worthwhileShare = 8;
 /** The most chunks that are read without asking before one is asked about again. */
 const maxNotAsked = 64;
 
-export interface ReadScope extends Omit<ChunkScope, 'origin' | 'suppressed'> {
+export interface ReadScope extends Omit<ChunkScope, 'origin' | 'refused'> {
   /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
   /** Rows bear the digests of their records; by default they do. */
@@ -43,8 +44,8 @@ export type ReadSource = Pick<
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
 
-/** Returns those of the ids, a text[] in binary, whose users are kept out. */
-export type FindSuppressed = (ids: Buffer) => Promise<ReadonlySet<string>>;
+/** Returns those of the users, a text[] in binary, whose records are refused, with the reason. */
+export type FindRefusedUsers = (ids: Buffer) => Promise<ReadonlyMap<string, Reason>>;
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 export interface ChunkReader {
@@ -60,14 +61,14 @@ export async function createStoringReader(
   context: Pick<LoadContext, 'files' | 'personal'>,
   source: LoadSource,
   rows = new Rows(),
-  findSuppressed: FindSuppressed | null = null,
+  findRefusedUsers: FindRefusedUsers | null = null,
 ): Promise<ChunkReader> {
   const values = await context.personal.valuesFor(source.environmentId, source.rules);
-  return createChunkReader(source, context.files, values, rows, findSuppressed);
+  return createChunkReader(source, context.files, values, rows, findRefusedUsers);
 }
 
 /**
- * Without `findSuppressed` the caller knows which records are refused. Throws `InputError` if the header and the map do not fit together
+ * Without `findRefusedUsers` the caller knows which records are refused. Throws `InputError` if the header and the map do not fit together
  * (found out before a load is accepted).
  */
 export function createChunkReader(
@@ -75,7 +76,7 @@ export function createChunkReader(
   files: Pick<FileStore, 'readRange'>,
   personal: PersonalValues,
   rows = new Rows(),
-  findSuppressed: FindSuppressed | null = null,
+  findRefusedUsers: FindRefusedUsers | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.keepsExisting = source.keepsExisting ?? false;
@@ -104,10 +105,10 @@ export function createChunkReader(
       const bytes = await files.readRange(fileRef, chunk.byteStart, end);
       await map(chunk, bytes, scope);
       let own: MapScope = scope;
-      if (findSuppressed !== null) {
-        const refused = chunk.oversized ? noRefused : usersOfRefused(rows, chunk, parser);
-        const keptOut = await findSuppressed(rows.userIds(refused.values()));
-        if (keptOut.size > 0) own = { ...scope, suppressed: rows.recordsOf(keptOut, refused) };
+      if (findRefusedUsers !== null) {
+        const wrong = chunk.oversized ? noRecords : usersOfRefused(rows, chunk, parser);
+        const refused = await findRefusedUsers(rows.userIds(wrong.values()));
+        if (refused.size > 0) own = { ...scope, refused: rows.recordsOf(refused, wrong) };
       }
       if (own !== scope) await map(chunk, bytes, own);
       if (rows.records.count !== chunk.rowCount) {
@@ -136,9 +137,9 @@ function createParser(source: ReadSource, rows: Rows): CsvRows | NdjsonRows {
 
 type Parser = ReturnType<typeof createParser>;
 
-const noRefused: ReadonlyMap<number, string> = new Map();
+const noRecords: ReadonlyMap<number, string> = new Map();
 
-/** Returns the users whom refused records name: of those who are kept out no text is kept, whatever is wrong with the record. */
+/** Returns the users whom refused records name: a user who is refused is the reason, whatever else is wrong with the record. */
 function usersOfRefused(
   { rejects }: Rows,
   { firstRow }: ChunkRange,

@@ -47,8 +47,8 @@ export class Rows {
   stage: Stage | null = null;
   readonly findings = new FindingCounts();
   rejects: Reject[] = [];
-  /** Records whose users are kept out, with the kinds that they name: they are refused unread. */
-  #suppressed: ReadonlyMap<number, RecordKind | null> = noRecords;
+  /** They are refused unread. */
+  #refused: RefusedRecords = noRecords;
   /** Properties without a name, which were left out. */
   dropped = 0;
   /** The chunk's bytes, to quote refused records from. */
@@ -65,8 +65,8 @@ export class Rows {
   }
 
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
-  reset({ stamp = null, origin = noOrigin, counter = null, suppressed = noRecords }: ChunkScope = {}): void {
-    this.#suppressed = suppressed;
+  reset({ stamp = null, origin = noOrigin, counter = null, refused = noRecords }: ChunkScope = {}): void {
+    this.#refused = refused;
     this.records.reset();
     this.digests.close();
     this.unchanged.reset();
@@ -92,25 +92,23 @@ export class Rows {
 
   /** Returns why the record is refused whatever it holds, or null. */
   refusalOf(record: number): Reason | null {
-    const kind = this.#suppressed.get(record);
-    if (kind === undefined) return null;
-    if (kind !== null) this.kinds.set(record, kind);
-    return keptOut;
+    const refused = this.#refused.get(record);
+    if (refused === undefined) return null;
+    if (refused.kind !== null) this.kinds.set(record, refused.kind);
+    return refused.reason;
   }
 
   /**
-   * Returns the records of these users, with the kinds that they name, as `reset` takes them; `refused` are the users of those that are no
-   * rows. Call it before `complete`.
+   * Returns the records of the users who are refused, as `reset` takes them; `wrong` are the users of those that are no rows. Call it
+   * before `complete`.
    */
-  recordsOf(
-    ids: ReadonlySet<string>,
-    refused: ReadonlyMap<number, string>,
-  ): ReadonlyMap<number, RecordKind | null> {
-    const found = new Map<number, RecordKind | null>();
-    for (const [record, id] of refused) if (ids.has(id)) found.set(record, this.kinds.of(record));
+  recordsOf(users: ReadonlyMap<string, Reason>, wrong: ReadonlyMap<number, string>): RefusedRecords {
+    const found = new Map<number, { kind: RecordKind | null; reason: Reason }>();
     const look = (id: string, record: number): void => {
-      if (ids.has(id)) found.set(record, this.kinds.of(record));
+      const reason = users.get(id);
+      if (reason !== undefined) found.set(record, { kind: this.kinds.of(record), reason });
     };
+    for (const [record, id] of wrong) look(id, record);
     for (const { key, record } of this.profiles('users')) look(key, record);
     let row = 0;
     for (const user of this.events.users())
@@ -203,18 +201,15 @@ export interface ChunkScope {
   readonly origin?: EventOrigin;
   /** Counts the events of several chunks together. */
   readonly counter?: IdCounter | null;
-  /** Records that are refused because their users are kept out; see `recordsOf`. */
-  readonly suppressed?: ReadonlyMap<number, RecordKind | null>;
+  /** See `recordsOf`. */
+  readonly refused?: RefusedRecords;
 }
 
-const noBytes = new Uint8Array(0);
-const noRecords: ReadonlyMap<number, RecordKind | null> = new Map();
+/** Records that are refused whatever they hold, with the kinds that they name. */
+type RefusedRecords = ReadonlyMap<number, { readonly kind: RecordKind | null; readonly reason: Reason }>;
 
-const keptOut: Reason = {
-  code: 'suppressed',
-  message: 'the person was deleted and is kept out until the suppression is lifted',
-  column: 'user_id',
-};
+const noBytes = new Uint8Array(0);
+const noRecords: RefusedRecords = new Map();
 
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
 
@@ -290,7 +285,7 @@ export class RecordIndex {
       line: chunk.firstLine + (lines[record] ?? 0),
       byteOffset: chunk.byteStart + start,
       raw:
-        reason === keptOut
+        reason.isSecret === true
           ? noBytes
           : Uint8Array.prototype.slice.call(bytes, start, cut ? start + MAX_REJECT_RAW_BYTES : end),
     };

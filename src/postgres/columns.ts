@@ -48,7 +48,12 @@ export interface Known {
   api_keys: { scopes: readonly Scope[] };
   console_sessions: { holder: Holder };
   deletion_ids: { outcome: DeletionOutcome };
-  deletions: { entity: Entity; status: DeletionStatus; origin: Origin['kind'] };
+  deletions: {
+    entity: Entity;
+    status: DeletionStatus;
+    origin: Origin['kind'];
+    options: Readonly<Record<string, boolean>>;
+  };
   export_files: { dataset: ExportFile['dataset']; file_ref: FileRef };
   environments: { export_layout: ExportLayout };
   exports: {

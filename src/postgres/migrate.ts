@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import type { Logger } from 'pino';
@@ -18,15 +19,30 @@ export interface Migration {
   readonly digest: string;
 }
 
+/** Reads the core's migrations, then those of each capability: a sequence of its own, named `<folder>/0001_….sql`. */
 export async function readMigrations(): Promise<Migration[]> {
-  const folder = join(packageRoot, 'sql', 'migrations');
-  const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+  const found = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
+  const capabilities = join(packageRoot, 'src', 'capabilities');
+  for (const name of (await readdir(capabilities)).sort())
+    found.push(...(await readSequence(join(capabilities, name, 'sql'), `${name}/`)));
+  return found;
+}
+
+/** Reads none if there is no such folder. */
+async function readSequence(folder: string, prefix: string): Promise<Migration[]> {
+  const files = existsSync(folder) ? await readdir(folder) : [];
+  const names = files.filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(join(folder, name), 'utf8');
-      return { name, sql, digest: createHash('sha256').update(sql).digest('hex') };
+      return { name: `${prefix}${name}`, sql, digest: createHash('sha256').update(sql).digest('hex') };
     }),
   );
+}
+
+/** Tells whether `ours` has a later migration of the same sequence. */
+function isPassed(name: string, ours: readonly Migration[]): boolean {
+  return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
 
 /**
@@ -123,12 +139,11 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
   const edited = ours
     .filter(({ name, digest }) => (digests.get(name) ?? digest) !== digest)
     .map(({ name }) => name);
-  const last = ours.at(-1)?.name ?? '';
   return {
     pending: ours.filter(({ name }) => !digests.has(name)).map(({ name }) => name),
     unknown,
     edited,
-    unreleased: edited.length > 0 || unknown.some((name) => name < last),
+    unreleased: edited.length > 0 || unknown.some((name) => isPassed(name, ours)),
   };
 }
 

@@ -126,6 +126,7 @@ export interface DB {
     ids_requested: number;
     job_id: string;
     lane_position: Generated<number>;
+    options: Generated<Json>;
     origin: string | null;
     origin_name: string | null;
     purge_exports: Generated<boolean>;
@@ -133,7 +134,6 @@ export interface DB {
     request_id: string | null;
     started_at: Date | null;
     status: Generated<string>;
-    suppress: Generated<boolean>;
   };
   environments: {
     allowed_origins: Generated<string[]>;

@@ -88,12 +88,13 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** Tells whether a record was refused because its person is kept out. */
-export function isSuppressionMet(error: unknown): boolean {
-  return codeOf(error) === '23000' && constraintOf(error) === 'suppressions_pkey';
+/** Tells whether a statement of single records was composed without a capability that an environment uses meanwhile. */
+export function isUnknownUse(error: unknown): boolean {
+  return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
 
-function constraintOf(error: unknown): unknown {
+/** Returns the constraint that an error names. */
+export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }
 

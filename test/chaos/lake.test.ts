@@ -73,7 +73,7 @@ describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
           const { environmentId } = t.environment;
           let jobId = '';
           await killAt(t, worker, hold[place], async () => {
-            const request = { ids: ['u1'], purgeExports: false, suppress: false };
+            const request = { ids: ['u1'], purgeExports: false, options: {} };
             jobId = await requestDeletion(t.system, environmentId, 'users', request);
           });
           await expireLeases(t.system);

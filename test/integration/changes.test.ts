@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
-import { type UserRow, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import type { UserRow } from '../../src/postgres/stores/profiles.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
@@ -18,6 +18,7 @@ import { randomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, systemOfFile } from '../support/system.ts';
+import { writeUsers } from '../support/write-users.ts';
 
 const t = await systemOfFile();
 

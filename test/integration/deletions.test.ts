@@ -233,7 +233,7 @@ describe('the lane', () => {
       entity: 'users',
       ids: ['k'],
       purgeExports: false,
-      suppress: false,
+      options: {},
     } as const;
     await inTransaction(t.system.pool, ({ db }) => insertDeletion(db, asked));
     const notified: string[] = [];

@@ -192,7 +192,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
       db,
     );
     await startLane(t.system, greedy);
-    await requestDeletion(t.system, other, 'users', { ids: ['u'], purgeExports: false, suppress: false });
+    await requestDeletion(t.system, other, 'users', { ids: ['u'], purgeExports: false, options: {} });
     t.startWorker();
     await waitFor('the deletion of the other', async () => (await done('deletions', other)) === 1, {
       everyMs: 1,

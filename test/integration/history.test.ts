@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProfileChange } from '../../src/api/profile.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { type HistoryPage, readHistory } from '../../src/postgres/stores/changes.ts';
-import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { writeCompanies } from '../../src/postgres/stores/profiles.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { writeUsers } from '../support/write-users.ts';
 
 let t: TestSystem;
 let operator: pg.Client;

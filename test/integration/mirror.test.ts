@@ -5,7 +5,6 @@ import { MIRROR_SLICE_PROFILES } from '../../src/domain/limits.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { renderMirror } from '../../src/load/render-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
@@ -24,6 +23,7 @@ import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { loadFile, runJob, undo } from '../support/undo.ts';
+import { writeUsers } from '../support/write-users.ts';
 
 let t: TestSystem;
 let environmentId: number;

@@ -4,7 +4,7 @@ import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { switchChangeLog } from '../../src/postgres/stores/change-log.ts';
 import { forgetFiles } from '../../src/postgres/stores/loads.ts';
-import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { writeCompanies } from '../../src/postgres/stores/profiles.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
@@ -20,6 +20,7 @@ import {
 } from '../support/load-file.ts';
 import { readPlannedRows } from '../support/plans.ts';
 import { systemOfFile } from '../support/system.ts';
+import { writeUsers } from '../support/write-users.ts';
 
 const t = await systemOfFile();
 

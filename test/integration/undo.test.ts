@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../jobs/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
-import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
@@ -18,6 +17,7 @@ import { expectedRows, readPlannedRows } from '../support/plans.ts';
 import { systemOfFile } from '../support/system.ts';
 import { runDueTasks } from '../support/tasks.ts';
 import { askToUndo, loadFile, runJob, undo } from '../support/undo.ts';
+import { writeUsers } from '../support/write-users.ts';
 
 const t = await systemOfFile();
 let environmentId: number;

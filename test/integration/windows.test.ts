@@ -5,13 +5,14 @@ import type { System } from '../../src/context.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { pageOf } from '../../src/export/write/page.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { type UserRow, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import type { UserRow } from '../../src/postgres/stores/profiles.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { everything } from '../support/export-files.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import type { StoredProfile } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { writeUsers } from '../support/write-users.ts';
 
 let t: TestSystem;
 beforeAll(async () => {

@@ -21,10 +21,13 @@ export async function acceptDeletion(
   environmentId: number,
   entity: Entity,
   ids: readonly string[],
-  options: { readonly purgeExports?: boolean; readonly suppress?: boolean } = {},
+  {
+    purgeExports = false,
+    suppress = false,
+  }: { readonly purgeExports?: boolean; readonly suppress?: boolean } = {},
 ): Promise<ManualDeletion> {
   const quiet = withoutQueue(base);
-  const request = { ids, purgeExports: false, suppress: false, ...options };
+  const request = { ids, purgeExports, options: { suppress } };
   const jobId = await requestDeletion(quiet, environmentId, entity, request);
   const look = () => requireDeletion(quiet, environmentId, jobId);
   await startLane(quiet, environmentId);

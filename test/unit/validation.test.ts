@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import { readDeletionRequest } from '../../src/deletion/deletions.ts';
+import { deletionRequests } from '../../src/deletion/deletions.ts';
 import { InputError, type Problem } from '../../src/domain/errors.ts';
 import { MAX_DELETION_IDS, MAX_REQUEST_PROBLEMS } from '../../src/domain/limits.ts';
 import { compileSchema, ruled, worded } from '../../src/validation.ts';
@@ -68,7 +68,7 @@ describe('what a schema finds', () => {
 describe('the ids of a deletion', () => {
   const read = (body: string) => {
     try {
-      return readDeletionRequest('users', Buffer.from(body));
+      return deletionRequests([]).read('users', Buffer.from(body));
     } catch (error) {
       if (error instanceof InputError) return brief(error.problems);
       throw error;
@@ -79,7 +79,7 @@ describe('the ids of a deletion', () => {
     expect(read('{"users":["u1",3,{"user_id":12345678901234567890},"u1"],"purge_exports":true}')).toEqual({
       ids: ['u1', '3', '12345678901234567890'],
       purgeExports: true,
-      suppress: false,
+      options: {},
       dryRun: false,
     });
   });

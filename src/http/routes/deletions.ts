@@ -1,37 +1,28 @@
-import {
-  type DeletionPreview,
-  deletionPreview,
-  liftedSuppressions,
-  outcomePage,
-  suppressionCount,
-} from '../../api/deletion.ts';
+import { type DeletionPreview, deletionPreview, outcomePage } from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
 import { renderJob } from '../../api/render.ts';
 import { exampleText, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import {
-  deletionBodies,
+  type DeletionRequests,
+  deletionRequests,
   exportOutcomes,
-  liftingBody,
   listOutcomes,
-  readDeletionRequest,
-  readLifting,
   renderOutcome,
   requestDeletion,
   requireDeletion,
 } from '../../deletion/deletions.ts';
+import type { DeletionOption } from '../../deletion/seam.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
-import { MAX_ID_BYTES, MAX_INTEGER } from '../../domain/limits.ts';
+import { MAX_INTEGER } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
-import { countSuppressions, findSuppressed, liftSuppressions } from '../../postgres/stores/suppressions.ts';
 import { answerRows, rowQuery } from '../job-rows.ts';
 import { pageBytes } from '../page.ts';
-import { bodyHeaders, jobParameters, readIdempotency, textParameter } from '../parameters.ts';
+import { bodyHeaders, jobParameters, readIdempotency } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
-import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const texts = {
@@ -47,22 +38,22 @@ const texts = {
   },
 } as const satisfies Record<Entity, object>;
 
-const contentOf = (entity: Entity) => ({
-  'application/json': withExamples(deletionBodies[entity], {
+const contentOf = (entity: Entity, { bodies }: DeletionRequests) => ({
+  'application/json': withExamples(bodies[entity], {
     ids: { summary: 'Two of them', value: { [entity]: texts[entity].ids } },
   }),
 });
 
-const deleteProfiles = (entity: Entity): Route =>
+const deleteProfiles = (entity: Entity, requests: DeletionRequests): Route =>
   route({
     at: `DELETE /v1/${entity}`,
     operationId: texts[entity].deletes,
     summary: `Delete ${entity}`,
-    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back${entity === 'users' ? ', unless `suppress` keeps them out' : ''}. A deletion cannot be cancelled. With \`dry_run\` the request only counts what a deletion would remove now.`,
+    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back. A deletion cannot be cancelled. With \`dry_run\` the request only counts what a deletion would remove now.`,
     access: 'delete',
     bodyKind: 'deletion',
     headers: bodyHeaders,
-    content: contentOf(entity),
+    content: contentOf(entity, requests),
     answer: {
       status: 202,
       description: 'The deletion is accepted and runs in the background.',
@@ -79,7 +70,7 @@ const deleteProfiles = (entity: Entity): Route =>
     handle: async ({ system, request, reply, environment, base }) => {
       const body = bodyBytes(request);
       const idempotency = readIdempotency(request, body);
-      const { dryRun, ...asked } = readDeletionRequest(entity, body);
+      const { dryRun, ...asked } = requests.read(entity, body);
       if (dryRun) return reply.code(200).send(await preview(system, environment, entity, asked.ids));
       await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
       const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
@@ -155,50 +146,8 @@ const outcomes = route({
   handle: (call) => call.own(call),
 });
 
-const showSuppressions = route({
-  at: 'GET /v1/suppressions',
-  operationId: 'countSuppressions',
-  summary: 'Count the users who are kept out',
-  description:
-    'Counts the IDs that deletions with `suppress` keep out. Only hashes of them are stored, so they cannot be listed; `user_id` asks about one.',
-  access: 'read',
-  query: lenientQuery({
-    user_id: textParameter('user_id', MAX_ID_BYTES, 'Count only this ID: 1 if it is kept out, else 0.', 'u1'),
-  }),
-  answer: { description: 'The number.', schema: suppressionCount.ref },
-  handle: async ({ system: { reader }, environment, query: { user_id: id } }) => ({
-    count:
-      id === undefined
-        ? await countSuppressions(reader.db, environment)
-        : (await findSuppressed(reader.db, environment, [id])).size,
-  }),
-});
-
-const lift = route({
-  at: 'DELETE /v1/suppressions',
-  operationId: 'liftSuppressions',
-  summary: 'Let users in again',
-  description:
-    'Lifts the suppression of these IDs: later records of them are accepted. Deleted data does not come back.',
-  access: 'delete',
-  bodyKind: 'deletion',
-  content: {
-    'application/json': withExamples(liftingBody, {
-      ids: { summary: 'One of them', value: { users: ['u1'] } },
-    }),
-  },
-  answer: { description: 'The outcome.', schema: liftedSuppressions.ref },
-  refuses: ['too_many_records'],
-  handle: async ({ system, request, environment }) => {
-    const ids = readLifting(bodyBytes(request));
-    const lifted = await liftSuppressions(system.db, environment, ids);
-    return { lifted, not_found: ids.length - lifted };
-  },
-});
-
-export const deletionRoutes: readonly Route[] = [
-  ...entities.map(deleteProfiles),
-  outcomes,
-  showSuppressions,
-  lift,
-];
+/** `options`: those that deletions may have by capabilities. */
+export function deletionRoutes(options: readonly DeletionOption[]): readonly Route[] {
+  const requests = deletionRequests(options);
+  return [...entities.map((entity) => deleteProfiles(entity, requests)), outcomes];
+}

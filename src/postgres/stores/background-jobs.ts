@@ -200,7 +200,7 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     from exports
     where ${isMeant}
     union all
-    select ${job}, ${ofDeletion}, json_build_object('entity', entity, 'purge_exports', purge_exports, 'suppress', suppress, 'ids', ids_requested)
+    select ${job}, ${ofDeletion}, (jsonb_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested) || options)::json
     from deletions
     where ${isMeant}`;
 }

@@ -1,4 +1,5 @@
 import { type NotNull, sql } from 'kysely';
+import type { DeletionOptions } from '../../deletion/seam.ts';
 import type { IdOutcome } from '../../domain/deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
 import {
@@ -19,7 +20,6 @@ import {
   updateWhere,
 } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
-import { suppressIds } from './suppressions.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
 import { leaseFor } from './workers.ts';
 
@@ -31,7 +31,7 @@ export interface NewDeletion extends JobIdentity {
   readonly entity: Entity;
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  readonly suppress: boolean;
+  readonly options: DeletionOptions;
 }
 
 /** Queues a deletion in its lane. Call it in the transaction that holds the lane's lock. */
@@ -61,9 +61,8 @@ export async function startDeletion(db: Database, deletionId: number) {
 export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
     .set({ attempts: claim.attempt })
-    .returning(camel('entity', 'purge_exports', 'suppress'))
+    .returning(camel('entity', 'purge_exports', 'options'))
     .executeTakeFirst();
-  if (row?.suppress) await suppressIds(db, claim);
   return row ?? null;
 }
 
@@ -145,7 +144,7 @@ export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await selectWhere(db, 'deletions', { environmentId })
-    .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports', 'suppress'))
+    .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports', 'options'))
     .select(camel('accepted_at', 'started_at', 'ended_at', 'attempts', 'failure_code', 'failure_message'))
     .select([counts, removed, lastError])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('deletions').as('ahead')))

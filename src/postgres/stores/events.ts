@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { kindOfEntity } from '../../domain/entity.ts';
 import { instantText } from '../columns.ts';
 import { type Database, findValue, isTrue, queryRows, readQuery, runQuery } from '../database.ts';
+import type { Guard } from '../guard.ts';
 
 export interface EventRow {
   readonly environmentId: number;
@@ -25,10 +26,12 @@ const insertEventsOnce = readQuery('insert-events-once');
 export async function writeEvents(
   connection: pg.Pool | pg.PoolClient,
   events: readonly EventRow[],
+  guard: Guard,
 ): Promise<void> {
   const distinct = events.some(({ once }) => once) ? firstOfEach(events) : null;
   const list = `[${(distinct ?? events).map(eventText).join(',')}]`;
-  await runQuery(connection, distinct === null ? insertEvents : insertEventsOnce, [list]);
+  const query = guard.compose(distinct === null ? insertEvents : insertEventsOnce);
+  await runQuery(connection, query, [list, guard.environments, guard.uses]);
 }
 
 function firstOfEach(events: readonly EventRow[]): EventRow[] {

@@ -12,6 +12,7 @@ import {
   readQuery,
   runQuery,
 } from '../database.ts';
+import type { Guard } from '../guard.ts';
 import type { Reader } from '../pool.ts';
 
 export interface ProfileRow {
@@ -39,12 +40,15 @@ export async function writeUsers(
   connection: pg.Pool | pg.PoolClient,
   users: readonly UserRow[],
   companies: readonly ProfileRow[],
+  guard: Guard,
 ): Promise<void> {
+  const upsert = guard.compose(upsertUsers);
+  const composedFor = [guard.environments, guard.uses];
   const given = [listOf(users, userText), companies.length === 0 ? null : listOf(companies, profileText)];
   const removes = users.some(isRemoving) || companies.some(isRemoving);
-  if (!removes) return runQuery(connection, upsertUsers, [...given, false]);
+  if (!removes) return runQuery(connection, upsert, [...given, false, ...composedFor]);
   await together(connection, async (client) => {
-    await runQuery(client, upsertUsers, [...given, true]);
+    await runQuery(client, upsert, [...given, true, ...composedFor]);
     await runQuery(client, applyUserRemovals, [given[0]]);
     if (companies.length > 0) await runQuery(client, applyCompanyRemovals, [given[1]]);
   });

@@ -90,7 +90,7 @@ function copied(text: string): string {
   return text.toWellFormed().replace(/[\\\t\n\r\0]/g, (found) => copyEscapes[found] ?? found);
 }
 
-/** Returns the chunk's rows that were refused for what was stored then: whoever reads them again may find nothing wrong with them. */
+/** Returns the chunk's rows that were refused: whoever reads them again may find nothing wrong with them. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -100,7 +100,6 @@ export async function readRefusedRows(
     .selectFrom('load_rejects')
     .select('row_number')
     .where('load_id', '=', loadId)
-    .where('error_code', 'in', ['refused_by_database', 'suppressed', 'breaks_rule'])
     .where('row_number', '>=', firstRow)
     .where('row_number', '<', firstRow + rowCount)
     .execute();

@@ -34,9 +34,9 @@ export async function readLoadSource(db: Database, loadId: number) {
     .select([
       instantText(sql`loads.accepted_at`).as('acceptedAt'),
       'loads.source_options as options',
-      sql<boolean>`exists (
-        select 1 from suppression_keys k where k.environment_id = loads.environment_id
-      )`.as('hasSuppressions'),
+      sql<string[]>`array(
+        select u.name from environment_uses u where u.environment_id = loads.environment_id
+      )`.as('uses'),
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();

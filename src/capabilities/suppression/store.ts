@@ -1,13 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
-import { changedBy, columnOf, countOf, type Database } from '../database.ts';
+import { changedBy, countOf, type Database } from '../../postgres/database.ts';
 
-/*
- * Suppressions: ids of users who were deleted and are kept out. A load looks up the ids of each chunk (`findSuppressed`), since none is
- * added while it runs; the statements of single records look for themselves, under a lock (`readersOfSuppressions`).
- */
+export const SUPPRESSED_CONSTRAINT = 'suppressions_pkey';
 
+/** Returns SQL that is the id, or fails if its user is suppressed. */
+export function guardUser(id: string, environment: string): string {
+  return `coalesce(
+    (
+      select sluice.refuse_suppressed(s.id_hash)
+      from sluice.suppression_keys h
+      join sluice.suppressions s on s.environment_id = h.environment_id and s.id_hash = sluice.id_hash(h.secret, ${id})
+      where h.environment_id = ${environment}
+    ),
+    ${id}
+  )`;
+}
+
+/** Keeps out the users of a deletion. */
 export async function suppressIds(db: Database, { subjectId, environmentId }: TaskClaim): Promise<void> {
   await sql`
     insert into suppression_keys (environment_id, secret)
@@ -40,19 +51,6 @@ export async function findSuppressed(
         limit 1
       )`.execute(db);
   return new Set(rows.map(({ id }) => id));
-}
-
-/** Lists the transactions of single records that may have looked up suppressions; of `among`, if set, those that have not ended. */
-export function readersOfSuppressions(
-  db: Database,
-  among: readonly string[] | null = null,
-): Promise<string[]> {
-  return columnOf<string>(db)`
-    select virtualtransaction as id
-    from pg_locks
-    where locktype = 'relation' and mode = 'RowShareLock' and relation = 'suppressions'::regclass
-      and database = (select oid from pg_database where datname = current_database())
-      and (${among}::text[] is null or virtualtransaction = any(${among}::text[]))`;
 }
 
 export function countSuppressions(db: Database, environmentId: number): Promise<number> {

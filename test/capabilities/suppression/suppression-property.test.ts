@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { BatchItem, ItemRecord } from '../../src/ingest/records.ts';
-import { liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
-import { acceptDeletion, readStored } from '../support/deletions.ts';
-import { newEnvironment, runAtOnce, shuffled, startManually, withoutQueue } from '../support/load-file.ts';
-import { runs } from '../support/runs.ts';
-import { systemOfFile } from '../support/system.ts';
-import { undo } from '../support/undo.ts';
+import { liftSuppressions } from '../../../src/capabilities/suppression/store.ts';
+import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
+import { acceptDeletion, readStored } from '../../support/deletions.ts';
+import { newEnvironment, runAtOnce, shuffled, startManually, withoutQueue } from '../../support/load-file.ts';
+import { runs } from '../../support/runs.ts';
+import { systemOfFile } from '../../support/system.ts';
+import { undo } from '../../support/undo.ts';
 
 const t = await systemOfFile();
 

@@ -1,13 +1,12 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { BatchItem, ItemRecord } from '../../src/ingest/records.ts';
-import { inTransaction } from '../../src/postgres/database.ts';
-import type { Deletion } from '../../src/postgres/stores/deletions.ts';
-import { writeUsers } from '../../src/postgres/stores/profiles.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { applyRules } from '../../src/postgres/stores/rules.ts';
-import { findSuppressed, liftSuppressions } from '../../src/postgres/stores/suppressions.ts';
-import { acceptDeletion, readStored } from '../support/deletions.ts';
+import { findSuppressed, liftSuppressions } from '../../../src/capabilities/suppression/store.ts';
+import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
+import { inTransaction } from '../../../src/postgres/database.ts';
+import type { Deletion } from '../../../src/postgres/stores/deletions.ts';
+import type { Load } from '../../../src/postgres/stores/read-loads.ts';
+import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import {
   type FileOptions,
   newEnvironment,
@@ -16,10 +15,11 @@ import {
   runManually,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { loadFile, undo } from '../support/undo.ts';
-import { waitFor } from '../support/wait-for.ts';
+} from '../../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { loadFile, undo } from '../../support/undo.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { writeUsers } from '../../support/write-users.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -243,20 +243,58 @@ describe('records of a person who is kept out', () => {
   });
 });
 
+/** Runs the deletion until it waits for the writers of single records. */
+async function runUntilItWaits({ run }: Pick<Awaited<ReturnType<typeof acceptDeletion>>, 'run'>) {
+  const clock = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(t.system.db);
+  let isDone = false;
+  const done = run().finally(() => {
+    isDone = true;
+  });
+  await waitFor('the deletion that asks for writers', async () => {
+    expect(isDone).toBe(false);
+    const { rows } = await sql<{ asks: boolean }>`
+      select exists (
+        select from pg_stat_activity
+        where query like '%pg_locks%environment_uses%' and pid <> pg_backend_pid() and query_start > ${clock.rows[0]?.now}
+      ) as asks`.execute(t.system.db);
+    return rows[0]?.asks === true;
+  });
+  return { done };
+}
+
 // proves: suppressed
 test('who began to write before the suppression is waited for, and what they wrote is deleted', async () => {
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
-  let done: Promise<Deletion> | undefined;
-  await inTransaction(t.system.pool, async ({ client }) => {
+  const { done } = await inTransaction(t.system.pool, async ({ client }) => {
     const row = { environmentId, key: 'late', companyId: null, removes: false, properties: '{}' };
     await writeUsers(client, [row], []);
-    done = deletion.run();
-    await waitFor('the suppression', async () =>
-      (await findSuppressed(t.system.db, environmentId, ['late'])).has('late'),
-    );
+    return runUntilItWaits(deletion);
   });
   expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
   expect((await stored()).users).toEqual([]);
+});
+
+// proves: suppressed
+test('who is held up after the look at what the environment uses is waited for, too', async () => {
+  await send(user('late'));
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
+  const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
+    await sql`select from users where environment_id = ${environmentId} for update`.execute(db);
+    const sent = send(user('late'));
+    await waitFor('the statement that waits for the row', async () => {
+      const { rows } = await sql<{ waits: boolean }>`
+        select exists (
+          select from pg_stat_activity
+          where wait_event_type = 'Lock' and datname = current_database() and query like '%single records of users%'
+        ) as waits`.execute(t.system.db);
+      return rows[0]?.waits === true;
+    });
+    return { sent, ...(await runUntilItWaits(deletion)) };
+  });
+  await sent;
+  expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
+  expect((await stored()).users).toEqual([]);
+  await expect(send(user('late'))).rejects.toMatchObject(suppressed);
 });
 
 // proves: suppressed-hashed

@@ -1,0 +1,49 @@
+/*
+ * Suppression: users who were deleted and are kept out. A deletion with `suppress` keeps a keyed hash of each of their ids; from then
+ * on every way in refuses their records, until somebody lifts the suppression. Promises: what is refused leaves no text behind; nobody
+ * can list the ids; no record that was being written meanwhile stays.
+ */
+import type { Capability } from '../../capability.ts';
+import { inputError } from '../../domain/errors.ts';
+import { inTransaction } from '../../postgres/database.ts';
+import { beginUse, writersKnow } from '../../postgres/stores/uses.ts';
+import { findSuppressed, guardUser, SUPPRESSED_CONSTRAINT, suppressIds } from './store.ts';
+
+const name = 'suppression';
+
+export const suppression: Capability = {
+  name,
+  refusals: {
+    reason: {
+      code: 'suppressed',
+      message: 'the person was deleted and is kept out until the suppression is lifted',
+      column: 'user_id',
+      isSecret: true,
+    },
+    error: () =>
+      inputError('suppressed', 'The person was deleted and is kept out until the suppression is lifted'),
+    guard: guardUser,
+    constraint: SUPPRESSED_CONSTRAINT,
+    find: findSuppressed,
+  },
+  deletions: {
+    option: {
+      name: 'suppress',
+      entity: 'users',
+      request:
+        'Also keeps the users out: their records are refused as `suppressed` until the suppression is lifted.',
+      record: 'True if records of the users are refused from then on.',
+      flag: 'keep them out: their records are refused from then on',
+      question: 'and keep them out',
+    },
+    async begin({ pool, db }, claim, signal) {
+      await inTransaction(pool, async (transaction) => {
+        await beginUse(transaction.db, claim.environmentId, name);
+        await suppressIds(transaction.db, claim);
+      });
+      // Who began to write before the suppression ends before what they wrote is deleted; all others are refused.
+      await writersKnow(db, signal);
+    },
+  },
+  routes: async () => ({ deletions: (await import('./http.ts')).suppressionRoutes }),
+};

@@ -1,0 +1,29 @@
+import type { Entity } from '../domain/entity.ts';
+import type { TaskClaim } from '../domain/task.ts';
+import type { LoadContext } from '../load/context.ts';
+
+/** A capability that deletions can ask for. */
+export interface DeletionSeam {
+  readonly option: DeletionOption;
+  /**
+   * Is called before anything is removed, if the option was given: at least once, again if the deletion is taken over.
+   * The ids are in `deletion_ids`.
+   */
+  begin(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
+}
+
+/** A flag that a deletion may have. */
+export interface DeletionOption {
+  /** In the body of the request and in the job; `--name` on the command line. */
+  readonly name: string;
+  /** What such a deletion deletes. */
+  readonly entity: Entity;
+  /** What it does: for the body, for the job, for the command line, and behind the question before the deletion. */
+  readonly request: string;
+  readonly record: string;
+  readonly flag: string;
+  readonly question: string;
+}
+
+/** Each option, whether it was given. */
+export type DeletionOptions = Readonly<Record<string, boolean>>;
