@@ -1,7 +1,7 @@
 import { startSweeping } from '../src/background-jobs/prune.ts';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
-import { exportQueueName, queueName, type TaskKindName, taskQueues } from '../src/domain/task.ts';
+import { exportQueueName, queueName, queueOf, type TaskKindName } from '../src/domain/task.ts';
 import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
 import { consume } from '../src/queue/notify.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
@@ -13,7 +13,7 @@ import { uuidv7 } from '../src/uuid.ts';
 import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/** Work beside the jobs may end before a stop gives it back, so that notifications of the last job are not left behind. */
+/** Work beside the jobs may end before a stop gives it back, so that what the last job caused is not left behind. */
 const runnerGraceMs = 5_000;
 /**
  * The part of SHUTDOWN_MS that chunks under way have to come to their end. Below the one after which `sluice start` kills its
@@ -111,7 +111,7 @@ function taskJobs(
   runners: ReadonlyMap<TaskKindName, Runner>,
   signals: StopSignals,
 ): Readonly<Record<string, () => Promise<void>>> {
-  const known = all.filter(({ name }) => taskQueues[name] === queue);
+  const known = all.filter(({ name }) => queueOf(name) === queue);
   const own = known.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
   const turns = new Turns();
   const runNext = () => runNextTask(system, own, turns, signals);

@@ -1,19 +1,19 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import type { EventType, JobKind, Outcome } from '../domain/job-event.ts';
+import type { Outcome } from '../domain/job-event.ts';
 import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** The end of a job or of a run of a schedule, or a file that became no job. */
+/** The end of a job or of work of a capability, or a file of the operator that became no job. */
 export interface JobEvent {
-  readonly type: `${JobKind}.${Outcome}` | Extract<EventType, 'file.refused'>;
+  readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
-  /** Null for a run and for a file. */
+  /** Null if it is not about a job. */
   readonly jobId: string | null;
-  /** Addresses that the job or run itself names for this outcome. */
+  /** Addresses that the job or the work itself names for this outcome. */
   readonly emails: readonly string[];
-  /** The job as the API renders it, the run, or the file; only called if somebody is to know. */
+  /** The job as the API renders it, the work, or the file; only called if somebody is to know. */
   readonly describe: () => Promise<object>;
 }
 

@@ -2,13 +2,6 @@
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** A `schedule` is a run of one: it may make no job, or many. */
-export const jobKinds = ['load', 'export', 'schedule'] as const;
-export type JobKind = (typeof jobKinds)[number];
-
-/** `file.refused`: a file of the operator could not be loaded. Subscriptions to failed loads receive it. */
-export type EventType = `${JobKind}.${Outcome}` | 'file.refused' | 'ping';
-
 /** Addresses that a job or a run itself names, to be notified if it ends in one of these ways. */
 export interface Notify {
   readonly emails: readonly string[];

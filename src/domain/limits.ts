@@ -331,26 +331,11 @@ export const DELETION_BATCH_ROWS = 5_000;
 export const MAX_DELETION_LOSSES = 10;
 export const MAX_DELETION_FAILURES = 5;
 
-export const MAX_NOTIFY_EMAILS = 20;
-export const MAX_TOLD_ITEMS = 100;
-export const MAX_SUBSCRIPTIONS = 100;
-export const MAX_WEBHOOK_URL_CHARS = 2_000;
-/** Notifications that one worker sends at a time, and that are under way to one receiver. */
-export const NOTIFICATIONS_AT_A_TIME = 4;
-export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-export const MAX_ANSWER_BYTES = KiB;
-export const MAX_NOTIFICATION_ERROR_CHARS = 500;
-/** Deliveries are kept so many days, or JOB_RETENTION_DAYS if that is less. */
-export const NOTIFICATION_RETENTION_DAYS = 30;
-
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;
 
 export const MAX_WORKER_NAME_CHARS = 100;
 
-/** The next due times that are shown of a schedule. */
-export const NEXT_DUE_TIMES = 5;
-export const SHOWN_RUNS = 14;
 /** A process adds its counts to the rates this often. */
 export const RATES_FLUSH_MS = 5_000;
 /** Rates are kept for as many steps as are shown of a period, and as many again. */
@@ -363,22 +348,7 @@ export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
 export const MAX_SHOWN_PARAMETERS = 100;
 
-/** Schedules of an environment: every worker reads them every RECONCILE_MS. */
-export const MAX_SCHEDULES = 100;
-export const MAX_SCHEDULE_BYTES = 64 * KiB;
 export const MAX_SCHEDULE_LABELS = 500;
-export const MAX_MADE_UP_RUNS = 100;
-export const MISSED_AFTER_MS = 60_000;
-/** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
-export const MAX_RUN_LOSSES = 5;
-export const MAX_RUN_FAILURES = 8;
-export const MAX_RUNS_AT_ONCE = 2;
-export const MAX_RUN_ITEMS = 1_000;
-export const MAX_REDIRECTS = 5;
-/** The time in which a web server must begin to answer. */
-export const SOURCE_CONNECT_MS = 20_000;
-/** The longest pause that the `Retry-After` of a server may ask for. */
-export const MAX_RETRY_AFTER_MS = 3_600_000;
 /** The cursor of an export: 18 characters for each transaction that was open. */
 export const MAX_CURSOR_CHARS = 64 * 1024;
 

@@ -4,10 +4,10 @@ export const queueName = 'sluice';
 export const exportQueueName = 'sluice-exports';
 
 /**
- * Every kind of background work, and the queue that notifies the workers of it. `jobs/<kind>.ts` has the rest.
+ * The core's kinds of background work, and the queue that notifies the workers of each. `jobs/<kind>.ts` has the rest.
  * Lower-case letters only: a kind stands in the names of sessions (`stores/workers.ts`).
  */
-export const taskQueues = {
+const taskQueues = {
   begin: queueName,
   chunk: queueName,
   finish: queueName,
@@ -15,18 +15,23 @@ export const taskQueues = {
   prune: queueName,
   append: queueName,
   export: exportQueueName,
-  delivery: queueName,
-  run: queueName,
 } as const;
+type CoreKind = keyof typeof taskQueues;
 
-export type TaskKindName = keyof typeof taskQueues;
+/** A kind of the core, or one that a capability does beside the jobs of the queue. */
+export type TaskKindName = CoreKind | (string & {});
 
-/** Kinds that are done beside the jobs of their queue: see `TaskKind.beside`. */
-export const besideKinds: readonly TaskKindName[] = ['delivery', 'run'];
+export function isOfCore(kind: TaskKindName): kind is CoreKind {
+  return Object.hasOwn(taskQueues, kind);
+}
 
+export function queueOf(kind: TaskKindName): string {
+  return isOfCore(kind) ? taskQueues[kind] : queueName;
+}
+
+/** Lists the kinds among which environments take turns. */
 export function kindsInTurn(queue: string): TaskKindName[] {
-  const names = Object.keys(taskQueues) as TaskKindName[];
-  return names.filter((name) => taskQueues[name] === queue && !besideKinds.includes(name));
+  return Object.keys(taskQueues).filter((kind) => queueOf(kind) === queue);
 }
 
 /** The environment of tasks that belong to none. */
@@ -106,15 +111,3 @@ export function originColumns(origin: Origin | null): {
 }
 
 const maxNameChars = 500;
-
-/** The states of a schedule's run; see the comment on sluice.schedule_runs. */
-const openRunStatuses = ['queued', 'running', 'waiting', 'held'] as const;
-export const runStatuses = [
-  ...openRunStatuses,
-  'completed',
-  'completed_with_rejects',
-  'unchanged',
-  'skipped',
-  'failed',
-] as const;
-export type RunStatus = (typeof runStatuses)[number];

@@ -38,7 +38,7 @@ import type { RejectCode } from '../domain/reject.ts';
 import type { Remedy, RulesDocument } from '../domain/rules.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
-import type { Origin, RunStatus, TaskKindName } from '../domain/task.ts';
+import type { Origin, TaskKindName } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';
@@ -88,8 +88,6 @@ export interface Known {
   properties: { data_type: DataType; entity: NameKind };
   received_files: { file_ref: FileRef };
   rules: { document: RulesDocument };
-  schedule_runs: { cause: 'due' | 'made_up' | 'asked'; definition: object; status: RunStatus };
-  schedules: { definition: object | null };
   segments: { definition: object; made_by: Maker };
   tasks: { kind: TaskKindName };
   uploads: { file_ref: FileRef | null };

@@ -6,12 +6,12 @@ import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
 import { Fault, TransientError } from '../domain/errors.ts';
 import {
-  besideKinds,
   type DueTask,
   exportQueueName,
+  isOfCore,
   type QueueCounts,
   queueName,
-  taskQueues,
+  queueOf,
 } from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import { withDeadline } from '../timers.ts';
@@ -56,7 +56,7 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
       for (const name of queues.keys()) {
         await add(
           name,
-          tasks.filter(({ kind }) => taskQueues[kind] === name).map((task) => taskJob(task, again)),
+          tasks.filter(({ kind }) => queueOf(kind) === name).map((task) => taskJob(task, again)),
         );
       }
     },
@@ -88,7 +88,7 @@ function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   // Ids and a version, never rows, because a job may outlive a deployment.
   const data = { v: 1, taskId, attempt };
   // A job for work beside the queue only wakes somebody, so it may overtake others.
-  return { name: kind, data, opts: { jobId, lifo: besideKinds.includes(kind) } };
+  return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
 /**

@@ -16,8 +16,11 @@ export interface WorkerProcess {
   readonly isOfService: boolean;
 }
 
+/** Work of a capability is done beside the jobs of the queue, so that it takes no place of a chunk. */
+export type BesideKind<Context> = TaskKind<Context> & { readonly beside: number };
+
 export interface Work {
-  readonly kinds?: readonly TaskKind<System>[];
+  readonly kinds?: readonly BesideKind<System>[];
   /** Starts what watches for work; `wake` tells that tasks of a kind that is done beside the others are due. */
   start?(wake: (kind: TaskKindName) => void): Poller | null;
   /** Is called when all work has ended or was given back. */
@@ -25,7 +28,7 @@ export interface Work {
 }
 
 /** Gives a kind the context that its work needs beyond the system. */
-export function withContext<Context>(kind: TaskKind<Context>, context: Context): TaskKind<System> {
+export function withContext<Context>(kind: BesideKind<Context>, context: Context): BesideKind<System> {
   const { reconcile } = kind;
   return {
     ...kind,

@@ -46,10 +46,7 @@ export interface TaskKind<Context> {
   readonly tolerance: Tolerance;
   /** Workers that may vanish with it in a row before it is taken to be what ends them. */
   readonly maxLosses: number;
-  /**
-   * It mostly waits for others: done beside the jobs of its queue, so many at a time in each worker; such a kind
-   * stands in `besideKinds` too. Default: as a job.
-   */
+  /** Done beside the jobs of the queue, so many at a time in each worker. Default: as a job. */
   readonly beside?: number;
   /** Only workers of a service do it, and not those that are there for a command. */
   readonly isOfService?: true;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import type { Schedule } from '../../src/api/source.ts';
+import type { Schedule } from '../../src/capabilities/schedules/api.ts';
 import { endWaitingRuns } from '../../src/capabilities/schedules/end-run.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { doNext, scheduleContext } from '../support/schedules.ts';

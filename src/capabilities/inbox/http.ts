@@ -1,5 +1,4 @@
 import { render } from '../../api/render.ts';
-import { type Inbox, inboxRecord, takenAgain } from '../../api/source.ts';
 import { TransientError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
 import { type Answer, createProbe, type ProbeOptions } from '../../health/ready.ts';
@@ -8,6 +7,7 @@ import { idParameter } from '../../http/parameters.ts';
 import { callerEnvironment } from '../../http/plugins/auth.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { type Route, route } from '../../http/route.ts';
+import { type Inbox, inboxRecord, takenAgain } from './api.ts';
 import { placeOf } from './folders.ts';
 import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from './inspect.ts';
 import { takeInAgain } from './take-in.ts';

@@ -13,12 +13,10 @@ import {
   time,
   uuid,
 } from '../../api/schema.ts';
-import { jobKinds, outcomes } from '../../domain/job-event.ts';
-import { channels, deliveryStates } from './names.ts';
+import { outcomes } from '../../domain/job-event.ts';
+import { channels, deliveryStates, jobKinds } from './names.ts';
 
-const exampleTime = '2026-11-20T12:00:41.120Z';
-
-const at = (description: string) => time(description, exampleTime);
+const at = (description: string) => time(description, '2026-11-20T12:00:41.120Z');
 
 const deliveryFields = {
   delivery_id: uuid('ID of the delivery.', '01a1f8d2-fdeb-7b52-9c1e-8a6f0d3c2e42'),

@@ -15,13 +15,13 @@ import {
 import { exitCodes, UsageError } from '../../cli/errors.ts';
 import { withEnvironment } from '../../cli/session.ts';
 import { printDone, printList } from '../../cli/terminal.ts';
-import { type JobKind, jobKinds, type Outcome, outcomes } from '../../domain/job-event.ts';
+import { type Outcome, outcomes } from '../../domain/job-event.ts';
 import { formatCount } from '../../domain/wording.ts';
 import { openSendContext } from './context.ts';
 import { readDeliveryPolicy } from './deliver.ts';
 import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import type { Replay } from './delivery-store.ts';
-import { defaultJobKinds, defaultOutcomes } from './names.ts';
+import { defaultJobKinds, defaultOutcomes, type JobKind, jobKinds } from './names.ts';
 import { listSubscriptions } from './subscription-store.ts';
 import { addSubscription, removeSubscription, rotateSecret } from './subscriptions.ts';
 

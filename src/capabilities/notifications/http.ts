@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { render } from '../../api/render.ts';
 import { listOf, object, text, uuid } from '../../api/schema.ts';
 import { inputError } from '../../domain/errors.ts';
-import { jobKinds, outcomes } from '../../domain/job-event.ts';
+import { outcomes } from '../../domain/job-event.ts';
 import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../../http/page.ts';
 import {
   checked,
@@ -29,7 +29,7 @@ import { openSendContext } from './context.ts';
 import { readDeliveryPolicy } from './deliver.ts';
 import { renderDelivery, renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';
 import { countDeliveries, listDeliveries, readAttempts } from './delivery-store.ts';
-import { channels, defaultJobKinds, defaultOutcomes, deliveryStates } from './names.ts';
+import { channels, defaultJobKinds, defaultOutcomes, deliveryStates, jobKinds } from './names.ts';
 import { listSubscriptions, readEventBody } from './subscription-store.ts';
 import { addSubscription, removeSubscription } from './subscriptions.ts';
 

@@ -3,7 +3,6 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { JobDetail } from '../../api/load.ts';
-import type { ScheduleRun } from '../../api/source.ts';
 import type { Config } from '../../config.ts';
 import { FinalFailure } from '../../domain/errors.ts';
 import type { ExportWarning } from '../../domain/export.ts';
@@ -171,9 +170,18 @@ export interface LinkedFiles {
 /** The record of the job that the event holds, as the API renders it. */
 type JobData = Partial<JobDetail> & { readonly warnings?: readonly ExportWarning[] };
 /** The same of a schedule's run. */
-type RunData = Partial<Omit<ScheduleRun, 'items'>> & {
+interface RunData {
+  readonly schedule?: string;
+  readonly due_at?: string;
+  readonly ended_at?: string | null;
+  readonly error_code?: string | null;
+  readonly message?: string | null;
+  readonly range_from?: string | null;
+  readonly range_to?: string | null;
+  readonly delivered_to?: string | null;
+  readonly item_count?: number;
   readonly items?: readonly { readonly job_id: string | null; readonly links: string | null }[];
-};
+}
 
 /** Reasons of rejects, and jobs of a run, that a message lists. */
 const shownCodes = 10;

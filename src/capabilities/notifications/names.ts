@@ -1,4 +1,11 @@
-import type { EventType, JobKind, Outcome } from '../../domain/job-event.ts';
+import type { JobEvent } from '../../background-jobs/seam.ts';
+import type { Outcome } from '../../domain/job-event.ts';
+
+/** A `schedule` is a run of one: it may make no job, or many. */
+export const jobKinds = ['load', 'export', 'schedule'] as const;
+export type JobKind = (typeof jobKinds)[number];
+
+export type EventType = JobEvent['type'] | 'ping';
 
 export const channels = ['webhook', 'email'] as const;
 export type Channel = (typeof channels)[number];

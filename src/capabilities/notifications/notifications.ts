@@ -4,9 +4,11 @@
  * each receiver at least once, or its delivery is dead and listed; a receiver that is slow delays nobody else.
  */
 import type { Capability } from '../../capability.ts';
-import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
 import { recordEvent } from './record.ts';
 import { deleteEvents } from './subscription-store.ts';
+
+/** Deliveries are kept so many days, or JOB_RETENTION_DAYS if that is less. */
+const NOTIFICATION_RETENTION_DAYS = 30;
 
 export const notifications: Capability = {
   name: 'notifications',

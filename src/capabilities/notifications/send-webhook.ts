@@ -1,8 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Interrupted, messageOf } from '../../domain/errors.ts';
-import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../../domain/limits.ts';
 import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../../net/http-client.ts';
 import { oneLine } from './mail.ts';
+
+const MAX_NOTIFICATION_ERROR_CHARS = 500;
+const MAX_ANSWER_BYTES = 1024;
 
 /** Limits of webhooks: allowed addresses and time. */
 export interface WebhookRules {

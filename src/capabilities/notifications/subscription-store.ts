@@ -1,9 +1,10 @@
 import { type Selection, sql } from 'kysely';
-import type { EventType, JobKind, Outcome } from '../../domain/job-event.ts';
+import type { Outcome } from '../../domain/job-event.ts';
 import { camel, daysAgo, snake, type Tables } from '../../postgres/columns.ts';
 import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../../postgres/database.ts';
 import { uuidv7 } from '../../uuid.ts';
 import { killDeliveries, type Recipient } from './delivery-store.ts';
+import type { EventType, JobKind } from './names.ts';
 
 /* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
 

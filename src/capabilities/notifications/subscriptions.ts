@@ -1,5 +1,4 @@
 import { inputError, messageOf } from '../../domain/errors.ts';
-import { MAX_SUBSCRIPTIONS, MAX_WEBHOOK_URL_CHARS } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/mail-address.ts';
 import { requireAllowedHost } from '../../net/http-client.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -13,6 +12,9 @@ import {
   replaceSecret,
   type Subscription,
 } from './subscription-store.ts';
+
+const MAX_WEBHOOK_URL_CHARS = 2_000;
+const MAX_SUBSCRIPTIONS = 100;
 
 type AddressRules = Pick<WebhookRules, 'allowPrivate'>;
 

@@ -1,9 +1,11 @@
-import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../domain/limits.ts';
-import { type WorkSeam, withContext } from '../../tasks/seam.ts';
-import type { TaskKind } from '../../tasks/task-kind.ts';
+import { type BesideKind, type WorkSeam, withContext } from '../../tasks/seam.ts';
 import { openSendContext } from './context.ts';
 import { deliverNotification, pauseAfter, readDeliveryPolicy, type SendContext } from './deliver.ts';
 import { killDelivery, killLostDeliveries } from './delivery-store.ts';
+
+export const MAX_SENDS_PER_SUBSCRIPTION = 2;
+/** Notifications that one worker sends at a time, and that are under way to one receiver. */
+export const NOTIFICATIONS_AT_A_TIME = 4;
 
 /** Attempts, pauses and time limits are those of `readDeliveryPolicy`, for errors of our own as for those of a receiver. */
 const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
@@ -12,7 +14,7 @@ const policy = readDeliveryPolicy({ notifyAllowPrivate: false });
  * Sends one notification to one receiver. The task is made with the event, and done beside the jobs of the queue, so that a receiver
  * that hangs takes none of their places.
  */
-export const deliveryJob: TaskKind<SendContext> = {
+export const deliveryJob: BesideKind<SendContext> = {
   name: 'delivery',
   stops: 'at the deadline',
   tolerance: { transient: Number.POSITIVE_INFINITY, timeout: policy.attempts, defect: policy.attempts },

@@ -1,6 +1,5 @@
 import { exportUrl, loadUrl, render } from '../../api/render.ts';
 import { addressesFor } from '../../domain/job-event.ts';
-import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
@@ -8,6 +7,7 @@ import { readExports } from '../../postgres/stores/exports.ts';
 import { readLoads } from '../../postgres/stores/read-loads.ts';
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
+import { MAX_TOLD_ITEMS } from './api.ts';
 import type { ScheduleContext } from './context.ts';
 import {
   endRun,

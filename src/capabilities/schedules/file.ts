@@ -1,4 +1,3 @@
-import { MAX_SCHEDULE_BYTES } from '../../domain/limits.ts';
 import { readRequest } from '../../export/read-request.ts';
 import { checkLoad } from '../../operator-file/load-options.ts';
 import {
@@ -17,6 +16,8 @@ import {
   schedulesSchema,
 } from './schema.ts';
 import { fillInAnything, placeholderProblem } from './source.ts';
+
+export const MAX_SCHEDULE_BYTES = 64 * 1024;
 
 function schedulesFile(confinement: Confinement): OperatorFile<typeof schedulesSchema> {
   return {

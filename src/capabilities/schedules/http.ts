@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { flag, object, text, withExamples } from '../../api/schema.ts';
-import { scheduleItem, scheduleList, scheduleRun } from '../../api/source.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_RECORD_BYTES } from '../../domain/limits.ts';
@@ -14,6 +13,7 @@ import { type Call, type Route, route } from '../../http/route.ts';
 import { type FileReading, throwFileProblems } from '../../operator-file/read.ts';
 import type { Database } from '../../postgres/database.ts';
 import { throwProblems } from '../../validation.ts';
+import { scheduleItem, scheduleList, scheduleRun } from './api.ts';
 import { confinementOf } from './confinement.ts';
 import { readSchedule } from './file.ts';
 import { renderSchedules, renderWholeRun } from './inspect.ts';

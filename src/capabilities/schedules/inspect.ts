@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
-import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from '../../domain/limits.ts';
 import type { Database } from '../../postgres/database.ts';
+import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from './api.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
 import { readRunItems, readRuns, type ScheduleRun } from './run-store.ts';

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type InputError, inputError } from '../../domain/errors.ts';
-import { MAX_SCHEDULES } from '../../domain/limits.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
   deleteSchedule,
@@ -10,6 +9,7 @@ import {
   saveSchedule,
 } from './schedule-store.ts';
 import type { Schedule, ScheduleDefinition } from './schema.ts';
+import { MAX_SCHEDULES } from './schema.ts';
 
 /** Schedules are stored as they were checked. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Notify } from '../../domain/job-event.ts';
 import { endedStatuses } from '../../domain/load.ts';
-import type { DueTask, RunStatus } from '../../domain/task.ts';
+import type { DueTask } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../../postgres/columns.ts';
 import {
   changedBy,
@@ -13,12 +13,20 @@ import {
   selectWhere,
   updateWhere,
 } from '../../postgres/database.ts';
+import type { RunStatus } from './api.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
  * that is queued and next has a task of the kind `run` (stores/tasks.ts); while a worker has that, the run is shown as running.
  * The second half reads them, and has what each took.
  */
+
+declare module '../../postgres/columns.ts' {
+  interface Known {
+    schedule_runs: { cause: NewRun['cause']; definition: object; status: RunStatus };
+    schedules: { definition: object | null };
+  }
+}
 
 export interface NewRun {
   readonly dueAt: Date;

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../domain/errors.ts';
-import { MAX_RUN_FAILURES, MAX_RUN_ITEMS } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
@@ -38,6 +37,9 @@ import {
 } from './source.ts';
 import { type Dates, openCommand } from './source-command.ts';
 import { openHttp, unexpectedStatus } from './source-http.ts';
+import { MAX_RUN_ITEMS } from './source-s3.ts';
+
+export const MAX_RUN_FAILURES = 8;
 
 /** After an error that may pass: half an hour in all. `failures`: from 1. */
 export function runPauseMs(failures: number): number {

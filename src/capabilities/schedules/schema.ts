@@ -2,7 +2,6 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
 import { isTimeZone } from '../../domain/instant.ts';
 import type { Outcome } from '../../domain/job-event.ts';
-import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/mail-address.ts';
 import { exportRequest } from '../../export/request-schema.ts';
 import { loadMembers } from '../../operator-file/load-options.ts';
@@ -23,6 +22,10 @@ import {
 import { ruled } from '../../validation.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
+
+/** Schedules of an environment: every worker reads them every RECONCILE_MS. */
+export const MAX_SCHEDULES = 100;
+const MAX_NOTIFY_EMAILS = 20;
 
 /** The schemas of schedules (docs/schedules.md), and the types that follow from them. */
 

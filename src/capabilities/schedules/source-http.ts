@@ -1,9 +1,14 @@
 import { basename } from 'node:path';
-import { MAX_REDIRECTS, MAX_RETRY_AFTER_MS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { forbiddenAddress, type HttpAnswer, readRetryAfter, sendRequest } from '../../net/http-client.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
+
+/** The longest pause that the `Retry-After` of a server may ask for. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+/** The time in which a web server must begin to answer. */
+export const SOURCE_CONNECT_MS = 20_000;
+const MAX_REDIRECTS = 5;
 
 type HttpAccess = Pick<ScheduleSettings, 'variables' | 'allowPrivate' | 'authorities'>;
 type Headers = Readonly<Record<string, string>>;

@@ -1,11 +1,13 @@
 import { basename } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
-import { MAX_RUN_ITEMS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { openClient } from '../../files/s3-bucket.ts';
 import { forbiddenAddress, guardedLookup, requireAllowedHost } from '../../net/http-client.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
+import { SOURCE_CONNECT_MS } from './source-http.ts';
+
+export const MAX_RUN_ITEMS = 1_000;
 
 /* Imported when it is needed, since the SDK takes its time. */
 

@@ -3,7 +3,7 @@
  * asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded twice.
  */
 
-import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
+import { RECONCILE_MS } from '../../domain/limits.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../../timers.ts';
@@ -14,6 +14,9 @@ import { holdSchedule, noSchedule, readSchedules } from './keep.ts';
 import { hasOpenRun, insertRun, type NewRun, queueRuns, requeueRun } from './run-store.ts';
 import { markConsidered } from './schedule-store.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schema.ts';
+
+const MISSED_AFTER_MS = 60_000;
+const MAX_MADE_UP_RUNS = 100;
 
 /**
  * Sees to the schedules: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task, and a run whose jobs

@@ -1,15 +1,17 @@
-import { MAX_RUN_FAILURES, MAX_RUN_LOSSES, MAX_RUNS_AT_ONCE } from '../../domain/limits.ts';
-import { type Work, type WorkSeam, withContext } from '../../tasks/seam.ts';
-import type { TaskKind } from '../../tasks/task-kind.ts';
+import { type BesideKind, type Work, type WorkSeam, withContext } from '../../tasks/seam.ts';
 import { type ScheduleContext, scheduleSettings } from './context.ts';
-import { doRun, failRun, runPauseMs } from './run.ts';
+import { doRun, failRun, MAX_RUN_FAILURES, runPauseMs } from './run.ts';
 import { startSchedules } from './start.ts';
+
+const MAX_RUNS_AT_ONCE = 2;
+/** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
+const MAX_RUN_LOSSES = 5;
 
 /**
  * Does a run of a schedule: reads its source, or requests its export. A schedule has one such task at a time. It is done beside the
  * jobs of the queue, since sources may be slow.
  */
-export const runJob: TaskKind<ScheduleContext> = {
+export const runJob: BesideKind<ScheduleContext> = {
   name: 'run',
   label: () => 'the run',
   stops: 'at once',

@@ -18,7 +18,7 @@ import {
   listDeliveries,
 } from '../../../src/capabilities/notifications/delivery-store.ts';
 import { openMailTransport } from '../../../src/capabilities/notifications/mail.ts';
-import { defaultOutcomes } from '../../../src/capabilities/notifications/names.ts';
+import { defaultOutcomes, type JobKind, jobKinds } from '../../../src/capabilities/notifications/names.ts';
 import { sendWebhook } from '../../../src/capabilities/notifications/send-webhook.ts';
 import { listSubscriptions } from '../../../src/capabilities/notifications/subscription-store.ts';
 import {
@@ -26,10 +26,14 @@ import {
   removeSubscription,
   rotateSecret,
 } from '../../../src/capabilities/notifications/subscriptions.ts';
-import { deliveryJob } from '../../../src/capabilities/notifications/work.ts';
+import {
+  deliveryJob,
+  MAX_SENDS_PER_SUBSCRIPTION,
+  NOTIFICATIONS_AT_A_TIME,
+} from '../../../src/capabilities/notifications/work.ts';
 import { Interrupted } from '../../../src/domain/errors.ts';
-import { type JobKind, jobKinds, type Outcome } from '../../../src/domain/job-event.ts';
-import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../../src/domain/limits.ts';
+import type { Outcome } from '../../../src/domain/job-event.ts';
+import { LEASE_MS } from '../../../src/domain/limits.ts';
 import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../../src/load/end-load.ts';

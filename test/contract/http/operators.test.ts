@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { Inbox } from '../../../src/api/source.ts';
+import type { Inbox } from '../../../src/capabilities/inbox/api.ts';
 import type { DeliveryDetail as Delivery } from '../../../src/capabilities/notifications/api.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import { openServer, refusalOf } from '../../support/http.ts';

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { JobHistory } from '../../../api/job.ts';
-import type { ScheduleList } from '../../../api/source.ts';
+import type { ScheduleList } from '../../../capabilities/schedules/api.ts';
 import { api, screenHref, useApi, useQuery } from '../lib/api.ts';
 import { timeZone } from '../lib/format.ts';
 import { type JobDetail, jobPath } from '../lib/jobs.ts';

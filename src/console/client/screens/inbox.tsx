@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Inbox as InboxRecord } from '../../../api/source.ts';
+import type { Inbox as InboxRecord } from '../../../capabilities/inbox/api.ts';
 import { post, useApi } from '../lib/api.ts';
 import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
-import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/source.ts';
+import type { Schedule, ScheduleList, ScheduleRun } from '../../../capabilities/schedules/api.ts';
 import { api, post, screenHref, useApi } from '../lib/api.ts';
 import { formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';

@@ -1,6 +1,4 @@
 import type { Static } from 'typebox';
-import { MAX_TOLD_ITEMS, NEXT_DUE_TIMES, SHOWN_RUNS } from '../domain/limits.ts';
-import { runStatuses } from '../domain/task.ts';
 import {
   anyObject,
   choice,
@@ -8,20 +6,26 @@ import {
   defineRecord,
   flag,
   item,
-  items,
   listOf,
-  object,
   orNull,
-  reasonFields,
   text,
-  texts,
   time,
   uuid,
-} from './schema.ts';
+} from '../../api/schema.ts';
 
-const exampleRunTime = '2026-11-20T02:00:00.000Z';
+export const SHOWN_RUNS = 14;
+/** The next due times that are shown of a schedule. */
+export const NEXT_DUE_TIMES = 5;
+export const MAX_TOLD_ITEMS = 100;
 
-const at = (description: string) => time(description, exampleRunTime);
+/** The states of a run; see the comment on sluice.schedule_runs. */
+const runStatuses = [
+  ...(['queued', 'running', 'waiting', 'held'] as const),
+  ...(['completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'] as const),
+];
+export type RunStatus = (typeof runStatuses)[number];
+
+const at = (description: string) => time(description, '2026-11-20T02:00:00.000Z');
 
 const runFields = {
   due_at: at('The due time of the run.'),
@@ -90,57 +94,3 @@ export const scheduleRun = defineRecord('ScheduleRun', 'A run of a schedule.', {
   item_count: count('Number of items, including those that are not shown.'),
 });
 export type ScheduleRun = Static<typeof scheduleRun.schema>;
-
-const exampleTime = '2026-11-20T12:00:41.120Z';
-
-const file_id = uuid('ID of the file in the ledger of the inbox.');
-const name = text('Path below the folder of the environment, as the file was dropped.', 'users.csv');
-const size = count('Size in bytes.', 85);
-const job_id = orNull(uuid('The job of the file. Null if there is none.'));
-
-export const takenAgain = object('The file.', { file_id, name });
-
-const waiting = item({ name, size, modified_at: time('When the file was last written to.', exampleTime) });
-
-const taken = item({
-  file_id,
-  name,
-  size,
-  state: choice(['loading', 'refused'], '`loading`: its load is accepted. `refused`: there will be no load.'),
-  taken_at: time('When a worker took the file.', exampleTime),
-  job_id,
-});
-
-const concluded = item({
-  file_id,
-  name,
-  size,
-  outcome: choice(['done', 'failed'], 'The folder that the file lies in now.'),
-  path: text(
-    'Path below the folder of the environment. The receipt lies beside the file.',
-    'done/2026-11-20/users.csv',
-  ),
-  job_id,
-  is_duplicate: flag('True if the job loaded the same bytes before.'),
-  rejected: count('Refused records of the job.'),
-  reasons: listOf(
-    'Why the file was not loaded, or not completely.',
-    item({ ...reasonFields, details: text('The place at fault. May be empty.') }),
-    { examples: [[]] },
-  ),
-  concluded_at: time('When the file was moved there.', exampleTime),
-});
-
-export const inboxRecord = defineRecord('Inbox', 'The folder of the environment that is watched for files.', {
-  is_watched: flag('True if INBOX_DIR is set for this server and workers have watched it.'),
-  waiting: count('Number of files in the folders, complete or not.'),
-  files: listOf('The first 200 waiting files, oldest first.', waiting),
-  taken: listOf(
-    'Files that were taken and are not yet in done or failed, in order of arrival; at most 200.',
-    taken,
-  ),
-  ignored: items('Files that are left where they are.', { name, why: text('The reason, as a sentence.') }),
-  held: texts('Folders whose mapping.yaml is wrong. Their files wait.'),
-  recent: listOf('Outcomes of the last files, newest first.', concluded),
-});
-export type Inbox = Static<typeof inboxRecord.schema>;
