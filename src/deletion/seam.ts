@@ -1,6 +1,7 @@
+import type pg from 'pg';
 import type { Entity } from '../domain/entity.ts';
 import type { TaskClaim } from '../domain/task.ts';
-import type { LoadContext } from '../load/context.ts';
+import type { Database } from '../postgres/database.ts';
 
 /** A capability that deletions can ask for. */
 export interface DeletionSeam {
@@ -9,7 +10,12 @@ export interface DeletionSeam {
    * Is called before anything is removed, if the option was given: at least once, again if the deletion is taken over.
    * The ids are in `deletion_ids`.
    */
-  begin(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
+  begin(context: DeletionContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
+}
+
+interface DeletionContext {
+  readonly pool: pg.Pool;
+  readonly db: Database;
 }
 
 /** A flag that a deletion may have. */
