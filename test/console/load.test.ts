@@ -378,7 +378,7 @@ test('events that do not say what they are cannot be planned, whatever column is
   await page.getByText('The records must say what they are').waitFor();
   expect(await page.getByRole('button', { name: 'Plan the load' }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'They are users' }).click();
-  await page.getByText('becomes a').waitFor();
+  await page.getByText('becomes a user').waitFor();
   expect(await page.getByRole('button', { name: 'Plan the load' }).isEnabled()).toBe(true);
 });
 
