@@ -156,7 +156,7 @@ test('the page of a person has the profile before each change, with its job', as
   const page = await stage.open('/people/hist-1');
   await page.getByText('changed by a request before: name').first().waitFor();
   await page.getByText('first.csv').waitFor({ state: 'detached' });
-  await page.getByRole('link', { name: 'Older changes' }).click();
+  await page.getByRole('link', { name: 'Next page' }).click();
   await page.getByText('changed by first.csv before: plan none').click();
 });
 

@@ -5,7 +5,7 @@ import type { JobListItem } from '../../../api/job.ts';
 import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import type { UserProfile } from '../../../api/profile.ts';
 import type { Inspection } from '../../../capabilities/inspection/api.ts';
-import { type Loaded, pollMs, restMs, screenHref, useApi } from './api.ts';
+import { pollMs, restMs, screenHref } from './api.ts';
 import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;
@@ -77,13 +77,4 @@ export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>):
 /** A job that has ended may still be undone. */
 export function pauseOf(job: { readonly status: string } | undefined): number {
   return job !== undefined && isUnfinished(job) ? pollMs : restMs;
-}
-
-export function useLoad(jobId: string): Loaded<LoadDetail> {
-  return useApi<LoadDetail>(jobId === '' ? null : jobPath(jobId), pauseOf);
-}
-
-/** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */
-export function refusedState({ counts }: LoadDetail): string {
-  return `${counts.rejected}`;
 }

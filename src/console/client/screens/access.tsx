@@ -14,21 +14,20 @@ const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired:
 
 /** Keys of the environment, and environments; for administrators. */
 export function Access(): VNode {
-  if (session.value?.is_admin !== true) {
-    return (
-      <Page title="Access">
+  return (
+    <Page title="Access">
+      {session.value?.is_admin === true ? (
+        <>
+          <Keys />
+          <Environments />
+        </>
+      ) : (
         <div class="panel">
           <Empty title="Keys are for administrators">
             Sign in with ADMIN_KEY, or by the link that the service prints when it starts.
           </Empty>
         </div>
-      </Page>
-    );
-  }
-  return (
-    <Page title="Access">
-      <Keys />
-      <Environments />
+      )}
     </Page>
   );
 }

@@ -3,13 +3,13 @@ import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { JobHistory } from '../../../api/job.ts';
 import type { ScheduleList } from '../../../capabilities/schedules/api.ts';
-import { api, screenHref, useApi, useQuery } from '../lib/api.ts';
+import { api, screenHref, useData, useQuery } from '../lib/api.ts';
 import { timeZone } from '../lib/format.ts';
 import { type JobDetail, jobPath } from '../lib/jobs.ts';
 import { workOf } from '../lib/repeat.ts';
 import { writeYaml } from '../lib/yaml.ts';
 import { InputField } from '../ui/controls.tsx';
-import { Loading, Page, Problems, Section } from '../ui/page.tsx';
+import { Loaded, Page, Section } from '../ui/page.tsx';
 import { EditorForm } from '../ui/text-editor.tsx';
 
 const path = '/v1/schedules';
@@ -18,26 +18,23 @@ const variable = `\${env:SCHEDULE_TOKEN}`;
 /** A new schedule, of nothing yet or of what a job did. */
 export function NewSchedule(): VNode {
   const from = useQuery().get('from');
-  const job = useApi<JobDetail>(from === '' ? null : jobPath(from));
-  const history = useApi<JobHistory>(from === '' ? null : `${jobPath(from)}/history`);
-  const list = useApi<ScheduleList>(path);
-  const sources = from === '' ? [list] : [job, history, list];
-  const failed = sources.find(({ error }) => error !== null);
-  const isKnown = sources.every(({ data }) => data !== undefined);
+  const model = useData(from, async (signal): Promise<Model> => {
+    const { data: schedules } = await api<ScheduleList>(path, { signal });
+    if (from === '') return { schedules };
+    const job = await api<JobDetail>(jobPath(from), { signal });
+    return { schedules, job, history: await api<JobHistory>(`${jobPath(from)}/history`, { signal }) };
+  });
   return (
     <Page title="New schedule" parent={{ title: 'Schedules', href: screenHref('/schedules') }}>
-      <Problems error={failed?.error ?? null} onRetry={() => failed?.reload()} />
-      {isKnown ? (
-        <Draft
-          name={nameOf(job.data)}
-          definition={draftOf(job.data, history.data, list.data)}
-          taken={list.data?.data.map(({ schedule }) => schedule) ?? []}
-        />
-      ) : (
-        failed === undefined && <Loading />
-      )}
+      <Loaded of={model}>{(data) => <Draft model={data} />}</Loaded>
     </Page>
   );
+}
+
+interface Model {
+  readonly schedules: ScheduleList['data'];
+  readonly job?: JobDetail;
+  readonly history?: JobHistory;
 }
 
 function nameOf(job: JobDetail | undefined): string {
@@ -51,11 +48,10 @@ function nameOf(job: JobDetail | undefined): string {
 }
 
 /** Returns the definition to start from. A job of a schedule gets the source of that schedule. */
-function draftOf(job?: JobDetail, history?: JobHistory, list?: ScheduleList): object {
-  const origin = history?.origin;
-  const model =
-    origin?.kind === 'schedule' ? list?.data.find(({ schedule }) => schedule === origin.name) : undefined;
-  const { load: known } = (model?.definition ?? {}) as { readonly load?: object };
+function draftOf({ schedules, job, history }: Model): object {
+  const { kind, name = '' } = history?.origin ?? {};
+  const source = kind === 'schedule' ? schedules.find(({ schedule }) => schedule === name) : undefined;
+  const { load: known } = (source?.definition ?? {}) as { readonly load?: object };
   const work: { readonly load?: object } = (job && history && workOf(job, history)) ?? { load: {} };
   const http = {
     url: `https://partner.example.com/${encodeURIComponent(job?.filename ?? 'users.csv')}`,
@@ -65,18 +61,13 @@ function draftOf(job?: JobDetail, history?: JobHistory, list?: ScheduleList): ob
   return { cron: '0 3 * * *', timezone: timeZone, ...content };
 }
 
-interface DraftProps {
-  readonly name: string;
-  readonly definition: object;
-  readonly taken: readonly string[];
-}
-
-function Draft({ name: first, definition, taken }: DraftProps): VNode {
-  const [name, setName] = useState(first);
+function Draft({ model }: { readonly model: Model }): VNode {
+  const [name, setName] = useState(nameOf(model.job));
+  const isTaken = model.schedules.some(({ schedule }) => schedule === name);
   return (
     <Section title="Definition">
       <InputField label="Name" required value={name} onInput={setName} />
-      <ScheduleEditor name={name} definition={definition} isNew isTaken={taken.includes(name)} key="new" />
+      <ScheduleEditor name={name} definition={draftOf(model)} isNew isTaken={isTaken} />
     </Section>
   );
 }

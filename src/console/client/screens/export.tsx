@@ -15,7 +15,8 @@ import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts
 import { jobHref, jobPath } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields, exportOf } from '../lib/repeat.ts';
 import { ActionButton } from '../ui/controls.tsx';
-import { Loading, Notice, Page, Problems, Section, Time, Value } from '../ui/page.tsx';
+import { Loading, Notice, Page, Problems, Section, Time } from '../ui/page.tsx';
+import { Value } from '../ui/properties.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './jobs.tsx';

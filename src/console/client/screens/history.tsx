@@ -1,9 +1,11 @@
-import { Fragment, type VNode } from 'preact';
+import type { VNode } from 'preact';
 import type { ProfileChange, ProfileHistory } from '../../../api/profile.ts';
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
-import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
-import { jobHref, jobTypeNames, type Profile } from '../lib/jobs.ts';
-import { Empty, type Fact, Facts, Loaded, Section, Time, Whole } from '../ui/page.tsx';
+import { visibleText } from '../lib/format.ts';
+import { jobHref, jobTypeNames } from '../lib/jobs.ts';
+import { Empty, Entry, type Fact, Loaded, Section, Time } from '../ui/page.tsx';
+import { Glance, propertyFacts, Whole } from '../ui/properties.tsx';
+import { Pager } from '../ui/table.tsx';
 
 const makers = {
   load: 'a load that is no longer kept',
@@ -15,7 +17,7 @@ const makers = {
 /** Shows who changed the profile at this path of the API, when, and the profile before each change. */
 export function History({ of }: { readonly of: string }): VNode {
   const query = useQuery();
-  const cursor = query.get('older');
+  const cursor = query.get('cursor');
   const path = withQuery(`${of}/history`, { limit: 20, cursor });
   const history = useApi<ProfileHistory>(path);
   const none = <Empty title="No changes are recorded" />;
@@ -27,9 +29,7 @@ export function History({ of }: { readonly of: string }): VNode {
             {data.length === 0 ? none : null}
             <ol class="events">
               {data.map((change, at) => (
-                <li key={`${cursor} ${at}`}>
-                  <Change of={change} />
-                </li>
+                <Change key={`${cursor} ${at}`} of={change} />
               ))}
             </ol>
             {next.after === null && since !== null ? (
@@ -38,11 +38,7 @@ export function History({ of }: { readonly of: string }): VNode {
               </p>
             ) : null}
             {next.after === null && cursor === '' ? null : (
-              <nav class="row pager" aria-label="Pages of changes">
-                <a class="button push" href={query.href({ older: next.after ?? undefined })}>
-                  {next.after === null ? 'Newest changes' : 'Older changes'}
-                </a>
-              </nav>
+              <Pager page={{ items: data, total: null, next: next.after }} one="change" />
             )}
           </>
         )}
@@ -51,49 +47,23 @@ export function History({ of }: { readonly of: string }): VNode {
   );
 }
 
-/** Returns properties that callers have named as facts. */
-export function propertyFacts(of: Profile['metadata']): readonly Fact[] {
-  return Object.entries(of).map(([name, value]) => [
-    <bdi key={name}>{visibleText(name)}</bdi>,
-    <Whole key={name} of={value} />,
-  ]);
-}
-
-const mostShown = 3;
-const mostCharacters = 24;
-
-const cut = (value: unknown): VNode => <bdi>{visibleText(shorten(valueText(value), mostCharacters))}</bdi>;
-
 function Change({ of: { at, action, by, job, before } }: { readonly of: ProfileChange }): VNode {
-  const properties = Object.entries(before?.metadata ?? {});
-  const rest = properties.length - mostShown;
   const facts: readonly Fact[] = [
     ...propertyFacts(before?.metadata ?? {}),
-    ['Company', before?.company_id != null && <Whole of={before.company_id} />],
+    ['Company', before?.company_id && <Whole of={before.company_id} />],
     [
       job === null ? '' : (jobTypeNames[job.type] ?? job.type),
       job && <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>,
     ],
   ];
   return (
-    <details>
-      <summary class="row spread">
-        <span class="break">
-          {action} by {job === null ? makers[by] : visibleText(job.filename)}{' '}
-          <span class="faint">
-            {before === null ? '' : 'before: '}
-            {properties.slice(0, mostShown).map(([name, value], place) => (
-              <Fragment key={name}>
-                {place === 0 ? '' : ', '}
-                {cut(name)} {cut(value)}
-              </Fragment>
-            ))}
-            {rest > 0 ? ` and ${formatCount(rest)} more` : ''}
-          </span>
-        </span>
-        <Time at={at} />
-      </summary>
-      <Facts of={facts} />
-    </details>
+    <Entry at={at} facts={facts}>
+      {action} by {job === null ? makers[by] : visibleText(job.filename)}{' '}
+      {before === null ? null : (
+        <>
+          <span class="faint">before:</span> <Glance of={before.metadata} />
+        </>
+      )}
+    </Entry>
   );
 }

@@ -162,6 +162,8 @@ interface Act {
   readonly sentence: (job: JobDetail) => string;
 }
 
+const isDestructive = (name: string): boolean => name === 'cancel' || name === 'discard';
+
 /** Says how many rows of the job are not done. */
 function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string {
   return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
@@ -223,10 +225,10 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
         <ConfirmButton
           key={name}
           label={acts[name].title}
-          {...(name === 'cancel' || name === 'discard' ? {} : { look: 'main' })}
+          look={isDestructive(name) ? undefined : 'main'}
           needs={job.type === 'export' ? 'export' : 'import'}
           title={acts[name].title}
-          isDestructive={name === 'cancel' || name === 'discard'}
+          isDestructive={isDestructive(name)}
           sentence={acts[name].sentence(job)}
           verb={acts[name].verb}
           act={async () => {
@@ -330,7 +332,7 @@ export function ExportAgain({ history, look }: AgainProps): VNode {
     route(jobHref(job_id));
   };
   return (
-    <ActionButton {...(look && { look })} needs="export" act={act}>
+    <ActionButton look={look} needs="export" act={act}>
       Export again
     </ActionButton>
   );

@@ -136,7 +136,7 @@ function Needs({ of, onDone }: NeedsProps): VNode {
     <section class="panel" aria-label="What needs you">
       <ul>
         {lines.map(({ key, isBad, says, place, job }) => (
-          <li key={key} class="row need">
+          <li key={key} class="row line need">
             <Badge tone={isBad ? 'bad' : 'warn'}>{isBad ? 'wrong' : 'to do'}</Badge>
             <span class="break">{visibleText(says)}</span>
             {place == null ? null : (

@@ -6,10 +6,11 @@ import { screenHref, useApi, useApiPage } from '../lib/api.ts';
 import { formatCount, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { Button } from '../ui/controls.tsx';
-import { Empty, type Fact, Facts, Loaded, Page, Section, Time, Whole } from '../ui/page.tsx';
+import { Empty, Entry, type Fact, Facts, Loaded, Page, Section, Time } from '../ui/page.tsx';
+import { propertyFacts, Whole } from '../ui/properties.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { Deletion, KeptOut } from './delete-profile.tsx';
-import { History, propertyFacts } from './history.tsx';
+import { History } from './history.tsx';
 import { profileHref, type Who, words } from './profiles.tsx';
 
 /** Shows a user: profile, events, segments; its export and deletion. */
@@ -151,21 +152,17 @@ function EventList({ of }: { readonly of: readonly StoredEvent[] }): VNode {
   return (
     <ol class="events">
       {of.map(({ event_id, event_name, inserted_at, metadata, source }) => (
-        <li key={event_id}>
-          <details>
-            <summary class="row spread">
-              <bdi class="break">{visibleText(event_name)}</bdi>
-              <Time at={inserted_at} />
-            </summary>
-            <Facts
-              of={[
-                ...propertyFacts(metadata),
-                ['source', visibleText(source)],
-                ['event id', <code key="id">{visibleText(event_id)}</code>],
-              ]}
-            />
-          </details>
-        </li>
+        <Entry
+          key={event_id}
+          at={inserted_at}
+          facts={[
+            ...propertyFacts(metadata),
+            ['source', visibleText(source)],
+            ['event id', <code key="id">{visibleText(event_id)}</code>],
+          ]}
+        >
+          <bdi>{visibleText(event_name)}</bdi>
+        </Entry>
       ))}
     </ol>
   );

@@ -1,4 +1,4 @@
-import { Fragment, type VNode } from 'preact';
+import type { VNode } from 'preact';
 import type { Segment, SegmentPage } from '../../../api/definition.ts';
 import { namingProperties } from '../../../domain/entity.ts';
 import {
@@ -11,10 +11,11 @@ import {
   useQuery,
   withQuery,
 } from '../lib/api.ts';
-import { shorten, valueText, visibleText } from '../lib/format.ts';
+import { valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { FilterText, SelectField } from '../ui/controls.tsx';
 import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../ui/page.tsx';
+import { Glance } from '../ui/properties.tsx';
 import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export type Entity = 'users' | 'companies';
@@ -150,20 +151,9 @@ interface CalledProps {
 
 /** Shows who a profile is, whole. */
 function Called({ of: { metadata }, term }: CalledProps): VNode {
-  const names = namingProperties.flatMap((name) => {
-    const value = valueText((metadata as Readonly<Record<string, unknown>>)[name] ?? '');
-    return value === '' ? [] : value;
-  });
-  return (
-    <>
-      {names.map((text, at) => (
-        <Fragment key={at}>
-          {at === 0 ? '' : ' · '}
-          <Marked text={text} term={term} />
-        </Fragment>
-      ))}
-    </>
-  );
+  const values = metadata as Readonly<Record<string, unknown>>;
+  const names = namingProperties.map((name) => valueText(values[name] ?? '')).filter(Boolean);
+  return <Marked text={names.join(' · ')} term={term} />;
 }
 
 const searchPauseMs = 200;
@@ -219,28 +209,7 @@ const companyColumn: Column<Profile> = [
 ];
 
 const columns: readonly Column<Profile>[] = [
-  ['Properties', ({ metadata }) => glanceOf(metadata)],
+  ['Properties', ({ metadata }) => <Glance of={metadata} without={namingProperties} />],
   ['First seen', ({ first_seen_at }) => <Time at={first_seen_at} />, 'num minor'],
   ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num minor'],
 ];
-
-const mostShown = 4;
-const mostCharacters = 28;
-
-/** Shows the first properties that do not say who it is on one line. */
-function glanceOf(properties: Profile['metadata']): VNode {
-  const all = Object.entries(properties).filter(([name]) => !namingProperties.includes(name));
-  const rest = all.length - mostShown;
-  const cut = (text: string): string => visibleText(shorten(text, mostCharacters));
-  if (all.length === 0) return <span class="faint">none</span>;
-  return (
-    <span class="row glance">
-      {all.slice(0, mostShown).map(([name, value]) => (
-        <span key={name}>
-          <bdi class="faint">{cut(name)}</bdi> <bdi>{cut(valueText(value))}</bdi>
-        </span>
-      ))}
-      {rest > 0 ? <span class="faint">and {rest} more</span> : null}
-    </span>
-  );
-}

@@ -215,9 +215,9 @@ export function FilterText(props: FilterTextProps): VNode {
 }
 
 export interface ButtonProps {
-  readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon';
+  readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon' | undefined;
   /** Without these scopes the button is disabled, and its tooltip names what is missing. */
-  readonly needs?: Scope | readonly Scope[];
+  readonly needs?: Scope | readonly Scope[] | undefined;
   readonly disabled?: boolean;
   readonly title?: string | undefined;
   readonly type?: 'button' | 'submit';

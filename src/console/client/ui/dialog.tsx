@@ -136,7 +136,7 @@ type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'tit
 /** A button for what is asked about first. */
 export function ConfirmButton({ label, look, needs, ...confirm }: ConfirmButtonProps): VNode {
   return (
-    <DialogButton label={label} {...(look && { look })} {...(needs && { needs })}>
+    <DialogButton label={label} look={look} needs={needs}>
       {(close) => <Confirm {...confirm} onClose={close} />}
     </DialogButton>
   );

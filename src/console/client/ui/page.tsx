@@ -2,15 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
-import {
-  formatAgo,
-  formatTime,
-  shorten,
-  splitHidden,
-  timeZone,
-  valueText,
-  visibleText,
-} from '../lib/format.ts';
+import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';
 
@@ -47,35 +39,6 @@ export function Marked({ text, term }: { readonly text: string; readonly term: s
   const searched = new RegExp(`(${term.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')})`, 'iu');
   const parts = (term === '' ? [text] : text.split(searched)).map(visibleText);
   return <bdi>{parts.map((part, at) => (at % 2 === 0 ? part : <mark key={at}>{part}</mark>))}</bdi>;
-}
-
-/** A value of a property: a text as it is, anything else as JSON. */
-export function Value({ of }: { readonly of: unknown }): VNode {
-  if (of === undefined || of === null) return <span class="faint">–</span>;
-  if (of === '') return <span class="faint">empty</span>;
-  return <VisibleText text={valueText(of)} />;
-}
-
-/** A longer value is folded. */
-const longText = 400;
-
-/** Shows a value whole; a long one is unfolded first. */
-export function Whole({ of }: { readonly of: unknown }): VNode {
-  const text = visibleText(valueText(of));
-  if (text.length <= longText)
-    return (
-      <span class="break">
-        <Value of={of} />
-      </span>
-    );
-  return (
-    <details class="break">
-      <summary>
-        <bdi>{visibleText(shorten(valueText(of), longText))}</bdi>
-      </summary>
-      <p dir="auto">{text}</p>
-    </details>
-  );
 }
 
 export function JobLink({ id }: { readonly id: string }): VNode {
@@ -186,6 +149,27 @@ export function Empty(props: { readonly title: string; readonly children?: Compo
   );
 }
 
+interface EntryProps {
+  readonly at: string;
+  readonly facts: readonly Fact[];
+  readonly children: ComponentChildren;
+}
+
+/** What happened at a time, in a list of class `events`; unfolded, with its facts. */
+export function Entry({ at, facts, children }: EntryProps): VNode {
+  return (
+    <li>
+      <details>
+        <summary class="row spread">
+          <span class="break">{children}</span>
+          <Time at={at} />
+        </summary>
+        <Facts of={facts} />
+      </details>
+    </li>
+  );
+}
+
 interface LoadingProps {
   readonly rows?: number | undefined;
   readonly label?: string | undefined;
@@ -194,7 +178,7 @@ interface LoadingProps {
 /** Takes the room of what is being loaded for the first time, so that nothing jumps. */
 export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
   return (
-    <div class="loading" role="status">
+    <div class="line" role="status">
       <span class="visually-hidden">{label}</span>
       {Array.from({ length: rows }, (_, row) => (
         <div key={row} class="loading-row" />

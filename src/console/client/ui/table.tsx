@@ -121,7 +121,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   const isFirst = query.get('cursor') === '';
   const isWhole = total === null || (isFirst && next === null);
   return (
-    <nav class="row pager" aria-label={`Pages of ${many}`}>
+    <nav class="row line pager" aria-label={`Pages of ${many}`}>
       <span class="push faint num">
         {isWhole
           ? plural(items.length, one, many)

@@ -4,7 +4,8 @@ import { apiHref, useApi } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
 import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';
-import { Badge, Loaded, Section, Value, VisibleText } from '../../ui/page.tsx';
+import { Badge, Loaded, Section, VisibleText } from '../../ui/page.tsx';
+import { Value } from '../../ui/properties.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
 
 /** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */

@@ -9,7 +9,8 @@ import { formatCount, formatShare, plural, visibleText } from '../../lib/format.
 import { type InspectedColumn, jobHref } from '../../lib/jobs.ts';
 import { ActionButton, Button, type Options, Select, useTyped } from '../../ui/controls.tsx';
 import { barOf } from '../../ui/drawings.tsx';
-import { Notice, Value, VisibleText } from '../../ui/page.tsx';
+import { Notice, VisibleText } from '../../ui/page.tsx';
+import { Value } from '../../ui/properties.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
 import { type Inspected, isPreset, mapOf, optionsOf } from './inspection.ts';
 import {
@@ -104,7 +105,7 @@ function Start({ query, found }: Inspected): VNode {
     const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
     route(jobHref(job_id));
   };
-  const isIdMissing = !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
+  const isIdMissing = !found.columns.some(isId);
   const missing = isKindMissing(found)
     ? 'The records must say what they are: see above.'
     : isIdMissing
@@ -120,7 +121,7 @@ function Start({ query, found }: Inspected): VNode {
         </ActionButton>
       ) : null}
       <ActionButton
-        {...(isSure ? {} : { look: 'main' })}
+        look={isSure ? undefined : 'main'}
         needs="import"
         disabled={!isReady}
         act={start({ plan: true })}
@@ -130,6 +131,10 @@ function Start({ query, found }: Inspected): VNode {
       <p class="hint">{isReady ? 'A plan reads the whole file, and writes nothing.' : missing}</p>
     </div>
   );
+}
+
+function isId({ becomes }: InspectedColumn): boolean {
+  return becomes === 'user_id' || becomes === 'company_id';
 }
 
 function isKindMissing({ problem }: Inspection): boolean {
@@ -143,48 +148,46 @@ interface CureProps extends Inspected {
   readonly onChange: (map: ColumnMap) => void;
 }
 
-/** Says why the file cannot be loaded as it is, with a button for each way out. */
-function Cure({ query, found, onChange }: CureProps): VNode | null {
-  const { problem, columns, map } = found;
-  if (problem === null || found.read_as === null) return null;
-  const proposed = columns.find(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
-  const likely = columns.filter(({ filled }) => filled > 0).toSorted((a, b) => b.filled - a.filled);
-  const isIdMissing = problem.error_code === 'unrecognised_columns' && !isKindMissing(found);
+type Way = readonly [text: string, choose: () => void];
+
+/** Returns why the file cannot be loaded as it is, and the ways out. */
+function cureOf(
+  { query, found, onChange }: CureProps,
+  problem: NonNullable<Inspection['problem']>,
+): readonly [string, readonly Way[]] {
+  const { columns, map } = found;
   if (isKindMissing(found))
-    return (
-      <Notice>
-        <p>
-          The records look like events, and do not say so. Add a column event_type that says track, or choose
-          what they are.
-        </p>
-        <p class="row">
-          {(['users', 'companies'] as const).map((entity) => (
-            <Button key={entity} onClick={() => query.set({ entity })}>
-              They are {entity}
-            </Button>
-          ))}
-        </p>
-      </Notice>
-    );
-  if (isIdMissing && proposed !== undefined)
-    return (
-      <Notice>
-        No column is named user_id or company_id. {visibleText(proposed.name)} is proposed: {proposed.reason}.
-      </Notice>
-    );
-  if (!isIdMissing || likely.length === 0)
-    return (
-      <Notice>
-        {problem.message} {visibleText(problem.details)}
-      </Notice>
-    );
+    return [
+      'The records look like events, and do not say so. Add a column event_type that says track, or choose what they are.',
+      ['users', 'companies'].map((entity) => [`They are ${entity}`, () => query.set({ entity })]),
+    ];
+  const isIdMissing = problem.error_code === 'unrecognised_columns';
+  const proposed = columns.find(isId);
+  const likely = columns.filter(({ filled }) => filled > 0).toSorted((a, b) => b.filled - a.filled);
+  if (!isIdMissing || (proposed === undefined && likely.length === 0))
+    return [`${problem.message} ${visibleText(problem.details)}`, []];
+  const missing = 'No column is named user_id or company_id.';
+  if (proposed !== undefined)
+    return [`${missing} ${visibleText(proposed.name)} is proposed: ${proposed.reason}.`, []];
+  const choose = (name: string) => () => onChange(withRole(map, columns, name, 'user_id'));
+  return [
+    `${missing} Which one says who the rows are about?`,
+    likely.slice(0, mostOffered).map(({ name }) => [`${visibleText(name)} is the user id`, choose(name)]),
+  ];
+}
+
+/** Says why the file cannot be loaded as it is, with a button for each way out. */
+function Cure(props: CureProps): VNode | null {
+  const { problem, read_as: readAs } = props.found;
+  if (problem === null || readAs === null) return null;
+  const [says, ways] = cureOf(props, problem);
   return (
     <Notice>
-      <p>No column is named user_id or company_id. Which one says who the rows are about?</p>
+      <p>{says}</p>
       <p class="row">
-        {likely.slice(0, mostOffered).map(({ name }) => (
-          <Button key={name} onClick={() => onChange(withRole(map, columns, name, 'user_id'))}>
-            {visibleText(name)} is the user id
+        {ways.map(([text, choose]) => (
+          <Button key={text} onClick={choose}>
+            {text}
           </Button>
         ))}
       </p>
@@ -306,7 +309,7 @@ function valuesOf({ becomes, looks_like, frequent, distinct }: InspectedColumn):
           <Value of={value} /> <span class="faint num">{formatCount(count)}</span>
         </span>
       ))}
-      {more > 0 ? <span class="faint nowrap">and {formatCount(more)} more</span> : null}
+      {more > 0 ? <span class="faint">and {formatCount(more)} more</span> : null}
       {rule === null ? null : (
         <span class="faint">
           Looks personal; to protect it, add to the rules file: <code>{rule}</code>

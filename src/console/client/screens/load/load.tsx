@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { mayUse, type Query, useQuery } from '../../lib/api.ts';
 import { formatBytes, visibleText } from '../../lib/format.ts';
-import { JobLink, Loading, Notice, Page, Problems } from '../../ui/page.tsx';
+import { JobLink, Loaded, Notice, Page } from '../../ui/page.tsx';
 import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
 import { noOptions, useInspection } from './inspection.ts';
@@ -14,9 +14,9 @@ import { Reading } from './reading.tsx';
  */
 export function Load(): VNode {
   const query = useQuery();
-  const { data, error, isLoading, reload } = useInspection(query);
+  const found = useInspection(query);
   const upload = query.get('upload');
-  const file = data?.upload_id === upload ? data : undefined;
+  const file = found.data?.upload_id === upload ? found.data : undefined;
   return (
     <Page
       title="Load a file"
@@ -39,14 +39,17 @@ export function Load(): VNode {
         <Notice>Your key lacks the scope import: you can look, but not load.</Notice>
       )}
       <LikeJob query={query} />
-      {upload === '' ? <Files query={query} /> : null}
-      <Problems error={error} onRetry={reload} />
-      {upload !== '' && file === undefined && error === null ? <Loading rows={12} /> : null}
-      {file === undefined ? null : (
-        <div class="stack load-step" aria-busy={isLoading}>
-          <Reading key={upload} query={query} found={file} />
-          <Columns query={query} found={withChoices(query, file)} />
-        </div>
+      {upload === '' ? (
+        <Files query={query} />
+      ) : (
+        <Loaded of={{ ...found, data: file }} rows={12}>
+          {(of) => (
+            <div class="stack load-step" aria-busy={found.isLoading}>
+              <Reading key={upload} query={query} found={of} />
+              <Columns query={query} found={withChoices(query, of)} />
+            </div>
+          )}
+        </Loaded>
       )}
     </Page>
   );

@@ -7,7 +7,7 @@ import { named } from '../../ui/controls.tsx';
 import { Loaded, Section, VisibleText } from '../../ui/page.tsx';
 
 interface CausesProps {
-  readonly job: JobDetail;
+  readonly job: Pick<JobDetail, 'job_id' | 'rejects'>;
   readonly title: string;
   readonly aside: VNode;
   /** Id of the cause whose records are shown. */

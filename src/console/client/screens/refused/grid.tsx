@@ -5,7 +5,7 @@ import type { RejectPage } from '../../../../api/reject.ts';
 import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import { api, post, type Query, useAction, useApi, withQuery } from '../../lib/api.ts';
 import { plural } from '../../lib/format.ts';
-import { jobHref, jobPath, refusedState } from '../../lib/jobs.ts';
+import { jobHref, jobPath } from '../../lib/jobs.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loaded, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
@@ -86,7 +86,7 @@ export function Grid({ query, job, onChange }: RefusedProps): VNode {
   const cause = query.get('cause');
   const own = jobPath(job.job_id);
   const path = withQuery(`${own}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
-  const page = useApi<RejectPage>(path, undefined, refusedState(job));
+  const page = useApi<RejectPage>(path, undefined, `${job.counts.rejected}`);
   const { data: shown = [], metadata } = page.data ?? {};
   const columns = metadata?.columns ?? null;
   const { edits, checked, sent, look, send, ...mine } = useEdits({ job, onChange }, columns);

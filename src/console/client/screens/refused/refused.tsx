@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
-import { apiHref, useQuery, withQuery } from '../../lib/api.ts';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
+import { apiHref, useApi, useQuery, withQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
-import { jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
+import { jobHref, jobPath, pauseOf } from '../../lib/jobs.ts';
 import { Empty, Loaded, Page, StatusBadge } from '../../ui/page.tsx';
 import { Causes } from './causes.tsx';
 import { Grid, type RefusedProps } from './grid.tsx';
@@ -11,7 +12,7 @@ import { Grid, type RefusedProps } from './grid.tsx';
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
-  const job = useLoad(id);
+  const job = useApi<LoadDetail>(jobPath(id), pauseOf);
   return (
     <Page
       title="Refused records"
@@ -34,7 +35,7 @@ function Records({ query, job, onChange }: RefusedProps): VNode {
   return (
     <>
       <Causes
-        job={{ ...job, counts: { ...job.counts } }}
+        job={job}
         title="Why they were refused"
         aside={<Download job={job} />}
         chosen={cause}
