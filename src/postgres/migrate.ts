@@ -23,15 +23,18 @@ export interface Migration {
 export async function readMigrations(): Promise<Migration[]> {
   const found = await readSequence(join(packageRoot, 'sql', 'migrations'), '');
   const capabilities = join(packageRoot, 'src', 'capabilities');
-  for (const name of (await readdir(capabilities)).sort())
+  for (const name of (await filesOf(capabilities)).sort())
     found.push(...(await readSequence(join(capabilities, name, 'sql'), `${name}/`)));
   return found;
 }
 
-/** Reads none if there is no such folder. */
+/** Returns none if there is no such folder. */
+async function filesOf(folder: string): Promise<string[]> {
+  return existsSync(folder) ? readdir(folder) : [];
+}
+
 async function readSequence(folder: string, prefix: string): Promise<Migration[]> {
-  const files = existsSync(folder) ? await readdir(folder) : [];
-  const names = files.filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+  const names = (await filesOf(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(join(folder, name), 'utf8');

@@ -11,6 +11,7 @@ const needed = [
   'package.json',
   'tools',
   'src/package-root.ts',
+  'src/capabilities',
   'dist/bundle',
   'dist/console',
   'dist/openapi.json',
