@@ -5,6 +5,7 @@ import type { TaggedRoutes } from './http/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
 import type { SandboxTasks } from './sandbox/sandbox.ts';
 import type { WorkSeam } from './tasks/seam.ts';
+import type { FigureSeam } from './telemetry/seam.ts';
 
 /**
  * A part of sluice beyond its core: one folder below `capabilities/`, and one line in `registry.ts`. The core builds and starts
@@ -19,6 +20,7 @@ export interface Capability {
   readonly deletions?: DeletionSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
+  readonly figures?: () => Promise<FigureSeam>;
   readonly work?: () => Promise<WorkSeam>;
   /** Tasks that parse bytes from outside. */
   readonly sandboxTasks?: () => Promise<SandboxTasks>;

@@ -11,6 +11,7 @@ import type { Reader } from './postgres/pool.ts';
 import type { QueueBackend } from './queue/backend.ts';
 import type { Sandboxes } from './sandbox/sandboxes.ts';
 import type { Metrics } from './telemetry/metrics.ts';
+import type { FigureSeam } from './telemetry/seam.ts';
 
 /** A running system, on which HTTP, the CLI and the workers are built. */
 export interface System extends LoadContext, ExportContext {
@@ -20,6 +21,8 @@ export interface System extends LoadContext, ExportContext {
   readonly backend: QueueBackend;
   /** The prunings of capabilities. */
   readonly tends: readonly Tend[];
+  /** Loads the figures of capabilities. */
+  readonly figures: () => Promise<readonly FigureSeam[]>;
   readonly ingest: Ingest;
   /**
    * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and

@@ -18,6 +18,8 @@ import { capabilities } from './registry.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics, Rates } from './telemetry/metrics.ts';
 
+const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
+
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
   const { config, databaseUrl, log, sandboxes = null } = options;
@@ -53,6 +55,7 @@ export function openSystem(options: SystemOptions): System {
     ingest,
     reader,
     queue,
+    figures,
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
     refusals,
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
@@ -113,7 +116,10 @@ function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
   const health = createHealth(checks, log);
   const sources = { watch, health, pool, droppedLogLines: () => droppedLines(log) };
   const metrics = new Metrics(async (counted) =>
-    (await import('./telemetry/metrics-page.ts')).createMetricsPage(counted, sources),
+    (await import('./telemetry/metrics-page.ts')).createMetricsPage(counted, {
+      ...sources,
+      figures: await figures(),
+    }),
   );
   return { health, metrics };
 }

@@ -3,7 +3,7 @@ import { renderDeletionDetail } from '../deletion/deletions.ts';
 import { deletionTypes } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import { loadTypes } from '../domain/load.ts';
-import { describeNeeds, type Need } from '../domain/need.ts';
+import { describeNeeds, type Need, sortNeeds } from '../domain/need.ts';
 import type { Origin } from '../domain/task.ts';
 import type { ExportContext } from '../export/context.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
@@ -22,6 +22,7 @@ import { readList } from '../postgres/stores/overview.ts';
 import { countRejects, type Load, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
+import type { FigureSeam } from '../telemetry/seam.ts';
 
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
@@ -123,18 +124,27 @@ export async function requireQueueRoom(
 }
 
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
-export async function readStatus(watch: pg.Pool) {
+export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
   const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
     readLiveWorkers(watch),
-    readBacklog(watch),
+    Promise.all([readBacklog(watch), ...seams.map(({ backlog: own }) => own?.read(watch))]),
     readLanes(watch),
     readList(watch, 'exports'),
     readList(watch, 'retries'),
     readEventRetention(watch),
     readList(watch, 'failures'),
-    findNeeds(watch, null),
+    findNeeds(watch, null, seams),
   ]);
-  return { workers, backlog, lanes, exports, retries, retention, failures, needs };
+  return {
+    workers,
+    backlog: Object.assign({}, ...backlog),
+    lanes,
+    exports,
+    retries,
+    retention,
+    failures,
+    needs,
+  };
 }
 
 export interface EnvironmentNeed {
@@ -146,11 +156,13 @@ export interface EnvironmentNeed {
 export async function findNeeds(
   pool: pg.Pool,
   environmentId: number | null,
+  seams: readonly FigureSeam[],
   known?: { readonly unaccounted: number; readonly failedJobs: number },
 ): Promise<EnvironmentNeed[]> {
-  const rows = await readNeeds(pool, environmentId);
-  return rows.map(({ environment, counts, failing }) => {
-    const failedJobs = known?.failedJobs ?? counts.failedJobs;
-    return { environment, needs: describeNeeds({ ...counts, failedJobs }, failing, { ...known }) };
+  const others = Promise.all(seams.map((seam) => seam.needs?.(pool, environmentId) ?? []));
+  const [rows, found] = await Promise.all([readNeeds(pool, environmentId), others]);
+  return rows.map(({ environment, environmentId: id, ...counts }) => {
+    const ofOthers = found.flat().filter((need) => need.environmentId === id);
+    return { environment, needs: sortNeeds([...describeNeeds({ ...counts, ...known }), ...ofOthers]) };
   });
 }

@@ -101,12 +101,13 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 
 /** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
 export async function createProgram(
-  caller: Omit<Cli, 'openSystem'>,
+  caller: Omit<Cli, 'openSystem' | 'figures'>,
   words: readonly string[],
 ): Promise<Command> {
   const cli: Cli = {
     ...caller,
     openSystem: async (options) => (await import('../open-system.ts')).openSystem(options),
+    figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
   };
   const program = new Command('sluice');
   program

@@ -23,6 +23,8 @@ export interface Cli {
   readonly entry: string;
   /** Loads the system with its capabilities, which a command that only prints does not need. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
+  /** Loads the figures of capabilities, which need no system. */
+  readonly figures: System['figures'];
 }
 
 export interface Settings {

@@ -67,14 +67,15 @@ export const status = defineCommand({
       return;
     }
     const stop = listenForStop();
+    const figures = await cli.figures();
     await withPool(url, async (pool) => {
       for (;;) {
         if (json)
           terminal.json({
-            ...recordOf(await readStatus(pool), await readDisks(config)),
+            ...recordOf(await readStatus(pool, figures), await readDisks(config)),
             findings,
           });
-        else await showStatus(terminal, pool, config);
+        else await showStatus(terminal, await readStatus(pool, figures), config);
         if (!flags.watch || terminal.closed) return;
         await delay(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
         if (stop.signal.aborted) return;
@@ -101,8 +102,9 @@ async function expectWorker(pool: pg.Pool): Promise<void> {
   throw new CommandFailed(`No worker of ${host} was seen in the last ${WORKER_ALIVE_SECONDS} seconds.`);
 }
 
-async function showStatus(terminal: Terminal, pool: pg.Pool, config: Config): Promise<void> {
-  const status = await readStatus(pool);
+type Status = Awaited<ReturnType<typeof readStatus>>;
+
+async function showStatus(terminal: Terminal, status: Status, config: Config): Promise<void> {
   if (status.workers.length === 0) terminal.print('No worker is alive.');
   const needs = status.needs.flatMap(({ environment, needs: some }) =>
     some.map(({ says, subject }) => ({ environment, subject, says })),
@@ -123,7 +125,7 @@ async function readDisks(config: Config): Promise<Disk[]> {
 }
 
 /** Returns what is shown, with the names of the API: times as text, spans in seconds. */
-export function recordOf(status: Awaited<ReturnType<typeof readStatus>>, disks: readonly Disk[]) {
+export function recordOf(status: Status, disks: readonly Disk[]) {
   const { needs, exports, backlog, ...found } = status;
   return renderAll({
     needs: needs.flatMap(({ environment, needs: some }) =>

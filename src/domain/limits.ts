@@ -348,7 +348,6 @@ export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
 export const MAX_SHOWN_PARAMETERS = 100;
 
-export const MAX_SCHEDULE_LABELS = 500;
 /** The cursor of an export: 18 characters for each transaction that was open. */
 export const MAX_CURSOR_CHARS = 64 * 1024;
 

@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client';
 import { outcomes } from '../domain/load.ts';
 import type { HealthReport } from '../health/ready.ts';
 import type { ChangeLog } from '../postgres/stores/change-log.ts';
-import type { Backlog, LoadRows, SchedulesOverview, Unfinished } from '../postgres/stores/health.ts';
+import type { Backlog, LoadRows, Unfinished } from '../postgres/stores/health.ts';
 import type { EventRetention } from '../postgres/stores/retention.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -73,11 +73,6 @@ export const ofBacklog: Gauges<Backlog> = {
     'Seconds since the longest waiting load was accepted; 0 if none waits.',
     (of) => of.loads.oldestSeconds,
   ],
-  sluice_notifications_pending: ['Notifications still to be delivered.', (of) => of.pendingNotifications],
-  sluice_notifications_dead: [
-    'Kept notifications that were given up; a replay takes them off.',
-    (of) => of.deadNotifications,
-  ],
   sluice_workers: ['Worker processes seen within the last 15 seconds.', (of) => of.liveWorkers],
   sluice_exports: [
     'Unfinished exports by status: queued, processing.',
@@ -99,15 +94,6 @@ export const ofBacklog: Gauges<Backlog> = {
     'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
     (of) => of.deletions.oldestSeconds,
   ],
-  sluice_schedule_runs: [
-    'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
-    (of) => ({ queued: of.runs.queued, running: of.runs.processing, waiting: of.waitingRuns }),
-    'status',
-  ],
-  sluice_oldest_queued_schedule_run_seconds: [
-    'Seconds since the longest queued run was made; 0 if none is queued.',
-    (of) => of.runs.oldestSeconds,
-  ],
 };
 
 export const ofRows: Gauges<readonly LoadRows[]> = {
@@ -123,26 +109,6 @@ export const ofRows: Gauges<readonly LoadRows[]> = {
   sluice_reconcile_differences: [
     'Completed loads whose counts do not balance. Must be 0.',
     (found) => found.reduce((sum, each) => sum + each.differences, 0),
-  ],
-};
-
-/** Names of schedules are the only labels without a fixed list; there are at most MAX_SCHEDULE_LABELS. */
-export const ofSchedules: Gauges<SchedulesOverview> = {
-  sluice_schedule_runs_last_day: [
-    'Runs of schedules that ended within 24 hours, by how they ended.',
-    ({ recent }) => ({ ...recent }),
-    'status',
-  ],
-  sluice_schedule_seconds_since_success: [
-    'Seconds since a run of the schedule last ended without failing; if none ever did, since its first was due.',
-    ({ schedules }) =>
-      schedules.map(({ name, secondsSinceSuccess }) => [{ schedule: name }, secondsSinceSuccess]),
-    'schedule',
-  ],
-  sluice_schedule_failing: [
-    '1 if the latest run of a schedule failed, without those that were skipped.',
-    ({ schedules }) => schedules.map(({ name, failing }) => [{ schedule: name }, failing ? 1 : 0]),
-    'schedule',
   ],
 };
 

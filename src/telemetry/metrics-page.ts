@@ -2,10 +2,9 @@ import type pg from 'pg';
 import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-client';
 import { createProbe, type Health } from '../health/ready.ts';
 import { readChangeLog } from '../postgres/stores/change-log.ts';
-import { readBacklog, readLoadRows, readSchedules } from '../postgres/stores/health.ts';
+import { readBacklog, readLoadRows } from '../postgres/stores/health.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import {
-  type Gauges,
   ofBacklog,
   ofChanges,
   ofDatabase,
@@ -13,31 +12,32 @@ import {
   ofPool,
   ofRetention,
   ofRows,
-  ofSchedules,
   ofWindows,
   type PoolCounts,
   register,
   type Sample,
 } from './gauges.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
+import type { FigureSeam, Figures } from './seam.ts';
 
 export interface MetricsSources {
   readonly watch: pg.Pool;
   readonly health: Health;
   readonly pool: PoolCounts;
   readonly droppedLogLines: () => number;
+  readonly figures: readonly FigureSeam[];
 }
 
 /** Creates the page of a system, on a registry of its own: two systems can live in one process. */
 export function createMetricsPage(
   counted: Metrics,
-  { watch, health, pool, droppedLogLines }: MetricsSources,
+  { watch, health, pool, droppedLogLines, figures }: MetricsSources,
 ): MetricsPage {
   const registry = new Registry();
   const showParts = register(registry, ofParts);
   const showPool = register(registry, ofPool);
   const showWindows = register(registry, ofWindows);
-  const ledger = createLedgerMetrics(registry, watch);
+  const ledger = createLedgerMetrics(registry, watch, figures);
   showRequests(registry, counted);
   showRecords(registry, counted.byEntity);
   const dropped = 'Lines of the log of this process that could not be written.';
@@ -145,47 +145,50 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
 
 const deadlineMs = 1_500;
 const freshMs = 5_000;
-/** Reading all loads, and many runs of schedules, may take a hundredth of a connection's time. */
+/** Reading all loads may take a hundredth of a connection's time. */
 const restPerWork = 100;
 
+const core: readonly Figures[] = [
+  { gauges: ofRows, read: readLoadRows },
+  { gauges: ofRetention, read: readEventRetention },
+  { gauges: ofChanges, read: readChangeLog },
+];
+
 /** Creates gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
-function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): Promise<void> } {
+function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly FigureSeam[]) {
   const showUp = register(registry, ofDatabase);
   const showBacklog = register(registry, ofBacklog);
-  const total = <T>(metrics: Gauges<T>, read: (watch: pg.Pool) => Promise<T>) => {
-    const show = register(registry, metrics);
-    let found: T | null = null;
-    return {
-      read: async () => (found = await read(watch).catch(() => null)),
-      show: (isUp: boolean) => show(isUp ? found : null),
-    };
-  };
-  const totals = [
-    total(ofRows, readLoadRows),
-    total(ofSchedules, readSchedules),
-    total(ofRetention, readEventRetention),
-    total(ofChanges, readChangeLog),
-  ];
+  const others = seams.flatMap(({ backlog = [], totals = [] }) => [backlog, totals].flat());
+  const all = [...others, ...core].map((figures) => openFigures(registry, watch, figures));
   const askBacklog = createProbe(() => readBacklog(watch), {
     deadlineMs,
     keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
   });
-  // In sequence, since /health/ready needs the second connection that watches.
-  const askTotals = createProbe(
-    async () => {
-      for (const { read } of totals) await read();
-    },
-    { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
-  );
   return {
-    async refresh() {
+    async refresh(): Promise<void> {
       const backlog = await askBacklog();
       const isUp = 'value' in backlog;
       showUp(isUp);
       showBacklog(isUp ? backlog.value : null);
-      // If reading takes longer than a scrape waits, the totals of the time before are shown.
-      if (isUp) await askTotals();
-      for (const { show } of totals) show(isUp);
+      // In sequence, since /health/ready needs the second connection that watches.
+      if (isUp) for (const { refresh } of all) if (!(await refresh())) break;
+      for (const { show } of all) show(isUp);
     },
+  };
+}
+
+function openFigures(registry: Registry, watch: pg.Pool, { gauges, read }: Figures) {
+  const show = register(registry, gauges);
+  let found: object | null = null;
+  const ask = createProbe(
+    async () => {
+      found = await read(watch).catch(() => null);
+    },
+    { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
+  );
+  return {
+    /** Returns false if reading takes longer than a scrape waits. Then the figures of the time before are shown. */
+    refresh: async () => 'value' in (await ask()),
+    show: (isUp: boolean) => show(isUp ? (found as never) : null),
   };
 }

@@ -205,7 +205,7 @@ describe('a schedule with guard=usual', () => {
       join notification_deliveries d using (event_id)
       where v.environment_id = ${environmentId} and v.job_id = ${load.jobId}`.execute(context.db);
     expect(rows).toEqual([{ type: 'load.held', target: 'ops@example.com', figure: 'rows' }]);
-    const [found] = await findNeeds(t.system.pool, environmentId);
+    const [found] = await findNeeds(t.system.pool, environmentId, []);
     expect(found?.needs).toContainEqual(
       expect.objectContaining({ kind: 'loads_held', count: 1, subject: load.jobId }),
     );

@@ -21,7 +21,7 @@ describe('the status', () => {
     const { system, environment } = t;
     const watch = createWatchPool(t.databaseUrl, 'test');
     const status = async () => {
-      const found = await readStatus(watch);
+      const found = await readStatus(watch, await system.figures());
       const disks = [{ folder: '/data', device: 1, freeBytes: 2 ** 20, allBytes: 2 ** 30 }];
       return recordOf(found, disks);
     };

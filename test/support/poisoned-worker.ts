@@ -61,6 +61,7 @@ const cli = {
   terminal: createTerminal(processEnv),
   entry: process.argv[1] ?? '',
   openSystem: async (options: SystemOptions) => openPoisoned(options),
+  figures: async () => [],
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);

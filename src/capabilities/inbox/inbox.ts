@@ -11,6 +11,7 @@ export const inbox: Capability = {
     const { pruneInbox } = await import('./inspect.ts');
     return { inbox_files: await pruneInbox(db, config.jobRetentionDays) };
   },
+  figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
   routes: async () => ({ schedules: (await import('./http.ts')).inboxRoutes }),
 };

@@ -17,6 +17,7 @@ export const notifications: Capability = {
     const days = Math.min(NOTIFICATION_RETENTION_DAYS, config.jobRetentionDays);
     return { notifications: await deleteEvents(db, days) };
   },
+  figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
   routes: async () => ({ notifications: (await import('./http.ts')).notificationRoutes }),
   commands: { notifications: async () => (await import('./cli.ts')).notifications },

@@ -52,7 +52,7 @@ const show = route({
       inTurn(() => readJobsOverview(db, environment)),
     ]);
     const known = { unaccounted: jobs.unaccounted, failedJobs: jobs.failed_24h };
-    const [needs] = await findNeeds(pool, environment, known);
+    const [needs] = await findNeeds(pool, environment, await system.figures(), known);
     return {
       server: `${hostname()} ${process.pid}`,
       health,

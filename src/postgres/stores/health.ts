@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { MAX_SCHEDULE_LABELS, WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
+import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import { outcomes } from '../../domain/load.ts';
-import type { FailingSchedule, NeedCounts } from '../../domain/need.ts';
+import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../pool.ts';
 
 /* The figures of the ledger that `/metrics`, `sluice status` and `/v1/overview` show. `overview.ts` reads what runs. */
@@ -18,19 +18,15 @@ export interface Backlog {
   readonly heldLoads: number;
   readonly exports: Unfinished;
   readonly deletions: Unfinished;
-  /** Runs of schedules; those that are queued wait for a worker, for another run, or to be tried again. */
-  readonly runs: Unfinished;
-  readonly waitingRuns: number;
   readonly pendingChunks: number;
   readonly runningChunks: number;
-  readonly pendingNotifications: number;
-  readonly deadNotifications: number;
   readonly exportRows: number;
   readonly exportBytes: number;
   readonly liveWorkers: number;
 }
 
-const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
+/** Counts the rows that wait and those under way. */
+export const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
     'oldestSeconds', coalesce(extract(epoch from now() - min(${since}) filter (where ${queued})), 0)
@@ -42,27 +38,14 @@ const jobsOf = (kind: string) => `(
     where kind = '${kind}' and status in ('queued', 'processing')
   )`;
 
-/*
- * Costs what is unfinished, not what is kept: every table of jobs has an index of those, chunks under way come from
- * tasks_running_idx, and notifications have an index for each state.
- */
+/* Costs what is unfinished, not what is kept: every table of jobs has an index of those, and chunks under way have tasks_running_idx. */
 const backlogStatement = `
   select
     ${jobsOf('load')} as loads, ${jobsOf('export')} as exports, ${jobsOf('deletion')} as deletions,
-    of_runs.*, of_chunks.*, of_exports.*,
+    of_chunks.*, of_exports.*,
     (select count(*) from loads where status = 'held') as "heldLoads",
-    (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
-    (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications",
     (select count(*) from workers where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s') as "liveWorkers"
   from (
-    select
-      ${unfinished("status = 'queued' and lease_until is null", 'lease_until is not null', 'created_at')} as runs,
-      count(*) filter (where status = 'waiting') as "waitingRuns"
-    from schedule_runs
-    left join tasks on kind = 'run' and subject_id = run_id
-    where status in ('queued', 'waiting')
-  ) of_runs,
-  (
     select
       coalesce(sum(l.chunk_count - l.chunks_done - r.running), 0)::bigint as "pendingChunks",
       coalesce(sum(r.running), 0)::bigint as "runningChunks"
@@ -108,82 +91,19 @@ export function readLoadRows(watch: pg.Pool): Promise<LoadRows[]> {
   return readFigures(watch, rowsStatement);
 }
 
-/** The latest runs of a schedule that are searched for its last success, so that the cost does not grow with what is kept. */
-const runsLookedAt = 1_000;
-
-/** The health of a schedule; those of one name in several environments are taken together. */
-export interface ScheduleFigures {
-  readonly name: string;
-  /** The seconds since the last run that did not fail, or at least since the first run that was searched. */
-  readonly secondsSinceSuccess: number;
-  readonly failing: boolean;
-}
-
-const runEnds = ['completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'] as const;
-export type RecentRuns = Readonly<Record<(typeof runEnds)[number], number>>;
-
-export interface SchedulesOverview {
-  readonly schedules: readonly ScheduleFigures[];
-  readonly recent: RecentRuns;
-}
-
-const schedulesStatement = `
-  with fared as (
-    select
-      s.schedule_name,
-      max(r.ended_at) filter (where r.status in ('completed', 'completed_with_rejects', 'unchanged')) as succeeded_at,
-      min(r.due_at) as first_due_at,
-      (array_agg(r.status order by r.ended_at desc) filter (where r.status not in ('queued', 'waiting', 'skipped')))[1]
-        as last_status
-    from schedules s
-    cross join lateral (
-      select status, due_at, ended_at
-      from schedule_runs
-      where environment_id = s.environment_id and schedule_name = s.schedule_name
-      order by due_at desc
-      limit ${runsLookedAt}
-    ) r
-    where s.definition is not null
-    group by s.environment_id, s.schedule_name
-  )
-  select
-    schedule_name as name,
-    greatest(extract(epoch from now() - min(coalesce(succeeded_at, first_due_at))), 0)::float8 as "secondsSinceSuccess",
-    coalesce(bool_or(last_status = 'failed'), false) as failing
-  from fared
-  group by schedule_name
-  order by schedule_name
-  limit ${MAX_SCHEDULE_LABELS}`;
-
-/* Read through schedule_runs_ended_idx. */
-const recentStatement = `
-  select ${runEnds.map((end) => `count(*) filter (where status = '${end}') as ${end}`)}
-  from schedule_runs
-  where ended_at > now() - interval '24 hours'`;
-
-export async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
-  const schedules = await readFigures<ScheduleFigures>(watch, schedulesStatement);
-  return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
-}
-
-export interface EnvironmentNeeds {
+export interface EnvironmentNeeds extends NeedCounts {
   readonly environment: string;
-  readonly counts: NeedCounts;
-  /** Failing schedules that are enabled and not paused. */
-  readonly failing: readonly FailingSchedule[];
+  readonly environmentId: number;
 }
 
 /** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
 const failuresAmong = 10_000;
 
-/*
- * Refused records come from loads_rejects_idx. The last success of a schedule
- * is searched backwards from its latest run; few runs lie in between, since only one is due at a time.
- */
+/* Refused records come from loads_rejects_idx. */
 const needsStatement = `
   select
-    e.name as environment, "failedJobs", "failedJob", "heldLoads", "heldJob", "refusedRecords", "refusedJobs", "refusedJob",
-    "refusedInboxFiles", "inboxFilesWithRejects", "skippedRuns", "deadDeliveries", failing
+    e.name as environment, e.environment_id as "environmentId",
+    "failedJobs", "failedJob", "heldLoads", "heldJob", "refusedRecords", "refusedJobs", "refusedJob"
   from environments e
   cross join lateral (
     select count(*) as "failedJobs", case when count(*) = 1 then min(job_id::text) end as "failedJob"
@@ -205,79 +125,17 @@ const needsStatement = `
     select
       coalesce(sum(l.rows_rejected - mended), 0)::bigint as "refusedRecords",
       count(*) as "refusedJobs",
-      case when count(*) = 1 then min(l.job_id::text) end as "refusedJob",
-      count(*) filter (where exists (
-        select 1
-        from inbox_files f
-        where f.environment_id = e.environment_id and f.job_id = l.job_id and not f.is_duplicate
-          and f.state = 'concluded' and l.origin = 'inbox'
-      )) as "inboxFilesWithRejects"
+      case when count(*) = 1 then min(l.job_id::text) end as "refusedJob"
     from loads l
     cross join lateral count_mended(l.load_id) as mended
     where l.environment_id = e.environment_id and l.status = 'completed' and l.rows_rejected > mended
       and not l.dry_run
   ) of_rejects
-  cross join lateral (
-    select count(*) as "refusedInboxFiles"
-    from inbox_files f
-    where f.environment_id = e.environment_id and f.state = 'concluded' and f.outcome = 'failed'
-      and f.job_id is null and f.concluded_at > now() - interval '24 hours'
-  ) of_inbox
-  cross join lateral (
-    select count(*) as "skippedRuns"
-    from schedule_runs r
-    where r.environment_id = e.environment_id and r.status = 'skipped' and r.ended_at > now() - interval '24 hours'
-  ) of_runs
-  cross join lateral (
-    select count(*) as "deadDeliveries"
-    from notification_deliveries d
-    join notification_events v on v.event_id = d.event_id
-    where d.state = 'dead' and v.environment_id = e.environment_id
-  ) of_deliveries
-  cross join lateral (
-    select coalesce(json_agg(json_build_object('name', name, 'since', since, 'reason', reason) order by since), '[]') as failing
-    from (
-      select s.schedule_name as name, min(r.begun_at) as since,
-        (array_agg(r.reason order by r.due_at desc))[1] as reason
-      from schedules s
-      cross join lateral (
-        select r.due_at, coalesce(r.started_at, r.due_at) as begun_at,
-          coalesce(r.reason, t.last_error, r.reason_code) as reason
-        from schedule_runs r
-        left join tasks t on r.status = 'queued' and t.kind = 'run' and t.subject_id = r.run_id
-        where r.environment_id = s.environment_id and r.schedule_name = s.schedule_name
-          and (r.status = 'failed' or (r.status = 'queued' and t.last_error is not null))
-          and r.due_at > coalesce(
-            (
-              select g.due_at
-              from schedule_runs g
-              where g.environment_id = s.environment_id and g.schedule_name = s.schedule_name
-                and g.status in ('completed', 'completed_with_rejects', 'unchanged')
-              order by g.due_at desc
-              limit 1
-            ),
-            '-infinity'
-          )
-      ) r
-      where s.environment_id = e.environment_id and s.paused_at is null
-        and coalesce((s.definition ->> 'enabled')::boolean, true) and s.definition is not null
-      group by s.schedule_name
-    ) schedules
-  ) of_schedules
   where $1::int is null or e.environment_id = $1
   order by e.name`;
 
-export async function readNeeds(pool: pg.Pool, environmentId: number | null): Promise<EnvironmentNeeds[]> {
-  type Row = NeedCounts & {
-    readonly environment: string;
-    readonly failing: readonly (Omit<FailingSchedule, 'since'> & { readonly since: string })[];
-  };
-  const rows = await readFigures<Row>(pool, needsStatement, [environmentId]);
-  return rows.map(({ environment, failing, ...counts }) => ({
-    environment,
-    counts,
-    failing: failing.map((each) => ({ ...each, since: new Date(each.since) })),
-  }));
+export function readNeeds(pool: pg.Pool, environmentId: number | null): Promise<EnvironmentNeeds[]> {
+  return readFigures(pool, needsStatement, [environmentId]);
 }
 
 export interface ServerFacts {

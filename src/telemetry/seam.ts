@@ -1,0 +1,21 @@
+import type pg from 'pg';
+import type { FoundNeed } from '../domain/need.ts';
+import type { Gauges } from './gauges.ts';
+
+/** Figures of the ledger, read at most every few seconds on a connection that watches, and the gauges that show them. */
+export interface Figures {
+  read(watch: pg.Pool): Promise<object>;
+  readonly gauges: Gauges<never>;
+}
+
+export type NeedOf = FoundNeed & { readonly environmentId: number };
+
+/** What `/metrics`, `sluice status` and the overview show of a capability. */
+export interface FigureSeam {
+  /** Work that is unfinished; `sluice status` shows it too, by the names of its figures. */
+  readonly backlog?: Figures;
+  /** Figures whose cost grows with what is kept. */
+  readonly totals?: Figures;
+  /** Finds what a person must attend to, in one environment or in all. */
+  needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
+}
