@@ -8,8 +8,9 @@ import { callerEnvironment } from '../../http/plugins/auth.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { type Route, route } from '../../http/route.ts';
 import { type Inbox, inboxRecord, takenAgain } from './api.ts';
+import type { InboxFile } from './files.ts';
 import { placeOf } from './folders.ts';
-import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from './inspect.ts';
+import { type InboxLook, inspectInbox, lookAt } from './inspect.ts';
 import { takeInAgain } from './take-in.ts';
 
 const nobodyWatches: Inbox = {
@@ -43,9 +44,7 @@ function lookTogether(): (path: string) => Promise<InboxLook> {
   };
 }
 
-type Status = InboxStatus['environments'][number];
-
-function renderTaken({ fileId, size, state, takenAt, jobId, ...file }: Status['taken'][number]) {
+function renderTaken({ fileId, size, state, takenAt, jobId, ...file }: InboxFile) {
   const shown = state === 'concluded' ? 'loading' : state;
   return render({ fileId, name: placeOf(file), size: Number(size), state: shown, takenAt, jobId });
 }
@@ -64,19 +63,15 @@ const show = route({
   handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
     const { inboxDir } = system.config;
     if (inboxDir === null) return nobodyWatches;
-    const { name: environment } = callerEnvironment(request);
-    const found = await inspectInbox(system.reader, inboxDir, { environment, limit, look });
-    const status = found?.environments[0];
-    if (found === null || status === undefined) return nobodyWatches;
-    const { waiting, files, taken, ignored, held } = status;
+    const found = await inspectInbox(system.reader.db, inboxDir, callerEnvironment(request), limit, look);
+    if (found === null) return nobodyWatches;
+    const { files, taken, recent, ...folder } = found;
     return {
       is_watched: true,
-      waiting,
+      ...folder,
       files: files.map(render),
       taken: taken.map(renderTaken),
-      ignored,
-      held,
-      recent: found.recent.map(({ environment: _, ...file }) => render(file)),
+      recent: recent.map(render),
     };
   },
 });

@@ -1,16 +1,10 @@
 import { join } from 'node:path';
 import type { Database } from '../../postgres/database.ts';
-import { listEnvironments } from '../../postgres/stores/environments.ts';
+import type { Environment } from '../../postgres/stores/environments.ts';
 import { findInbox, mappingErrorName } from './context.ts';
-import { type InboxFile, inboxFolders } from './files.ts';
+import { inboxFolders } from './files.ts';
 import { isFolder, lookInto, placeOf, statOf } from './folders.ts';
-import {
-  countOpenInboxFiles,
-  forgetExpiredInboxFiles,
-  openInboxFilesOf,
-  type RecentInboxFile,
-  recentInboxFiles,
-} from './store.ts';
+import { countOpenInboxFiles, forgetExpiredInboxFiles, openInboxFilesOf, recentInboxFiles } from './store.ts';
 
 const MOST_IGNORED = 100;
 const MOST_SHOWN = 200;
@@ -24,53 +18,29 @@ export interface InboxLook {
   readonly held: readonly string[];
 }
 
-interface EnvironmentStatus extends InboxLook {
-  readonly environment: string;
-  /** Files that were taken and are not in their place yet, in order of arrival; the first MOST_SHOWN. */
-  readonly taken: readonly InboxFile[];
-  readonly loading: number;
-}
-
-export interface InboxStatus {
-  readonly environments: readonly EnvironmentStatus[];
-  readonly recent: readonly RecentInboxFile[];
-}
-
-/** Returns how things stand in the inbox, for whoever can see the directory; null if nobody has watched it yet. */
+/** Returns the inbox of an environment, or `null` if nobody has watched it yet. `look` looks into its folder. */
 export async function inspectInbox(
-  { db }: { readonly db: Database },
+  db: Database,
   directory: string,
-  options: {
-    readonly environment: string | null;
-    readonly limit: number;
-    /** Looks into a folder; by default `lookAt`, which costs a call for each file. */
-    readonly look?: (path: string) => Promise<InboxLook>;
-  },
-): Promise<InboxStatus | null> {
-  const { look = lookAt } = options;
+  { environmentId, name }: Environment,
+  limit: number,
+  look: (path: string) => Promise<InboxLook>,
+) {
   const inbox = await findInbox(directory);
   if (inbox === null) return null;
-  const all = await listEnvironments(db);
-  const wanted = all.filter(({ name }) => options.environment === null || name === options.environment);
-  const open = await countOpenInboxFiles(db, inbox.id);
-  const environments: EnvironmentStatus[] = [];
-  for (const { environmentId, name } of wanted) {
-    const loading = open.get(environmentId) ?? 0;
-    const taken = loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
-    const { waiting, files, ...folder } = await look(join(inbox.path, name));
-    const places = new Set(taken.map(placeOf));
-    environments.push({
-      environment: name,
-      // A file that was taken still lies there.
-      waiting: Math.max(0, waiting - loading),
-      loading,
-      files: files.filter((file) => !places.has(file.name)),
-      taken,
-      ...folder,
-    });
-  }
-  const ids = wanted.map(({ environmentId }) => environmentId);
-  return { environments, recent: await recentInboxFiles(db, inbox.id, ids, options.limit) };
+  const loading = await countOpenInboxFiles(db, inbox.id, environmentId);
+  // In order of arrival.
+  const taken = loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
+  const { waiting, files, ...folder } = await look(join(inbox.path, name));
+  const places = new Set(taken.map(placeOf));
+  return {
+    // A file that was taken still lies there.
+    waiting: Math.max(0, waiting - loading),
+    files: files.filter((file) => !places.has(file.name)),
+    taken,
+    ...folder,
+    recent: await recentInboxFiles(db, inbox.id, environmentId, limit),
+  };
 }
 
 export async function lookAt(path: string): Promise<InboxLook> {

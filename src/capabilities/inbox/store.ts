@@ -5,7 +5,7 @@ import type { RefusalReason } from '../../domain/job-event.ts';
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, daysAgo, hex } from '../../postgres/columns.ts';
 import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
-import { changedBy, type Database, selectWhere, updateWhere } from '../../postgres/database.ts';
+import { changedBy, countOf, type Database, updateWhere } from '../../postgres/database.ts';
 import { isUniqueViolation } from '../../postgres/sqlstate.ts';
 import type { InboxFile, InboxOutcome, SeenFile } from './files.ts';
 
@@ -263,25 +263,14 @@ export class InboxLock {
   }
 }
 
-/** Counts, by environment, the files that are taken and not concluded. */
-export async function countOpenInboxFiles(db: Database, inboxId: string): Promise<Map<number, number>> {
-  const rows = await selectWhere(db, 'inbox_files', { inboxId })
-    .select((eb) => ['environment_id', eb.fn.countAll<number>().as('count')])
-    .where('state', '<>', 'concluded')
-    .groupBy('environment_id')
-    .execute();
-  return new Map(rows.map(({ environment_id, count }) => [environment_id, count]));
+/** Counts the files that are taken and not concluded. */
+export function countOpenInboxFiles(db: Database, inboxId: string, environmentId: number): Promise<number> {
+  return countOf(db)`
+    select count(*) from inbox_files
+    where inbox_id = ${inboxId} and environment_id = ${environmentId} and state <> 'concluded'`;
 }
 
-export type RecentInboxFile = Awaited<ReturnType<typeof recentInboxFiles>>[number];
-
-export async function recentInboxFiles(
-  db: Database,
-  inboxId: string,
-  environmentIds: readonly number[],
-  limit: number,
-) {
-  if (environmentIds.length === 0) return [];
+export async function recentInboxFiles(db: Database, inboxId: string, environmentId: number, limit: number) {
   const rows = await selectInboxFiles(db)
     .leftJoin('loads as l', (join) =>
       join
@@ -291,7 +280,7 @@ export async function recentInboxFiles(
     )
     .select(['f.concluded_at as concludedAt', 'l.rows_rejected as rejected'])
     .where('f.inbox_id', '=', inboxId)
-    .where('f.environment_id', 'in', environmentIds)
+    .where('f.environment_id', '=', environmentId)
     .where('f.state', '=', 'concluded')
     .orderBy('f.concluded_at', 'desc')
     .limit(limit)
@@ -299,7 +288,6 @@ export async function recentInboxFiles(
   return rows.map((file) => ({
     fileId: file.fileId,
     size: Number(file.size),
-    environment: file.environment,
     name: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
     outcome: file.outcome ?? ('failed' as const),
     path: `${file.outcome}/${file.placedAs}`,
