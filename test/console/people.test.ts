@@ -59,9 +59,10 @@ beforeAll(async () => {
   });
 });
 
-test('people are looked up by what they are called, by property and by segment, all of which stands in the address', async () => {
+test('people are counted, and looked up by what they are called, by property and by segment, all of which stands in the address', async () => {
   await expectGoodInEveryLook(stage, 'people', '/people', (page) => page.getByText('Grace Hopper').waitFor());
   const page = await stage.open('/people');
+  await page.locator('header').getByText('5 users').waitFor();
   await page.getByLabel('Property').fill('plan:pro');
   await page.getByLabel('Property').press('Enter');
   await page.getByText('3 users').waitFor();
@@ -300,7 +301,7 @@ test('an export continues at an earlier one, with what was removed if that is wa
   await page.goto(stage.address('/export?kinds=users'));
   await page.getByLabel('Add a filter').selectOption('Changed since an export');
   await page.getByLabel('Only what changed since an export').selectOption({ index: 1 });
-  await page.getByRole('button', { name: 'Export 1 rows' }).waitFor();
+  await page.getByRole('button', { name: 'Export 1 row' }).waitFor();
   await page.getByLabel('Include what was removed').check();
   await page.waitForURL(/removed=yes/);
   await page.getByRole('cell', { name: 'pro', exact: true }).waitFor();

@@ -1,7 +1,11 @@
 /* A job once more, now or by the clock: from the form of an export or the parameters in the ledger. */
+import type { ExportPreview } from '../../../api/export.ts';
 import type { JobHistory } from '../../../api/job.ts';
 import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
+import { plural } from './format.ts';
 import { isLoad, type JobDetail } from './jobs.ts';
+
+export const exportsPath = '/api/v1/analytics/exports';
 
 /** The fields of the form of an export, by their names in the address. */
 export const exportFields = [
@@ -45,6 +49,15 @@ export function bodyOf(wish: ExportWish): Body {
     ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
     ...(wish.formulas === 'keep' && { escape_formulas: false }),
   };
+}
+
+/** Returns how many rows a preview has found, or about how many. */
+export function rowsText(
+  { rows, is_exact: isExact }: Pick<ExportPreview, 'rows' | 'is_exact'>,
+  one = 'row',
+  many = `${one}s`,
+): string {
+  return `${isExact ? '' : 'about '}${plural(rows, one, many)}`;
 }
 
 /** Returns the facts of the chosen format; an address may name one that does not exist. */

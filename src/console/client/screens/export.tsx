@@ -13,15 +13,13 @@ import {
 } from '../lib/api.ts';
 import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts';
 import { jobHref, jobPath } from '../lib/jobs.ts';
-import { bodyOf, type ExportWish, exportFields, exportOf } from '../lib/repeat.ts';
+import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from '../lib/repeat.ts';
 import { ActionButton } from '../ui/controls.tsx';
 import { Loading, Notice, Page, Problems, Section, Time } from '../ui/page.tsx';
 import { Value } from '../ui/properties.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './jobs.tsx';
-
-const path = '/api/v1/analytics/exports';
 
 /** Puts an export together. The server says what it would hold before it is started. */
 export function Export(): VNode {
@@ -30,10 +28,10 @@ export function Export(): VNode {
   const wish = Object.fromEntries(exportFields.map((name) => [name, query.get(name)])) as ExportWish;
   const body = bodyOf(wish);
   const preview = useData(JSON.stringify(body), (signal) =>
-    post<ExportPreview>(`${path}/preview`, body, signal),
+    post<ExportPreview>(`${exportsPath}/preview`, body, signal),
   );
   const start = async (): Promise<void> => {
-    const { job_id } = await post<{ readonly job_id: string }>(path, body);
+    const { job_id } = await post<{ readonly job_id: string }>(exportsPath, body);
     route(jobHref(job_id));
   };
   const counted = preview.error === null && !preview.isLoading ? preview.data : undefined;
@@ -42,7 +40,7 @@ export function Export(): VNode {
       title="Export"
       actions={
         <ActionButton look="main" needs="export" disabled={counted === undefined} act={start}>
-          {counted === undefined ? 'Export' : `Export ${about(counted)} rows`}
+          {counted === undefined ? 'Export' : `Export ${rowsText(counted)}`}
         </ActionButton>
       }
     >
@@ -94,10 +92,6 @@ function Again({ id }: { readonly id: string }): VNode | null {
   );
 }
 
-function about({ rows, is_exact }: { readonly rows: number; readonly is_exact: boolean }): string {
-  return `${is_exact ? '' : 'about '}${formatCount(rows)}`;
-}
-
 const names: Readonly<Record<string, string>> = {
   users: 'Users',
   companies: 'Companies',
@@ -144,7 +138,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
       title={title}
       aside={
         <span class="faint num">
-          {about(file)} rows · {formatBytes(file.bytes)}
+          {rowsText(file)} · {formatBytes(file.bytes)}
         </span>
       }
       of={rows}

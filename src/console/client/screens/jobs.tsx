@@ -15,7 +15,7 @@ import {
   originText,
   workMs,
 } from '../lib/jobs.ts';
-import { exportOf } from '../lib/repeat.ts';
+import { exportOf, exportsPath } from '../lib/repeat.ts';
 import { BalanceBar } from '../ui/balance.tsx';
 import {
   ActionButton,
@@ -328,7 +328,7 @@ export function ExportAgain({ history, look }: AgainProps): VNode {
   const { route } = useLocation();
   const act = async (): Promise<void> => {
     const body = exportOf(history);
-    const { job_id } = await post<{ readonly job_id: string }>('/api/v1/analytics/exports', body);
+    const { job_id } = await post<{ readonly job_id: string }>(exportsPath, body);
     route(jobHref(job_id));
   };
   return (

@@ -1,10 +1,13 @@
 import type { VNode } from 'preact';
 import type { Segment, SegmentPage } from '../../../api/definition.ts';
+import type { ExportPreview } from '../../../api/export.ts';
 import { namingProperties } from '../../../domain/entity.ts';
 import {
   api,
   type Loaded,
+  mayUse,
   type Page as PageOf,
+  post,
   screenHref,
   useApiPage,
   useData,
@@ -13,6 +16,7 @@ import {
 } from '../lib/api.ts';
 import { valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
+import { exportsPath, rowsText } from '../lib/repeat.ts';
 import { FilterText, SelectField } from '../ui/controls.tsx';
 import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../ui/page.tsx';
 import { Glance } from '../ui/properties.tsx';
@@ -101,7 +105,15 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
     </Empty>
   );
   return (
-    <Page title={title} aside={<Found of={list} isFiltered={isFiltered} />}>
+    <Page
+      title={title}
+      aside={
+        <>
+          {isFiltered || !mayUse('export') ? null : <Count entity={entity} />}
+          <Found of={list} isFiltered={isFiltered} />
+        </>
+      }
+    >
       <Filters entity={entity} />
       <List
         of={list}
@@ -126,6 +138,13 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
       />
     </Page>
   );
+}
+
+/** Says how many there are, or about how many: counting them for an export takes a bounded time. */
+function Count({ entity }: Pick<Who, 'entity'>): VNode {
+  const body = { event_type: [entity] };
+  const { data } = useData(entity, (signal) => post<ExportPreview>(`${exportsPath}/preview`, body, signal));
+  return <span class="faint num">{data && rowsText(data, words[entity].one, entity)}</span>;
 }
 
 interface FoundProps {
