@@ -127,6 +127,15 @@ export function visibleText(text: string): string {
     .join('');
 }
 
+/** Returns a name of lower-case letters, digits and hyphens; '' if the text has no letter for one. */
+export function slugOf(text: string): string {
+  const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+  return plain
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 50);
+}
+
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 /** Cuts a text to at most `most` code units, with an ellipsis, and never within a character that a reader sees. */

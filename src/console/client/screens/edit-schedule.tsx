@@ -4,7 +4,7 @@ import { useLocation } from 'preact-iso';
 import type { JobHistory } from '../../../api/job.ts';
 import type { ScheduleList } from '../../../capabilities/schedules/api.ts';
 import { api, screenHref, useData, useQuery } from '../lib/api.ts';
-import { timeZone } from '../lib/format.ts';
+import { slugOf, timeZone } from '../lib/format.ts';
 import { type JobDetail, jobPath } from '../lib/jobs.ts';
 import { workOf } from '../lib/repeat.ts';
 import { writeYaml } from '../lib/yaml.ts';
@@ -38,13 +38,8 @@ interface Model {
 }
 
 function nameOf(job: JobDetail | undefined): string {
-  const slug = (job?.type === 'export' ? 'export' : (job?.filename ?? 'users'))
-    .toLowerCase()
-    .replace(/\.[a-z]+(\.gz)?$/, '')
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')
-    .slice(0, 50);
-  return `nightly-${slug}`;
+  const name = job?.type === 'export' ? 'export' : (job?.filename ?? 'users');
+  return `nightly-${slugOf(name.replace(/\.[a-z]+(\.gz)?$/i, ''))}`;
 }
 
 /** Returns the definition to start from. A job of a schedule gets the source of that schedule. */

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { DefinitionPreview, SegmentDetail } from '../../../../api/definition.ts';
 import { api, post, screenHref, useAction } from '../../lib/api.ts';
-import { formatCount, plural, visibleText } from '../../lib/format.ts';
+import { formatCount, plural, slugOf, visibleText } from '../../lib/format.ts';
 import { Button, InputField } from '../../ui/controls.tsx';
 import { Notice, Page, Section } from '../../ui/page.tsx';
 import { EditorForm } from '../../ui/text-editor.tsx';
@@ -33,7 +33,7 @@ export function Editor({ segment, onSaved }: EditorProps): VNode {
   const [key, setKey] = useState<string | null>(null);
   const [definition, setDefinition] = useState(JSON.stringify(segment?.definition ?? example, null, 2));
   const [counted, setCounted] = useState<DefinitionPreview | null>(null);
-  const named = key ?? keyOf(title);
+  const named = key ?? slugOf(title);
   const counting = useAction(async () => {
     setCounted(null);
     setCounted(await post<DefinitionPreview>('/v1/segments/preview', { definition }));
@@ -94,15 +94,6 @@ export function Editor({ segment, onSaved }: EditorProps): VNode {
       </div>
     </Section>
   );
-}
-
-/** Returns a key that the definitions file takes; '' if the title has no letter for one. */
-function keyOf(title: string): string {
-  const plain = title.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
-  return plain
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')
-    .slice(0, 100);
 }
 
 /** Shows how many users a definition matches now, and some of them. */
