@@ -116,7 +116,7 @@ function show(setting: Setting, environment: Environment, overrides: Environment
   return { name, value: fallback, source: 'default', meaning };
 }
 
-/** Connections of a worker for what it does beside chunks: leases, notifications, the inbox, schedules. */
+/** Connections of a worker for what it does beside chunks: leases, and the work of capabilities. */
 const besideChunks = 4;
 
 function derive(values: Values, attempt: Attempt): Config {

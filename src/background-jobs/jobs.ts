@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { renderDeletionDetail } from '../deletion/deletions.ts';
 import { deletionTypes } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
+import { SHOWN_FAILURES } from '../domain/limits.ts';
 import { loadTypes } from '../domain/load.ts';
 import { describeNeeds, type Need, sortNeeds } from '../domain/need.ts';
 import type { Origin } from '../domain/task.ts';
@@ -22,7 +23,7 @@ import { readList } from '../postgres/stores/overview.ts';
 import { countRejects, type Load, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
-import type { FigureSeam } from '../telemetry/seam.ts';
+import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
@@ -132,7 +133,7 @@ export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
     readList(watch, 'exports'),
     readList(watch, 'retries'),
     readEventRetention(watch),
-    readList(watch, 'failures'),
+    readFailures(watch, seams),
     findNeeds(watch, null, seams),
   ]);
   return {
@@ -145,6 +146,12 @@ export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
     failures,
     needs,
   };
+}
+
+async function readFailures(watch: pg.Pool, seams: readonly FigureSeam[]): Promise<Failure[]> {
+  const others = seams.map((seam) => seam.failures?.(watch) ?? []);
+  const all = (await Promise.all([readList<Failure>(watch, 'failures'), ...others])).flat();
+  return all.sort((a, b) => b.endedAt.getTime() - a.endedAt.getTime()).slice(0, SHOWN_FAILURES);
 }
 
 export interface EnvironmentNeed {

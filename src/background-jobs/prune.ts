@@ -59,7 +59,7 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
 }
 
 /** Sees to it that there are the tasks of pruning and of appending to the lake, one each for all workers. Each is due at once when it is made. */
-export async function schedulePruning(
+export async function queuePruning(
   context: TaskContext & { readonly config: Pick<Config, 'lakeEveryMs'> },
 ): Promise<void> {
   const appends = context.config.lakeEveryMs === null ? [] : (['append'] as const);

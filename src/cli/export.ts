@@ -86,7 +86,7 @@ const options = {
   escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
   everything: flag(
     '--everything',
-    'all data, and definitions and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
+    'all data, and definitions beside it: `sluice import FOLDER` brings it back',
   ),
   quiet: flag('-q, --quiet', 'no progress'),
 };

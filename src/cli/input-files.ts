@@ -1,4 +1,4 @@
-/** The files that commands are given: what is to be loaded, definitions, schedules, lists of ids. */
+/** The files that commands are given: what is to be loaded, definitions, lists of ids. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';

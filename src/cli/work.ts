@@ -1,7 +1,7 @@
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
 import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
-import { schedulePruning } from '../background-jobs/prune.ts';
+import { queuePruning } from '../background-jobs/prune.ts';
 import type { System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
@@ -71,9 +71,7 @@ async function runWorker(
     process: { variables: processEnv, isOfService: !ofCommand },
     runAlone: runInProcess(cli.entry, processEnv, log),
   });
-  schedulePruning(system).catch((err: unknown) =>
-    log.warn({ err }, 'the daily pruning could not be scheduled'),
-  );
+  queuePruning(system).catch((err: unknown) => log.warn({ err }, 'the daily pruning could not be queued'));
   log.debug('worker is ready');
   const reason = await stop.requested;
   log.info({ reason }, 'stopping');

@@ -142,7 +142,7 @@ const separators = /[\s_.-]+/u;
 /** Matches between `monthly` and `Active`, and between `API` and `Key`; a digit ends a word only before a capitalised one. */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** Returns a key as people are shown it: `subscription_tier` and `subscriptionTier` become `Subscription Tier`. */
+/** Returns a key as people are shown it: `account_tier` and `accountTier` become `Account Tier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
   // A key of separators only has no words; in quotes it can at least be seen.

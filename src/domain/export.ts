@@ -166,7 +166,7 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
 
 /*
  * The formats of exported files. To add one, add it here and write its `FormatWriter` in `src/export/write/formats.ts`;
- * it does not compile without. API, command line, schedules, console and the check of exported files follow this table.
+ * it does not compile without. API, command line, capabilities, console and the check of exported files follow this table.
  */
 
 interface FormatFacts {

@@ -155,7 +155,7 @@ export const SANDBOX_START_MS = 30_000;
 export const SANDBOX_WAIT_MS = 30_000;
 export const SANDBOX_IDLE_MS = 60_000;
 
-/** A file that was sent to be inspected is kept so long after its last byte. */
+/** An upload is kept so long after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** A slower upload is ended. A modem sends five times as fast. */
@@ -344,6 +344,7 @@ export const RATE_STEPS = 60;
 export const RATE_PERIODS = { '1h': 1, '24h': 24, '30d': 720 } as const;
 export const SHOWN_JOB_DAYS = 30;
 export const SHOWN_FAILING_TASKS = 20;
+export const SHOWN_FAILURES = 5;
 export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
 export const MAX_SHOWN_PARAMETERS = 100;

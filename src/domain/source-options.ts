@@ -7,7 +7,7 @@ import { capitalise } from './wording.ts';
 
 /*
  * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in
- * the mapping.yaml of the inbox, in a schedule, and as flags of the command line. Each of these makes its own schema of this table.
+ * in files of the operator, and as flags of the command line. Each of these makes its own schema of this table.
  */
 
 const maxDelimiterChars = 8;

@@ -16,7 +16,7 @@ export async function requireExport(
   return found;
 }
 
-/* An export as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+/* An export as callers see it, in the API, in events and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
 /** The answer to a request for an export. */
 export function renderCreated(found: Export, { name, appToken }: Environment, baseUrl: string) {

@@ -309,7 +309,7 @@ class Sniffer {
   }
 
   /**
-   * Returns the most likely header of a file that names no id column, for the refusal and the inspection to name its columns: the
+   * Returns the most likely header of a file that names no id column, for the refusal and others to name its columns: the
    * first record if most others fit it, else the first of the best cut that may hold names.
    */
   #withUnknownHeader(plain: CsvDialect): Sniffed {

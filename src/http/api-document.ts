@@ -77,7 +77,8 @@ const info = {
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
-const tags = [
+/** The chapters of the document, in their order. */
+export const tags = [
   { name: 'ingestion', description: 'Single records and batches. Answers are sent once they are committed.' },
   { name: 'loads', description: 'Files and arrays of any size, loaded by background jobs.' },
   { name: 'rules', description: 'What records must hold.' },

@@ -16,7 +16,7 @@ import {
 } from '../domain/limits.ts';
 import { productRoutes } from '../products/http.ts';
 import { capabilities } from '../registry.ts';
-import { addApiDocs, addApiDocument, DocumentText, type Tag } from './api-document.ts';
+import { addApiDocs, addApiDocument, DocumentText, tags } from './api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import { addCors } from './plugins/cors.ts';
 import {
@@ -54,18 +54,17 @@ import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { undoRoutes } from './routes/undo.ts';
+import type { TaggedRoutes } from './seam.ts';
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
-const routes: Readonly<Record<Tag, readonly Route[]>> = {
+const routes: TaggedRoutes = {
   ingestion: [...recordRoutes, ...productRoutes],
   loads: importRoutes,
   rules: rulesRoutes,
   deletions: deletionRoutes(deletionOptions),
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
-  schedules: [],
-  notifications: [],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
@@ -147,10 +146,10 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
 
 /** Returns the routes by chapter; in each, the core's come first. */
 function allRoutes(): { readonly tag: string; readonly route: Route }[] {
-  return Object.entries(routes).flatMap(([tag, own]) => {
-    const others = ofCapabilities.flatMap((tagged) => tagged?.[tag as Tag] ?? []);
-    return [...own, ...others].map((route) => ({ tag, route }));
-  });
+  const all = [routes, ...ofCapabilities];
+  return tags.flatMap(({ name: tag }) =>
+    all.flatMap((tagged) => tagged?.[tag] ?? []).map((route) => ({ tag, route })),
+  );
 }
 
 function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {

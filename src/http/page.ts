@@ -39,7 +39,7 @@ function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | 
 
 const isId = (text: string): boolean => textProblem(text, MAX_ID_BYTES) === null;
 
-/** The ID at which a page of jobs or deliveries ended. */
+/** The ID at which a page of jobs, or of others by UUID, ended. */
 export const jobCursor = cursorKind<string>(
   (id) => id,
   (text) => (isUuid(text) ? text.toLowerCase() : null),
@@ -93,7 +93,7 @@ const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => (
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Only pages of jobs, deliveries and lookups end at nothing but their limit: with an offset, a caller would miss what a shorter page left out. */
+/** Only pages by UUID and of lookups end at nothing but their limit: with an offset, a caller would miss what a shorter page left out. */
 export const offsetParameter = optional(
   Type.Integer({
     minimum: 0,

@@ -81,7 +81,7 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
 
 /** What is left to do once the transaction that ended a load, or holds it, has committed. */
 export interface LoadEnd {
-  /** Notifications. */
+  /** Tasks that the end made due. */
   readonly due: readonly DueTask[];
   /** The file to remove, because it may hold personal values; `null` for a file that is kept. */
   readonly file: FileRef | null;

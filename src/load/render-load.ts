@@ -9,7 +9,7 @@ import type { Load } from '../postgres/stores/read-loads.ts';
 import type { ShownPlan } from './plans.ts';
 import type { ListedReject } from './rejects.ts';
 
-/* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+/* A load as callers see it, in the API, in events and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
 /** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(

@@ -8,7 +8,7 @@ import type { ReceiveLimits } from './receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from './receive/receive.ts';
 import { convertingStore } from './received.ts';
 
-/** A file that the inbox or a schedule loads, as its own books know it. */
+/** A file that a capability loads, as its own books know it. */
 export interface SourceFile {
   readonly environmentId: number;
   readonly filename: string;

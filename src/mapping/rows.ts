@@ -373,7 +373,7 @@ export class PropertyTypes {
     } else widenBy(member, is < kind.number ? dataTypeOf(list.text(cell)) : (typesOfKinds[is] ?? null));
   }
 
-  /** By name. Null where no value was inspected. */
+  /** By name. Null where no value was seen. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map<string, DataType | null>();
     for (const name of this.#columns) types.set(fromByteString(name), null);

@@ -7,7 +7,7 @@ import ipaddr from 'ipaddr.js';
 export type Reach = 'public' | 'private' | 'any';
 
 /**
- * The one HTTP client, for servers that a user or the operator names: sources of schedules, receivers of webhooks. It connects
+ * The one HTTP client, for servers that a user or the operator names. It connects
  * to allowed addresses only (`guardedLookup`), through no proxy, over a connection of its own that is closed with
  * the answer; it follows no redirect and unpacks nothing. The caller bounds what it reads of the body, and for how long.
  */

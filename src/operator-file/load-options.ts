@@ -1,4 +1,4 @@
-/** The members by which a file asks for a load: schedules and the mapping.yaml of the inbox have them in common. */
+/** The members by which a file of the operator asks for a load. */
 
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import type { LoadEntity } from '../domain/entity.ts';

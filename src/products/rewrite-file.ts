@@ -66,7 +66,7 @@ export async function rewriteFile(
   return { ...received, ref: writer.ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
 }
 
-/** Rewrites the beginning of a file in memory, for an inspection. */
+/** Rewrites the beginning of a file in memory. */
 export async function rewriteBeginning(
   store: Pick<FileStore, 'readRange'>,
   received: ReceivedFile,

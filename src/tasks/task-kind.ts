@@ -3,7 +3,7 @@
  * makes the work necessary. Then the queue is notified; a job of it carries the task's id and attempt, and says only that
  * something is due: whoever takes one does what is next in fair turns of the environments (`runNextTask`). `runTask` is the frame
  * of every kind: claim, renew the lease while it runs, and give the task back by what became of it. The reconciler
- * (`reconcile.ts`) makes up for whatever was lost: workers, notifications, sessions. What is particular to a kind stands in
+ * (`reconcile.ts`) makes up for whatever was lost: workers, notices, sessions. What is particular to a kind stands in
  * `jobs/<kind>.ts`, as a `TaskKind`.
  *
  * Promises: a task is owned by one worker at a time, on the database's clock; what a worker writes that lost its task is rolled back
@@ -20,7 +20,7 @@ export interface TaskContext {
   readonly log: Logger;
 }
 
-/** Notifies the workers that work is due. A lost notification costs time only: the reconciler notifies again. */
+/** Notifies the workers that work is due. A lost notice costs time only: the reconciler notifies again. */
 export interface TaskQueue {
   /**
    * `again`: also where a job for the same attempt is in the queue, since whoever took that seems to have died with it; at most

@@ -10,12 +10,23 @@ export interface Figures {
 
 export type NeedOf = FoundNeed & { readonly environmentId: number };
 
+/** Something that failed, as `sluice status` shows it. */
+export interface Failure {
+  readonly environment: string;
+  readonly type: string;
+  readonly endedAt: Date;
+  readonly code: string;
+  readonly message: string;
+}
+
 /** What `/metrics`, `sluice status` and the overview show of a capability. */
 export interface FigureSeam {
   /** Work that is unfinished; `sluice status` shows it too, by the names of its figures. */
   readonly backlog?: Figures;
   /** Figures whose cost grows with what is kept. */
   readonly totals?: Figures;
+  /** Reads the latest failures that are not those of jobs, SHOWN_FAILURES of them. */
+  failures?(watch: pg.Pool): Promise<readonly Failure[]>;
   /** Finds what a person must attend to, in one environment or in all. */
   needs?(pool: pg.Pool, environmentId: number | null): Promise<readonly NeedOf[]>;
 }

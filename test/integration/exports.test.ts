@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { pruneJob } from '../../jobs/prune.ts';
-import { pruneExports, schedulePruning } from '../../src/background-jobs/prune.ts';
+import { pruneExports, queuePruning } from '../../src/background-jobs/prune.ts';
 import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
@@ -357,7 +357,7 @@ describe('files that a killed process had begun', () => {
       await worker.stop();
     }
     await leave('abandoned', ABANDONED_FILE_MS + 1_000);
-    await schedulePruning(withoutQueue(t.system));
+    await queuePruning(withoutQueue(t.system));
     await runTaskOf(t.system, pruneJob, 0);
     expect(await readdir(folder)).toEqual(['recent']);
   });

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneJob } from '../../jobs/prune.ts';
 import { readStatus } from '../../src/background-jobs/jobs.ts';
-import { prune, schedulePruning } from '../../src/background-jobs/prune.ts';
+import { prune, queuePruning } from '../../src/background-jobs/prune.ts';
 import { recordOf } from '../../src/cli/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
 import { acceptDeletion } from '../support/deletions.ts';
@@ -113,7 +113,7 @@ describe('the status', () => {
       waiting_runs: 0,
       failures: [
         { environment: 'second', job_id: null, schedule: 'nightly', code: 'source_refused' },
-        { job_id: other, schedule: null },
+        { job_id: other, code: 'file_lost' },
       ],
       needs: [
         {
@@ -170,7 +170,7 @@ describe('pruning', () => {
     const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others };
 
     await loads(1, 31);
-    await schedulePruning(withoutQueue(system));
+    await queuePruning(withoutQueue(system));
     await runTaskOf(system, pruneJob, 0);
     const none = { ...nothing, tended: { ...tended, inbox_files: 0 } };
     expect(await prune(system)).toEqual({ ...none, archived: 0, temporary: 0 });

@@ -54,3 +54,45 @@ test('every folder of capabilities is in the registry by its name', () => {
   const folders = new Set(imports.flatMap(({ from }) => capabilityOf(from) ?? []));
   expect(capabilities.map(({ name }) => name).toSorted()).toEqual([...folders].toSorted());
 });
+
+/** What the core may not say of a capability, in code, SQL or comments. */
+const nouns: Readonly<Record<string, RegExp>> = {
+  inspection: /inspection|imports\/inspect/i,
+  suppression: /suppression/i,
+  notifications: /notification|subscription|webhook|deliver(y|ies)/i,
+  schedules: /schedule/i,
+  inbox: /inbox/i,
+};
+
+const ofDocument = 'text of the API document, which names where a value can be from';
+const oneTable = 'settings are one table, in the order of their documentation';
+const ofOrigins = 'a closed list of the interface';
+/** The core names capabilities only here. */
+const exceptions: Readonly<Record<string, string>> = {
+  'src/api/job.ts': ofDocument,
+  'src/api/load.ts': ofDocument,
+  'src/api/overview.ts': ofDocument,
+  'src/api/upload.ts': ofDocument,
+  'src/export/request-schema.ts': ofDocument,
+  'src/http/api-document.ts': 'chapters of the API document, in their order',
+
+  'src/settings.ts': oneTable,
+  'src/cli/service/processes.ts': oneTable,
+  'src/cli/workers.ts': oneTable,
+  'src/domain/task.ts': ofOrigins,
+  'src/domain/need.ts': ofOrigins,
+  'src/postgres/stores/held-loads.ts': 'loads of one source are told apart by their origin',
+  'src/postgres/schema.ts': 'generated from the database',
+};
+
+test('the core names no capability, except where it is said why', () => {
+  expect(Object.keys(nouns).toSorted()).toEqual(capabilities.map(({ name }) => name).toSorted());
+  const named = new Set<string>();
+  for (const file of files) {
+    const isOfCore =
+      /\.tsx?$/.test(file) && !/^src\/(capabilities|console\/client)\/|^src\/registry/.test(file);
+    const text = isOfCore ? readFileSync(join(packageRoot, file), 'utf8') : '';
+    if (Object.values(nouns).some((noun) => noun.test(text))) named.add(file);
+  }
+  expect([...named].toSorted()).toEqual(Object.keys(exceptions).toSorted());
+});

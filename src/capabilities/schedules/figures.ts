@@ -1,10 +1,11 @@
 /* What `/metrics`, `sluice status` and the overview show of schedules. */
 import type pg from 'pg';
+import { SHOWN_FAILURES } from '../../domain/limits.ts';
 import { plural } from '../../domain/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 import { type Unfinished, unfinished } from '../../postgres/stores/health.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';
-import type { FigureSeam, NeedOf } from '../../telemetry/seam.ts';
+import type { Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {
   /** Runs that are queued wait for a worker, for another run, or to be tried again. */
@@ -197,8 +198,25 @@ function describeLength(ms: number): string {
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
 }
 
+/* Runs that made a job are not among them: the job is. */
+const failuresStatement = `
+  select e.name as environment, null as "jobId", r.schedule_name as schedule, 'schedule' as type,
+    r.ended_at as "endedAt", r.reason_code as code, coalesce(r.reason, r.reason_code) as message
+  from environments e
+  cross join lateral (
+    select run_id, schedule_name, ended_at, reason_code, reason
+    from schedule_runs r
+    where environment_id = e.environment_id and status = 'failed'
+      and not exists (select 1 from schedule_run_items i where i.run_id = r.run_id and i.job_id is not null)
+    order by run_id desc
+    limit ${runsLookedAt}
+  ) r
+  order by r.ended_at desc
+  limit ${SHOWN_FAILURES}`;
+
 export const figures: FigureSeam = {
   backlog: { read: (watch) => readFigure<Backlog>(watch, backlogStatement), gauges: ofBacklog },
   totals: { read: readSchedules, gauges: ofSchedules },
+  failures: (watch) => readFigures<Failure>(watch, failuresStatement),
   needs: findNeeds,
 };

@@ -42,7 +42,7 @@ export const importOptions = {
         description: 'ID of a file that was sent before, to load in place of a file in this request.',
         examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
       }),
-      (text) => (isUuid(text) ? null : 'upload_id must be what an inspection answered'),
+      (text) => (isUuid(text) ? null : 'upload_id must be the id of an upload'),
     ),
   ),
   options_of: Type.Optional(

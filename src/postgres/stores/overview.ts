@@ -6,6 +6,7 @@ import {
   RATE_STEPS,
   RECOUNTED_LOADS,
   SHOWN_FAILING_TASKS,
+  SHOWN_FAILURES,
   SHOWN_JOB_DAYS,
   SHOWN_LANE_JOBS,
 } from '../../domain/limits.ts';
@@ -18,10 +19,9 @@ import { readFigures } from '../pool.ts';
 
 /** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
 const failuresAmong = 1_000;
-const failuresShown = 5;
 const retriesShown = 5;
 
-/** The lists that `sluice status` shows of all environments. A schedule's run that made jobs is not among the failures; its jobs are. */
+/** The lists that `sluice status` shows of all environments. */
 const listStatements = {
   exports: `
     select
@@ -38,33 +38,21 @@ const listStatements = {
     select
       e.name as environment,
       f.job_id as "jobId",
-      f.schedule,
       f.type,
       f.ended_at as "endedAt",
       f.failure_code as code,
       coalesce(f.failure_message, f.failure_code) as message
     from environments e
     cross join lateral (
-      (
-        select job_id, null as schedule, type, status, ended_at, failure_code, failure_message
-        from background_jobs
-        where environment_id = e.environment_id
-        order by job_id desc
-        limit ${failuresAmong}
-      )
-      union all
-      (
-        select null, schedule_name, 'schedule', status, ended_at, reason_code, reason
-        from schedule_runs r
-        where r.environment_id = e.environment_id and r.status = 'failed'
-          and not exists (select 1 from schedule_run_items i where i.run_id = r.run_id and i.job_id is not null)
-        order by run_id desc
-        limit ${failuresAmong}
-      )
+      select job_id, type, status, ended_at, failure_code, failure_message
+      from background_jobs
+      where environment_id = e.environment_id
+      order by job_id desc
+      limit ${failuresAmong}
     ) f
     where f.status = 'failed'
     order by f.ended_at desc
-    limit ${failuresShown}`,
+    limit ${SHOWN_FAILURES}`,
   /** Jobs that go on after an error; the oldest. */
   retries: `
     select distinct on (t.job_id)
@@ -81,7 +69,7 @@ const listStatements = {
 } as const;
 type ListName = keyof typeof listStatements;
 
-export function readList(watch: pg.Pool, name: ListName): Promise<object[]> {
+export function readList<Item = object>(watch: pg.Pool, name: ListName): Promise<Item[]> {
   return readFigures(watch, listStatements[name]);
 }
 

@@ -12,7 +12,7 @@ import {
   updateWhere,
 } from '../database.ts';
 
-/** A file sent to be inspected. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
+/** A file that is kept as it was sent. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
 
 export interface NewUpload {
