@@ -2,6 +2,7 @@ import type { JobSeam, Tend } from './background-jobs/seam.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
+import type { LoadSeam } from './load/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
 import type { SandboxTasks } from './sandbox/sandbox.ts';
 import type { WorkSeam } from './tasks/seam.ts';
@@ -17,6 +18,7 @@ export interface Capability {
   /** Other capabilities that it calls. */
   readonly needs?: readonly string[];
   readonly refusals?: RefusalSeam;
+  readonly loads?: LoadSeam;
   readonly deletions?: DeletionSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;

@@ -58,6 +58,7 @@ export function openSystem(options: SystemOptions): System {
     figures,
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
     refusals,
+    loads: capabilities.flatMap(({ loads }) => loads ?? []),
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
     jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
     writeExport,

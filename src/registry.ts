@@ -1,9 +1,17 @@
 import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
+import { mirror } from './capabilities/mirror/mirror.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
 import { schedules } from './capabilities/schedules/schedules.ts';
 import { suppression } from './capabilities/suppression/suppression.ts';
 import type { Capability } from './capability.ts';
 
 /** The capabilities of this build. Their hooks, routes and commands come in this order. */
-export const capabilities: readonly Capability[] = [inspection, suppression, notifications, schedules, inbox];
+export const capabilities: readonly Capability[] = [
+  inspection,
+  suppression,
+  mirror,
+  notifications,
+  schedules,
+  inbox,
+];

@@ -153,21 +153,6 @@ comment on table sluice.load_plans is 'The latest plan of a load, from the momen
 comment on column sluice.load_plans.plan_cursor is 'What had been committed when the plan began: it may not have seen what came after.';
 comment on column sluice.load_plans.plan is 'The summary; null until all chunks are planned.';
 
-create table sluice.load_mirrors (
-  load_id bigint not null,
-  profiles bigint not null,
-  missing bigint not null,
-  allowed bigint not null,
-  done bigint not null default 0,
-  kept_because text,
-  constraint load_mirrors_pkey primary key (load_id),
-  constraint load_mirrors_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
-  constraint load_mirrors_kept_removes_none check (kept_because is null or done = 0)
-);
-comment on table sluice.load_mirrors is
-  'The decision about the profiles that the file of a mirror does not hold. No row until it is made.';
-comment on column sluice.load_mirrors.done is 'Profiles removed so far.';
-
 create table sluice.load_undos (
   load_id bigint not null,
   undoes bigint[] not null,
@@ -266,15 +251,6 @@ create table sluice.load_replays (
 );
 comment on table sluice.load_replays is
   'Keys that were written out of file order, to be replayed from the file before the load completes.';
-
-create table sluice.load_missing (
-  load_id bigint not null,
-  key text collate "C" not null,
-  constraint load_missing_pkey primary key (load_id, key),
-  constraint load_missing_load_fkey foreign key (load_id) references sluice.loads on delete cascade
-);
-comment on table sluice.load_missing is
-  'Profiles that the file of a mirror does not hold, until they are removed.';
 
 create table sluice.load_event_replays (
   load_id bigint not null,

@@ -11,7 +11,6 @@ import {
   PLAN_SAMPLE_ROWS,
 } from '../domain/limits.ts';
 import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../domain/load.ts';
-import { type KeptReason, keptReasons } from '../domain/mirror.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import { sourceFormats } from '../domain/source.ts';
 import { optional } from '../validation.ts';
@@ -147,27 +146,6 @@ const planFields = {
   links: url('URL of the complete plan.', `${exampleJobUrl}/plan`),
 };
 
-const mirrorFields = {
-  profiles: orNull(
-    count(
-      'Profiles of the entity before the file. Null until the file is loaded, as are the other counts.',
-      240,
-    ),
-  ),
-  missing: orNull(
-    count('Profiles that the file does not hold, and that nobody has written since it came.', 3),
-  ),
-  allowed: orNull(count('The most that may be removed: `max_removed`.', 12)),
-  done: count('Profiles removed so far.', 3),
-  kept_because: choiceOrNull(
-    Object.keys(keptReasons) as KeptReason[],
-    `Why all profiles stay. ${Object.entries(keptReasons)
-      .map(([code, why]) => `\`${code}\`: ${why}.`)
-      .join(' ')} Null if they do not.`,
-    null,
-  ),
-};
-
 export const jobDetail = defineRecord('JobDetail', 'A background job that loads a file.', {
   ...listItemFields,
   type: choice(loadTypes, 'Type of the job.'),
@@ -229,13 +207,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   undo: orNull(undoCounts, null),
   dry_run: flag(
     'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
-  ),
-  mirror: orNull(
-    object(
-      'What a mirror does with profiles that its file does not hold. Null for other loads.',
-      mirrorFields,
-    ),
-    null,
   ),
   plan: orNull(object('The planned changes. Null if there is no plan, or none yet.', planFields), null),
   read_as: orNull(readAs),

@@ -20,7 +20,7 @@ import { readBacklog, readNeeds } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
 import { readLanes } from '../postgres/stores/lanes.ts';
 import { readList } from '../postgres/stores/overview.ts';
-import { countRejects, type Load, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
+import { countRejects, type Load, readLoads, readShown, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import type { Failure, FigureSeam } from '../telemetry/seam.ts';
@@ -54,7 +54,7 @@ export async function requireJob(context: Context, environmentId: number, jobId:
 }
 
 export async function renderJobDetail(
-  context: { readonly db: Database },
+  context: Context & Pick<LoadContext, 'loads'>,
   environmentId: number,
   job: Job,
   baseUrl: string,
@@ -62,7 +62,8 @@ export async function renderJobDetail(
   switch (job.kind) {
     case 'load': {
       const byCode = job.tally.rejected === 0 ? {} : await countRejects(context, environmentId, job.jobId);
-      return renderLoadDetail(job, byCode, baseUrl);
+      const shown = await readShown(context, environmentId, job.jobId);
+      return renderLoadDetail(job, shown, byCode, baseUrl);
     }
     case 'export':
       return renderExportDetail(job, baseUrl);

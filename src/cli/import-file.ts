@@ -10,16 +10,15 @@ import {
   type LoadOptions,
   type Tally,
 } from '../domain/load.ts';
-import { describeMirror } from '../domain/mirror.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { withFlags } from '../domain/source-options.ts';
-import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
+import { formatBytes, formatCount, formatDuration, summaries } from '../domain/wording.ts';
 import { acceptLoad } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { receivingStore } from '../load/received.ts';
-import { renderLoadDetail, renderMirror, rowsPerSecond } from '../load/render-load.ts';
-import type { Load } from '../postgres/stores/read-loads.ts';
+import { renderLoadDetail, rowsPerSecond } from '../load/render-load.ts';
+import { type Load, readShown, type Shown } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodeOf, exitCodes, explainError } from './errors.ts';
 import { createProgress, describeHold, followLoad } from './follow.ts';
@@ -69,6 +68,7 @@ export interface Imported {
   readonly name: string;
   readonly exitCode: number;
   readonly load: Load | null;
+  readonly shown: Shown | null;
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
   readonly remark: string | null;
@@ -109,11 +109,13 @@ export async function importFile(
     const load = await followLoad(system, followed, progress);
     const rejects = load.endedAt === null ? null : await reportRejects(session, load, options.rejectsDir);
     const remark = await remarkOn(load, created, session, options.workers);
+    const shown = await readShown(system, environmentId, jobId);
     const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
     return {
       name,
       exitCode: wait || load.endedAt !== null ? exitCodeOf(load) : exitCodes.ok,
       load,
+      shown,
       plan,
       rejects,
       remark,
@@ -121,7 +123,7 @@ export async function importFile(
     };
   } catch (error) {
     progress.end();
-    const refused = { name, load: null, plan: null, rejects: null };
+    const refused = { name, load: null, shown: null, plan: null, rejects: null };
     if (signal.aborted) {
       const remark = 'Stopped; nothing of this file was accepted.';
       return { ...refused, exitCode: exitCodes.interrupted, remark, error: null };
@@ -163,7 +165,7 @@ async function remarkOn(
 
 export function printImported(
   terminal: Terminal,
-  { name, load, plan, rejects, remark, exitCode }: Imported,
+  { name, load, shown, plan, rejects, remark, exitCode }: Imported,
 ): void {
   if (load === null) {
     terminal.inform(`sluice: ${name}: ${remark ?? ''}`);
@@ -178,8 +180,8 @@ export function printImported(
   const isStopped = load.failure?.code === 'too_many_rejects';
   // A pass that was stopped has counts of a part of the file, which no table may show as a result.
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
-  const mirror = renderMirror(load);
-  if (mirror !== null) terminal.print(`  mirror: ${printable(describeMirror(mirror), 500)}`);
+  for (const [name, summary] of summaries(shown?.fields ?? {}))
+    terminal.print(`  ${name}: ${printable(summary, 500)}`);
   if (load.failure !== null) terminal.print(`  Failed: ${withFlags(load.failure.message)}`);
   if (plan !== null) printPlan(terminal, plan);
   if (rejects !== null) printRejects(terminal, load, rejects);
@@ -204,11 +206,15 @@ function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): v
 }
 
 /** Returns an element of `loads` in `sluice import --json`. */
-export function renderImported({ name, load, rejects, remark, error }: Imported, baseUrl: string): object {
+export function renderImported(
+  { name, load, shown, rejects, remark, error }: Imported,
+  baseUrl: string,
+): object {
   return {
     file: name,
     // Nothing may have been accepted.
-    job: load === null ? null : renderLoadDetail(load, rejects?.byCode ?? {}, baseUrl),
+    job:
+      load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
     // Why nothing was accepted; as the HTTP interface says it.
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({

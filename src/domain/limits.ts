@@ -192,8 +192,6 @@ export const MAX_PLAN_PROPERTIES = 1_000;
 export const PLAN_SAMPLE_ROWS = 50;
 export const MAX_SAMPLE_VALUE_CHARS = 256;
 export const MAX_SAMPLE_PROPERTIES = 50;
-/** Profiles that a mirror removes in one transaction. */
-export const MIRROR_SLICE_PROFILES = 2_000;
 /** Rows of a plan, and bytes of them, that a download holds at a time. */
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
 export const PLANNED_BYTES_AT_A_TIME = MiB;

@@ -65,3 +65,11 @@ export function isShownText(text: string, maxChars: number): boolean {
 export function withoutHidden(text: string): string {
   return text.replace(eachHidden, '');
 }
+
+/** Returns the fields that sum themselves up for people, each with its sentence. */
+export function summaries(fields: Readonly<Record<string, unknown>>): [name: string, summary: string][] {
+  return Object.entries(fields).flatMap(([name, value]): [string, string][] => {
+    const summary = typeof value === 'object' && value !== null && 'summary' in value ? value.summary : null;
+    return typeof summary === 'string' ? [[name, summary]] : [];
+  });
+}

@@ -74,6 +74,10 @@ const routes: TaggedRoutes = {
 
 const optionFields = Object.fromEntries(deletionOptions.map(({ name, record }) => [name, flag(record)]));
 
+const loadFields = Object.fromEntries(
+  capabilities.flatMap(({ loads }) => (loads === undefined ? [] : [[loads.field.name, loads.field.schema]])),
+);
+
 const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.()));
 
 const headsCheckMs = 5_000;
@@ -119,7 +123,11 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addNotFound(app);
   addRawBody(app);
   addValidation(app);
-  addApiDocument(app, withFields(components, { DeletionJobDetail: optionFields }), system);
+  addApiDocument(
+    app,
+    withFields(components, { JobDetail: loadFields, DeletionJobDetail: optionFields }),
+    system,
+  );
   // A scope of its own waits for the plugins before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;

@@ -27,9 +27,9 @@ import { uuidv7 } from '../uuid.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import { findMended, readAsMended } from './mends.ts';
-import { requireMirrorFits } from './mirror.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { discardReceived, receivingStore } from './received.ts';
+import { askedFor } from './seam.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -107,7 +107,8 @@ async function commitLoad(context: LoadContext, request: Request, jobId: string)
     const named = withColumnNames(request);
     if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
     const entity = resolveEntity(named);
-    await requireMirrorFits(context.db, named.options, entity);
+    for (const seam of askedFor(context.loads, named.options.source))
+      await seam.accept(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);

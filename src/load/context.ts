@@ -11,6 +11,7 @@ import type { Sandboxes } from '../sandbox/sandboxes.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { Rates } from '../telemetry/metrics.ts';
+import type { LoadSeam } from './seam.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {
@@ -21,6 +22,7 @@ export interface LoadContext extends TaskContext {
   /** The hooks of capabilities. */
   readonly refusals: Refusals;
   readonly deletions: readonly DeletionSeam[];
+  readonly loads: readonly LoadSeam[];
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

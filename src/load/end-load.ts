@@ -31,7 +31,7 @@ import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
-export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files' | 'jobs'>;
+export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files' | 'jobs' | 'loads'>;
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
@@ -118,15 +118,15 @@ export async function afterCompletion(
 
 /** Tells the capabilities of a load's end, or of its hold; call it in the transaction that ends or holds it. See `JobSeam`. */
 export async function recordLoadEnd(
-  { baseUrl, jobs }: Pick<LoadContext, 'baseUrl' | 'jobs'>,
+  { baseUrl, jobs, loads }: Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads'>,
   db: Database,
   environmentId: number,
   jobId: string,
 ): Promise<LoadEnd> {
-  const row = await readLoadEnd(db, environmentId, jobId);
+  const row = await readLoadEnd({ db, loads }, environmentId, jobId);
   const status = (['held', ...endedStatuses] as const).find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
-  const outcome = outcomeOf(status, row.rows_rejected > 0 || (row.mirror?.kept_because ?? null) !== null);
+  const outcome = outcomeOf(status, row.rows_rejected > 0 || row.isPartial);
   const file = await releasePersonalFile(db, jobId);
   const due = await jobs.ended(db, {
     type: `load.${outcome}`,
@@ -136,7 +136,7 @@ export async function recordLoadEnd(
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);
       const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);
-      return renderLoadDetail(load, byCode, baseUrl);
+      return renderLoadDetail(load, row, byCode, baseUrl);
     },
   });
   return { due, file };

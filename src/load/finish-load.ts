@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
 import { findSurprises, type Limits, type Surprise } from '../domain/guards.ts';
@@ -13,7 +14,6 @@ import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
-import { plannedMissing, readMirror } from '../postgres/stores/mirrors.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
@@ -40,10 +40,10 @@ import type { LoadContext } from './context.ts';
 import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
 import { noteMends } from './mends.ts';
 import { batchOf } from './merge-rows.ts';
-import { decideMirror, workOffMirror } from './mirror.ts';
 import { createStoringReader } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
+import { askedFor, type LoadSeam } from './seam.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
@@ -58,9 +58,10 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   if (done.hasRepeats) await countRepeats(context, claim, done.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
-  if (done.isMirror && done.pass !== 'validate') {
-    await decide(context, claim);
-    if (done.pass === 'load') await workOffMirror(context, claim);
+  const seams = done.pass === 'validate' ? [] : askedFor(context.loads, done.source);
+  for (const seam of seams) {
+    await decide(context, claim, seam);
+    if (done.pass === 'load') await seam.settle(context, claim);
   }
   if (done.pass === 'load') await noteMends(context, claim);
   if (keepsPlan(done.pass)) await concludePlan(context, claim, done);
@@ -78,8 +79,9 @@ async function concludePlan(context: LoadContext, claim: TaskClaim, done: Chunks
     if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
     if (done.hasRewritten) await countRestored(db, subjectId, done.pass);
     const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
-    const missing = done.isMirror ? plannedMissing((await readMirror(db, subjectId)).scope) : null;
-    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, missing);
+    const planned: RawBuilder<unknown>[] = [];
+    for (const seam of askedFor(context.loads, done.source)) planned.push(await seam.planned(db, subjectId));
+    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
 }
@@ -106,7 +108,8 @@ async function complete(
       await countRestored(db, claim.subjectId, done.pass);
     const { jobId, tally, pass } = await requireSound(db, claim);
     if (pass === 'validate' || pass === 'guard')
-      return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(db, claim);
+      return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(context, db, claim);
+    for (const seam of askedFor(context.loads, done.source)) await seam.completed(db, claim.subjectId);
     await completeLoad(db, claim.subjectId);
     const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
@@ -130,12 +133,12 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
   return state;
 }
 
-/** Decides what a mirror does, once nothing can fail the load any more. */
-async function decide(context: LoadContext, claim: TaskClaim): Promise<void> {
+/** Lets a capability decide what it does, once nothing can fail the load any more. */
+async function decide(context: LoadContext, claim: TaskClaim, seam: LoadSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     await requireSound(db, claim);
-    await decideMirror(db, claim.subjectId);
+    await seam.decide(db, claim.subjectId);
   });
 }
 
@@ -152,8 +155,8 @@ interface GoesOn {
   readonly goesOn: readonly DueTask[];
 }
 
-async function goOn(db: Database, claim: TaskClaim): Promise<GoesOn> {
-  const goesOn = await beginPass(db, claim.subjectId, 'load');
+async function goOn({ loads }: LoadContext, db: Database, claim: TaskClaim): Promise<GoesOn> {
+  const goesOn = await beginPass(db, loads, claim.subjectId, 'load');
   if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
   return { goesOn };
 }
@@ -197,7 +200,7 @@ function fails({ code, message }: TaskFailure): FinalFailure {
 async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);
   if (chunks.length === 0) return;
-  const source = await readLoadSource(context.db, claim.subjectId);
+  const source = await readLoadSource(context, claim.subjectId);
   context.log.info(
     { ...taskFields(claim), chunks: chunks.length },
     'replaying keys written out of file order',

@@ -79,7 +79,7 @@ interface DoneChunk extends LoadProgress {
 
 async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneChunk> {
   const { db, memory } = context;
-  const source = await readLoadSource(db, claim.subjectId);
+  const source = await readLoadSource(context, claim.subjectId);
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
   if (source.type === 'undo')
     return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
@@ -247,7 +247,12 @@ async function commitChunk(
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, source, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
-        const progress = await finishChunk(transaction.db, claim, tally);
+        const progress = await finishChunk(
+          transaction.db,
+          claim,
+          tally,
+          context.loads.map(({ option }) => option),
+        );
         if (progress === null) throw new ConflictError(notOurs);
         await addFindings(transaction.db, claim.subjectId, rows.findings.all);
         if (!progress.isCompleted) return { ...progress, tally, completed: null };

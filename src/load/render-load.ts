@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { loadUrl, rateOf, render, renderJobListItem } from '../api/render.ts';
 import type { LoadPlan, ValueChanges } from '../domain/load.ts';
-import { mirrorOf } from '../domain/mirror.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
-import type { Load } from '../postgres/stores/read-loads.ts';
+import type { Load, Shown } from '../postgres/stores/read-loads.ts';
 import type { ShownPlan } from './plans.ts';
 import type { ListedReject } from './rejects.ts';
 
@@ -14,6 +13,7 @@ import type { ListedReject } from './rejects.ts';
 /** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(
   load: Load,
+  { fields }: Pick<Shown, 'fields'>,
   rejectsByCode: Readonly<Record<string, number>>,
   baseUrl: string,
   now = new Date(),
@@ -47,16 +47,10 @@ export function renderLoadDetail(
     undone_by: load.undoneBy,
     undo: load.undo && renderUndo(load, load.undo, rejectsByCode),
     dry_run: load.dryRun,
-    mirror: renderMirror(load),
+    ...fields,
     plan: load.plan && renderPlan(load.plan, item.links),
     read_as: load.readAs && renderReadAs(load.readAs),
   };
-}
-
-export function renderMirror({ source, mirrored }: Pick<Load, 'source' | 'mirrored'>) {
-  const mirror = mirrorOf(source);
-  const undecided = { profiles: null, missing: null, allowed: null, done: 0, kept_because: null };
-  return mirror && (mirrored ?? undecided);
 }
 
 function renderUndo(

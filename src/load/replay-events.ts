@@ -48,7 +48,7 @@ export async function replayEvents(context: LoadContext, claim: TaskClaim): Prom
     { ...taskFields(claim), chunks: chunks.length },
     'replaying events that stand in several chunks',
   );
-  const source = await readLoadSource(context.db, claim.subjectId);
+  const source = await readLoadSource(context, claim.subjectId);
   const reader = await createStoringReader(context, source);
   for (const chunkNo of chunks) await replayChunk(context, claim, source, chunkNo, reader);
 }

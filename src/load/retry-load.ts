@@ -223,7 +223,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     if (patch !== null) await attachPatch(db, claim.subjectId, patch);
-    const begun = await beginPass(db, claim.subjectId, pass === 'apply' ? 'load' : pass);
+    const begun = await beginPass(db, context.loads, claim.subjectId, pass === 'apply' ? 'load' : pass);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return begun;
   });

@@ -7,8 +7,7 @@ import type { Config } from '../../config.ts';
 import { FinalFailure } from '../../domain/errors.ts';
 import type { ExportWarning } from '../../domain/export.ts';
 import type { RefusedFile } from '../../domain/job-event.ts';
-import { describeMirror } from '../../domain/mirror.ts';
-import { plural } from '../../domain/wording.ts';
+import { capitalise, plural, summaries } from '../../domain/wording.ts';
 import { uuidv7 } from '../../uuid.ts';
 import type { EventBody } from './record.ts';
 
@@ -254,7 +253,8 @@ function describeJob(data: JobData): string[] {
   facts.push(`Accepted: ${data.start_time}`, `Ended: ${data.end_time}`);
   if (data.failure != null) facts.push(`Reason: ${data.failure.message} [${data.failure.error_code}]`);
   for (const { message, details } of data.warnings ?? []) facts.push(`Warning: ${message} (${details})`);
-  if (data.mirror != null) facts.push(`Mirror: ${describeMirror(data.mirror)}`);
+  for (const [name, summary] of summaries(data as object as Record<string, unknown>))
+    facts.push(`${capitalise(name)}: ${summary}`);
   if (data.counts !== undefined) return facts;
   return [
     ...facts,

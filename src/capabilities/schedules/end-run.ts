@@ -4,7 +4,7 @@ import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../.
 import type { DueTask } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { readExports } from '../../postgres/stores/exports.ts';
-import { readLoads } from '../../postgres/stores/read-loads.ts';
+import { readLoads, readShown } from '../../postgres/stores/read-loads.ts';
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { MAX_TOLD_ITEMS } from './api.ts';
@@ -79,17 +79,21 @@ async function readEnds(
   const jobs = isExport
     ? await readExports(context.db, environmentId, ids)
     : await readLoads(context, environmentId, ids);
-  return items.map((item) => {
-    if (item.jobId === null) return { item, problem: item.error, rejects: 0 };
-    const job = jobs.find(({ jobId }) => jobId === item.jobId);
-    if (job === undefined) return { item, problem: gone, rejects: 0 };
-    if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
-    const rejects =
-      'tally' in job && item.isNew ? job.tally.rejected + Number(job.mirrored?.kept_because != null) : 0;
-    if (job.status === 'completed') return { item, problem: null, rejects };
-    const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };
-    return { item, problem, rejects: 0 };
-  });
+  return Promise.all(
+    items.map(async (item) => {
+      if (item.jobId === null) return { item, problem: item.error, rejects: 0 };
+      const job = jobs.find(({ jobId }) => jobId === item.jobId);
+      if (job === undefined) return { item, problem: gone, rejects: 0 };
+      if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
+      const rejects =
+        'tally' in job && item.isNew
+          ? job.tally.rejected + Number((await readShown(context, environmentId, item.jobId)).isPartial)
+          : 0;
+      if (job.status === 'completed') return { item, problem: null, rejects };
+      const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };
+      return { item, problem, rejects: 0 };
+    }),
+  );
 }
 
 const gone = { code: 'job_gone', message: 'there is no record of the job any more' };

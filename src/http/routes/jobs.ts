@@ -144,9 +144,9 @@ const show = route({
     description: 'The job.',
     schema: Type.Union([jobDetail.ref, exportJobDetail.ref, deletionJobDetail.ref]),
   },
-  handle: async ({ system: { reader }, params, environment, base }) => {
+  handle: async ({ system: { reader, loads }, params, environment, base }) => {
     const job = await requireJob(reader, environment, params.job_id);
-    return renderJobDetail(reader, environment, job, base());
+    return renderJobDetail({ ...reader, loads }, environment, job, base());
   },
 });
 

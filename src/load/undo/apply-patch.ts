@@ -53,7 +53,7 @@ export async function applyPatch(
       );
       const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
       const tally: ChunkTally = { ...sum, kinds, hasEventTypes: true };
-      const progress = await finishChunk(db, claim, tally);
+      const progress = await finishChunk(db, claim, tally, []);
       if (progress === null) throw new ConflictError('another attempt owns the task, or its load has ended');
       return progress;
     },

@@ -62,18 +62,20 @@ export interface LoadProgress {
 /**
  * The fence of a chunk's transaction: ends the task and the chunk and adds its tally, if this attempt still owns the task and the load
  * still runs. Otherwise returns `null`; the caller must then roll back. The task that comes next is inserted, if there is one. A load of
- * one chunk has nothing to replay: unless it is to fail, the same statement completes it.
+ * one chunk has nothing to replay: unless it is to fail, the same statement completes it. `asking`: options by which capabilities have more
+ * to do.
  */
 export async function finishChunk(
   db: Database,
   claim: TaskClaim,
   tally: ChunkTally,
+  asking: readonly string[],
 ): Promise<LoadProgress | null> {
   const isCompleted = sql`(
     loads.chunk_count = 1
     and not loads.dry_run
     and loads.type <> 'undo'
-    and not loads.source_options ? 'mirror'
+    and not loads.source_options ?| ${[...asking]}::text[]
     and loads.mends is null
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count

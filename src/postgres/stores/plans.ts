@@ -74,15 +74,15 @@ export async function summarisePlan(
   db: Database,
   loadId: number,
   counts: Pick<PlanSummary, 'counts' | 'countsByKind'>,
-  added: RawBuilder<unknown> | null = null,
+  added: readonly RawBuilder<unknown>[],
 ): Promise<void> {
   await sql`
     with repeated as (
       select * from planned_rows where load_id = ${loadId} and is_repeated
     )
     ${addSums(loadId, putRight, 'repeated')}`.execute(db);
-  if (added !== null)
-    await sql`with added as (${added}) ${addSums(loadId, addedBehind, 'added')}`.execute(db);
+  for (const rows of added)
+    await sql`with added as (${rows}) ${addSums(loadId, addedBehind, 'added')}`.execute(db);
   await planNamedCompanies(db, loadId);
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
   await updateWhere(db, 'load_plans', { loadId })

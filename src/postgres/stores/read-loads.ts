@@ -12,13 +12,13 @@ import {
   type TallyByKind,
   toTally,
 } from '../../domain/load.ts';
-import type { ReadAs } from '../../domain/source.ts';
+import type { ReadAs, SourceOptions } from '../../domain/source.ts';
+import type { LoadSeam } from '../../load/seam.ts';
 import { camel, hex, toFailure } from '../columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { isUndone, loadOf } from './loads.ts';
 import { type LoadedSince, loadedSince } from './mends.ts';
-import { mirrored } from './mirrors.ts';
 import { findingsOfLoad } from './rules.ts';
 import { countsOf, tally } from './running-loads.ts';
 
@@ -26,6 +26,10 @@ import { countsOf, tally } from './running-loads.ts';
 
 interface Context {
   readonly db: Database;
+}
+
+interface SeamsContext extends Context {
+  readonly loads: readonly LoadSeam[];
 }
 
 /** Counts the rejects of a load by code, most frequent first; beyond MAX_COUNTED_REJECTS, only the first in file order. */
@@ -109,6 +113,24 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
   )
 end`.as('undo');
 
+/** What capabilities have decided of a load, by their fields. */
+type Found = Readonly<Record<string, unknown>>;
+
+function foundBy(seams: readonly LoadSeam[]) {
+  const pairs = seams.map(({ field }) => sql`${sql.lit(field.name)}, ${field.select}`);
+  return sql<Found>`json_build_object(${sql.join(pairs)})`.as('found');
+}
+
+function shownBy(seams: readonly LoadSeam[], source: SourceOptions, found: Found) {
+  const fields = seams.map(({ field }) => [field.name, field.render(source, found[field.name])] as const);
+  return {
+    /** As callers see them. */
+    fields: Object.fromEntries(fields) as Readonly<Record<string, object | null>>,
+    /** Something that the caller asked for was not done. */
+    isPartial: seams.some(({ field }) => field.isPartial(found[field.name])),
+  };
+}
+
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
 /** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
@@ -126,7 +148,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(findingsOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
-    .select(['source_options as source', mirrored.as('mirrored')])
+    .select(['source_options as source'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile')])
     .select([undoneJobs, undoneByJob, undone, mendedJob, mendedSince])
@@ -245,8 +267,18 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
   return row?.read_as ?? null;
 }
 
-export function readLoadEnd(db: Database, environmentId: number, jobId: string) {
-  return loadOf(db, environmentId, jobId)
-    .select(['status', 'rows_rejected', mirrored.as('mirror')])
+/** Returns what capabilities show of a load. */
+export async function readShown({ db, loads }: SeamsContext, environmentId: number, jobId: string) {
+  const row = await loadOf(db, environmentId, jobId)
+    .select(['source_options as source', foundBy(loads)])
     .executeTakeFirstOrThrow();
+  return shownBy(loads, row.source, row.found);
+}
+export type Shown = Awaited<ReturnType<typeof readShown>>;
+
+export async function readLoadEnd({ db, loads }: SeamsContext, environmentId: number, jobId: string) {
+  const row = await loadOf(db, environmentId, jobId)
+    .select(['status', 'rows_rejected', 'source_options as source', foundBy(loads)])
+    .executeTakeFirstOrThrow();
+  return { ...row, ...shownBy(loads, row.source, row.found) };
 }

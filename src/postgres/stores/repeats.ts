@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { LoadPass } from '../../domain/load.ts';
+import type { SourceOptions } from '../../domain/source.ts';
 import { columnOf, type Database, findValue, isTrue, selectWhere } from '../database.ts';
 import { unchangedEvents } from './event-repeats.ts';
 import { forgetPlannedRows } from './plans.ts';
@@ -29,13 +30,13 @@ export interface ChunksDone {
   readonly hasRepeats: boolean;
   /** Several chunks wrote one key: see `countRestored`. */
   readonly hasRewritten: boolean;
-  readonly isMirror: boolean;
+  readonly source: SourceOptions;
 }
 
 /** Returns `null` if the load does not run, or not all of its chunks are done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
-    .select(['pass', sql<boolean>`source_options ? 'mirror'`.as('isMirror')])
+    .select(['pass', 'source_options as source'])
     .select([
       sql<boolean>`repeats_resolved_at is null
         and chunk_count > 1
@@ -54,7 +55,7 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
         pass: row.pass as LoadPass,
         hasRepeats: row.has_repeats,
         hasRewritten: row.has_repeats || row.has_rewritten,
-        isMirror: row.isMirror,
+        source: row.source,
       };
 }
 
@@ -292,8 +293,8 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
   await forgetReplays(db, loadIds);
 }
 
-/** Forgets the replays and what a mirror misses, but not the hashes of keys. */
+/** Forgets the replays, but not the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
-  for (const table of ['load_replays', 'load_event_replays', 'load_missing'])
+  for (const table of ['load_replays', 'load_event_replays'])
     await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }

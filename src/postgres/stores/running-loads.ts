@@ -2,6 +2,7 @@ import { type NotNull, type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
+import { askedFor, type LoadSeam } from '../../load/seam.ts';
 import { camel, instantText } from '../columns.ts';
 import { type Database, deleteWhere, selectWhere, updateWhere } from '../database.ts';
 import { insertChunkTasks, queuedAgain } from './loads.ts';
@@ -17,7 +18,10 @@ import { forgetRepeats } from './repeats.ts';
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 /** Reads a load for its tasks. */
-export async function readLoadSource(db: Database, loadId: number) {
+export async function readLoadSource(
+  { db, loads }: { readonly db: Database; readonly loads: readonly LoadSeam[] },
+  loadId: number,
+) {
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
@@ -44,8 +48,8 @@ export async function readLoadSource(db: Database, loadId: number) {
   const { options, ...load } = row;
   return {
     ...load,
-    /** The keys that each chunk meets are kept: another may meet them, or a mirror asks for them. */
-    keepsKeys: load.chunkCount > 1 || options.mirror !== undefined,
+    /** The keys that each chunk meets are kept: another may meet them, or a capability asks for them. */
+    keepsKeys: load.chunkCount > 1 || askedFor(loads, options).length > 0,
     /** Stored values win over those of the file. Chunks run one after another. */
     keepsExisting: options.existing === 'keep',
   };
@@ -153,7 +157,12 @@ export async function readBeginning(
  * Forgets what the last pass left and begins `pass` with a task for each chunk. Returns the tasks to notify the queue of. Call it in
  * the transaction that ends the caller's task.
  */
-export async function beginPass(db: Database, loadId: number, pass: LoadPass): Promise<DueTask[]> {
+export async function beginPass(
+  db: Database,
+  seams: readonly LoadSeam[],
+  loadId: number,
+  pass: LoadPass,
+): Promise<DueTask[]> {
   const load = await updateWhere(db, 'loads', { loadId, status: 'processing' })
     .set({
       pass,
@@ -178,7 +187,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await deleteWhere(db, 'load_kinds', { loadId }).execute();
   await forgetRepeats(db, [loadId]);
   if (pass === 'load' && load.type === 'undo') await markUndone(db, loadId);
-  await deleteWhere(db, 'load_mirrors', { loadId }).execute();
+  for (const seam of seams) await seam.forget(db, loadId);
   if (keepsPlan(pass)) {
     await forgetPlan(db, loadId);
     await beginPlan(db, loadId);

@@ -39,7 +39,7 @@ import { writeExport } from '../../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../../src/load/end-load.ts';
 import { renderLoadDetail } from '../../../src/load/render-load.ts';
 import { packageRoot } from '../../../src/package-root.ts';
-import { countRejects } from '../../../src/postgres/stores/read-loads.ts';
+import { countRejects, readShown } from '../../../src/postgres/stores/read-loads.ts';
 import { endTask, findNextTasks } from '../../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
@@ -175,12 +175,13 @@ describe('a webhook', () => {
     expect(hook.headers).toMatchObject({ 'content-type': 'application/json' });
     const body = JSON.parse(hook.body.toString());
     const byCode = await countRejects(t.system, t.environment.environmentId, done.jobId);
+    const shown = await readShown(t.system, t.environment.environmentId, done.jobId);
     expect(body).toEqual({
       id: hook.headers['webhook-id'],
       type: 'load.completed_with_rejects',
       created_at: done.endedAt?.toISOString(),
       environment: { name: 'default', app_token: t.environment.appToken },
-      data: renderLoadDetail(done, byCode, `http://${t.config.host}:${t.config.port}`),
+      data: renderLoadDetail(done, shown, byCode, `http://${t.config.host}:${t.config.port}`),
     });
     expect(body.data).toMatchObject({
       counts: { read: 4, rejected: 1 },

@@ -70,8 +70,8 @@ describe('a load with options_of', () => {
     const ids = ['k1', 'k2', 'k3'];
     const query = '?entity=users&mirror=remove&max_removed=100%25';
     const { job_id } = await load(query, { body: `user_id\n${ids.join('\n')}\n`, headers: csv });
-    const { mirror } = await load(`?options_of=${job_id}`, { body: 'user_id\nk1\n', headers: csv });
-    expect(mirror).toBeNull();
+    const job = await load(`?options_of=${job_id}`, { body: 'user_id\nk1\n', headers: csv });
+    expect(job).toMatchObject({ mirror: null });
     expect(await userOf('k3')).toEqual({});
   });
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { describeMirror } from '../../../../domain/mirror.ts';
+import { summaries } from '../../../../domain/wording.ts';
 import { screenHref } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';
@@ -67,7 +67,9 @@ export function Answer({ job, entity }: AnswerProps): VNode {
         {outcomeText(job, entity)}
         <Rejected job={job} />
       </p>
-      {job.mirror == null ? null : <p>{visibleText(describeMirror(job.mirror))}</p>}
+      {summaries(job).map(([name, summary]) => (
+        <p key={name}>{visibleText(summary)}</p>
+      ))}
       <p class="row">{linksOf(job, entity)}</p>
       {isPlan ? <Doubts job={job} /> : null}
     </Notice>

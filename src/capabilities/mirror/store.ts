@@ -7,11 +7,11 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
-import { type KeptReason, type Mirrored, mirrorOf } from '../../domain/mirror.ts';
-import { instantText } from '../columns.ts';
-import { countOf, type Database, isTrue, selectWhere } from '../database.ts';
-import { keyHash } from '../merge/incoming.ts';
-import { isKey } from './change-log.ts';
+import { instantText } from '../../postgres/columns.ts';
+import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
+import { keyHash } from '../../postgres/merge/incoming.ts';
+import { isKey } from '../../postgres/stores/change-log.ts';
+import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
 /** The decision of a mirror, and how far it has been worked off; `null` until then, and for other loads. */
 export const mirrored = sql<Mirrored | null>`(
@@ -194,8 +194,9 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     returning (select count(*)::int from some_keys) as listed`;
 }
 
-/** Adds what is missing to the rows of a plan, behind those of its chunks. Returns the rows as a query named `rows`. */
-export const plannedMissing = ({ environmentId, loadId, entity }: MirrorScope): RawBuilder<unknown> => {
+/** Adds what is missing to the rows of a plan, behind those of its chunks. Returns the rows as a query. */
+export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
+  const { environmentId, entity } = (await readMirror(db, loadId)).scope;
   const company = entity === 'users' ? sql`p.company_id` : sql`null`;
   return sql`
     insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
@@ -209,4 +210,15 @@ export const plannedMissing = ({ environmentId, loadId, entity }: MirrorScope): 
     join ${sql.table(entity)} p on p.environment_id = ${environmentId} and ${idOf(entity)} = m.key
     where m.load_id = ${loadId}
     returning *`;
-};
+}
+
+/** Forgets what was listed and not removed, as by a plan. */
+export async function forgetMissing(db: Database, loadId: number): Promise<void> {
+  await sql`delete from load_missing where load_id = ${loadId}`.execute(db);
+}
+
+/** Forgets the decision, too. */
+export async function forgetMirror(db: Database, loadId: number): Promise<void> {
+  await forgetMissing(db, loadId);
+  await sql`delete from load_mirrors where load_id = ${loadId}`.execute(db);
+}

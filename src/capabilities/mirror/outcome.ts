@@ -1,5 +1,5 @@
-import { type GuardLimit, readLimit } from './guards.ts';
-import type { SourceOptions } from './source.ts';
+import { type GuardLimit, readLimit } from '../../domain/guards.ts';
+import type { SourceOptions } from '../../domain/source.ts';
 
 /** A load whose file holds all profiles of its entity. Profiles that the file lacks are removed. */
 export interface Mirror {
@@ -47,4 +47,4 @@ export function describeMirror(mirror: ShownMirror): string {
   return `${found}, and all stay: ${kept === 'too_many' ? `max_removed allows ${allowed}` : keptReasons[kept]}`;
 }
 
-type ShownMirror = { readonly [Field in keyof Mirrored]: Mirrored[Field] | null };
+export type ShownMirror = { readonly [Field in keyof Mirrored]: Mirrored[Field] | null };

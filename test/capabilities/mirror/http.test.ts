@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail as Job, Plan } from '../../../src/api/load.ts';
+import type { JobDetail, Plan } from '../../../src/api/load.ts';
+import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
 import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deliver.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import type { Tenant } from '../../support/system.ts';
+
+type Job = JobDetail & { readonly mirror: MirrorField };
 
 const { t, server } = await openServer({ worker: true });
 
@@ -51,6 +54,7 @@ describe('a load with mirror=remove', () => {
       allowed: 4,
       done: 2,
       kept_because: null,
+      summary: '2 of 4 profiles are missing from the file; 2 removed',
     });
     expect(await ids(owner)).toEqual(['u1', 'u2', 'u5']);
   });

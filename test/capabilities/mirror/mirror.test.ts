@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { MIRROR_SLICE_PROFILES } from '../../src/domain/limits.ts';
-import { cancelLoad, startLane } from '../../src/load/end-load.ts';
-import { renderMirror } from '../../src/load/render-load.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
+import { MIRROR_SLICE_PROFILES } from '../../../src/capabilities/mirror/decide.ts';
+import { cancelLoad, startLane } from '../../../src/load/end-load.ts';
+import { retryLoad } from '../../../src/load/retry-load.ts';
+import { type Load, readShown } from '../../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   countLeftovers,
@@ -18,12 +18,12 @@ import {
   shuffled,
   startManually,
   withoutQueue,
-} from '../support/load-file.ts';
-import { runs } from '../support/runs.ts';
-import type { Profiles } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { loadFile, runJob, undo } from '../support/undo.ts';
-import { writeUsers } from '../support/write-users.ts';
+} from '../../support/load-file.ts';
+import { runs } from '../../support/runs.ts';
+import type { Profiles } from '../../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { loadFile, runJob, undo } from '../../support/undo.ts';
+import { writeUsers } from '../../support/write-users.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -44,7 +44,8 @@ const csv = (ids: readonly string[], plan = 'pro') =>
 const usersOf = async (environment: number): Promise<Profiles['users']> =>
   (await readProfiles(t.system, environment)).users;
 const ids = async () => Object.keys(await usersOf(environmentId));
-const outcome = (done: Load) => renderMirror(done);
+const outcome = async ({ jobId }: Load) =>
+  (await readShown(t.system, environmentId, jobId)).fields['mirror'] as MirrorField;
 
 async function identify(environment: number, keys: readonly string[], properties: object): Promise<void> {
   const row = (key: string) => ({
@@ -171,13 +172,16 @@ test('profiles are worked off in slices, and an attempt that was lost between tw
     t.system.db,
   );
   expect((await running.finish()).status).toBe('processing');
-  expect(outcome(await running.look())).toMatchObject({ missing: count - 1, done: MIRROR_SLICE_PROFILES });
+  expect(await outcome(await running.look())).toMatchObject({
+    missing: count - 1,
+    done: MIRROR_SLICE_PROFILES,
+  });
   expect(await ids()).toHaveLength(count + 1 - MIRROR_SLICE_PROFILES);
   await sql`drop trigger stop_second on sluice.users`.execute(t.system.db);
   await identify(environmentId, [`u${count - 1}`], { single: 1 });
   const done = await running.finish();
   expect(done.status).toBe('completed');
-  expect(outcome(done)).toMatchObject({ missing: count - 1, done: count - 2, kept_because: null });
+  expect(await outcome(done)).toMatchObject({ missing: count - 1, done: count - 2, kept_because: null });
   expect(await ids()).toEqual(['new', 'u0', `u${count - 1}`]);
   expect(await countLeftovers(t.system, running.jobId)).toBe(0);
 });
@@ -187,7 +191,7 @@ test('records that are skipped as unchanged, superseded or read twice after a re
   await load(file);
   const again = await load(file, mirror);
   expect(again.tally.unchanged).toBe(300);
-  expect(outcome(again)).toMatchObject({ profiles: 300, missing: 0, done: 0 });
+  expect(await outcome(again)).toMatchObject({ profiles: 300, missing: 0, done: 0 });
   const running = await startManually(t.system, environmentId, csv([...many(5), 'u1', 'u0']), {
     ...mirror,
     chunkBytes: 16,
@@ -202,7 +206,7 @@ test('records that are skipped as unchanged, superseded or read twice after a re
   await load(csv(['between']));
   await retryLoad(withoutQueue(t.system), environmentId, running.jobId);
   const done = await runJob(t.system, environmentId, running.jobId);
-  expect(outcome(done)).toMatchObject({ missing: 295, done: 295 });
+  expect(await outcome(done)).toMatchObject({ missing: 295, done: 295 });
   expect(await ids()).toEqual(['between', ...many(5)]);
 });
 
@@ -212,7 +216,7 @@ test('of two mirrors that wait together, the later also removes what the earlier
     acceptFile(withoutQueue(t.system), environmentId, csv(keys), mirror);
   await accept(['u0', 'a']);
   const later = await accept(['u1', 'b']);
-  expect(outcome(await runJob(t.system, environmentId, later))).toMatchObject({ missing: 2, done: 2 });
+  expect(await outcome(await runJob(t.system, environmentId, later))).toMatchObject({ missing: 2, done: 2 });
   expect(await ids()).toEqual(['b', 'u1']);
 });
 
@@ -222,7 +226,7 @@ test('nothing is removed that no undo could bring back', async () => {
   await sql`select sluice.switch_change_log(false)`.execute(t.system.db);
   try {
     await expect(load(csv(['u0']), mirror)).rejects.toThrow('CHANGES_DAYS');
-    expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({
+    expect(await outcome(await runJob(t.system, environmentId, job))).toMatchObject({
       done: 0,
       kept_because: 'changes_not_kept',
     });
@@ -242,12 +246,12 @@ test('a mirror that runs after a file that came later removes nobody: the later 
   await cancelLoad(quiet, environmentId, job);
   await load(csv(['u0', 'u1']));
   await retryLoad(quiet, environmentId, job);
-  expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({
+  expect(await outcome(await runJob(t.system, environmentId, job))).toMatchObject({
     done: 0,
     kept_because: 'newer_file',
   });
   expect(await ids()).toEqual(['u0', 'u1', 'u2']);
-  expect(outcome(await load(csv(['u0']), mirror))).toMatchObject({ done: 2, kept_because: null });
+  expect(await outcome(await load(csv(['u0']), mirror))).toMatchObject({ done: 2, kept_because: null });
 });
 
 // proves: mirror
@@ -260,7 +264,7 @@ test.each([
   const wrong = { source: { mirror: 'remove' }, ...more };
   const file = csv([...many(400, 1_000), 'u1000', 'u1399']);
   const done = await runManually(await startManually(t.system, environmentId, file, wrong));
-  expect(outcome(done)).toMatchObject({
+  expect(await outcome(done)).toMatchObject({
     profiles: 20,
     missing: 20,
     allowed: 1,
@@ -273,7 +277,7 @@ test.each([
 test('a dry run says who would go, and nobody goes', async () => {
   await load(csv(['u0', 'u1']));
   const dry = await load(csv(['u0']), { ...mirror, dryRun: true });
-  expect(outcome(dry)).toMatchObject({ missing: 1, done: 0, kept_because: null });
+  expect(await outcome(dry)).toMatchObject({ missing: 1, done: 0, kept_because: null });
   expect(await ids()).toEqual(['u0', 'u1']);
 });
 
@@ -337,5 +341,8 @@ test('files of another environment that came later keep no mirror from removing'
   ])
     await loadFile(t.system, other, csv(ids));
   await retryLoad(quiet, environmentId, job);
-  expect(outcome(await runJob(t.system, environmentId, job))).toMatchObject({ done: 1, kept_because: null });
+  expect(await outcome(await runJob(t.system, environmentId, job))).toMatchObject({
+    done: 1,
+    kept_because: null,
+  });
 });

@@ -1,20 +1,17 @@
-/*
- * Mirrors: once its file is merged, a load removes the profiles that the file does not hold. First it decides, with all
- * of them in view (`decideMirror`); then it works them off in slices, each fenced (`workOffMirror`). Promise: more than was allowed never go,
- * and none that anybody has written since the file came.
- */
-import type { LoadEntity } from '../domain/entity.ts';
-import { ConflictError, inputError } from '../domain/errors.ts';
-import { MIRROR_SLICE_PROFILES } from '../domain/limits.ts';
-import type { LoadOptions } from '../domain/load.ts';
-import { type KeptReason, mirrorOf } from '../domain/mirror.ts';
-import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
-import { noteWritten } from '../postgres/stores/chunks.ts';
-import { keepsChanges, listMissing, readMirror, workOffMissing } from '../postgres/stores/mirrors.ts';
-import { renewTask } from '../postgres/stores/tasks.ts';
-import { nameTaskSession } from '../postgres/stores/workers.ts';
-import type { LoadContext } from './context.ts';
+import type { LoadEntity } from '../../domain/entity.ts';
+import { ConflictError, inputError } from '../../domain/errors.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import { taskFields } from '../../domain/task.ts';
+import type { LoadSeam } from '../../load/seam.ts';
+import { type Database, inTransaction } from '../../postgres/database.ts';
+import { noteWritten } from '../../postgres/stores/chunks.ts';
+import { renewTask } from '../../postgres/stores/tasks.ts';
+import { nameTaskSession } from '../../postgres/stores/workers.ts';
+import { type KeptReason, mirrorOf } from './outcome.ts';
+import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.ts';
+
+/** Profiles that are removed in one transaction. */
+export const MIRROR_SLICE_PROFILES = 2_000;
 
 /** Checks what a mirror needs before its load is accepted. @throws InputError `invalid_field`. */
 export async function requireMirrorFits(
@@ -44,7 +41,7 @@ export async function decideMirror(db: Database, loadId: number): Promise<void> 
 }
 
 /** Removes what was decided. May be called again after half of it. */
-export async function workOffMirror(context: LoadContext, claim: TaskClaim): Promise<void> {
+export const workOffMirror: LoadSeam['settle'] = async (context, claim) => {
   const { scope, decided } = await readMirror(context.db, claim.subjectId);
   if (decided === null || decided.kept_because !== null) return;
   for (let listed = -1; listed !== 0; ) {
@@ -61,4 +58,4 @@ export async function workOffMirror(context: LoadContext, claim: TaskClaim): Pro
     { ...taskFields(claim), missing: decided.missing },
     'mirror begins to remove the profiles that its file does not hold',
   );
-}
+};

@@ -1,0 +1,36 @@
+/*
+ * Mirrors: a load whose file holds all users, or all companies, removes those that the file does not hold. `decide.ts` decides, with all
+ * of them in view, and works them off in slices; an undo brings them back. Promises: more than was allowed never go, and none that
+ * anybody has written since the file came.
+ */
+import type { Capability } from '../../capability.ts';
+import { mirrorField } from './api.ts';
+import { decideMirror, requireMirrorFits, workOffMirror } from './decide.ts';
+import { describeMirror, mirrorOf, type ShownMirror } from './outcome.ts';
+import { forgetMirror, forgetMissing, mirrored, plannedMissing } from './store.ts';
+
+const undecided = { profiles: null, missing: null, allowed: null, done: 0, kept_because: null };
+
+export const mirror: Capability = {
+  name: 'mirror',
+  loads: {
+    option: 'mirror',
+    field: {
+      name: 'mirror',
+      schema: mirrorField,
+      select: mirrored,
+      render(source, found) {
+        if (mirrorOf(source) === null) return null;
+        const shown = (found as ShownMirror | null) ?? undecided;
+        return { ...shown, summary: describeMirror(shown) };
+      },
+      isPartial: (found) => (found as ShownMirror | null)?.kept_because != null,
+    },
+    accept: requireMirrorFits,
+    decide: decideMirror,
+    settle: workOffMirror,
+    planned: plannedMissing,
+    completed: forgetMissing,
+    forget: forgetMirror,
+  },
+};
