@@ -219,6 +219,7 @@ export interface DeliveryFilter {
   readonly since?: Date | null;
   readonly after?: string | null;
   readonly limit: number;
+  readonly offset?: number;
 }
 
 export function listDeliveries(db: Database, environmentId: number, filter: DeliveryFilter) {
@@ -236,6 +237,7 @@ export function listDeliveries(db: Database, environmentId: number, filter: Deli
     .$if(filter.after != null, (page) => page.where('d.public_id', '<', filter.after ?? null))
     .orderBy('d.public_id', 'desc')
     .limit(filter.limit)
+    .offset(filter.offset ?? 0)
     .execute();
 }
 
