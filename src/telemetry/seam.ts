@@ -10,14 +10,11 @@ export interface Figures {
 
 export type NeedOf = FoundNeed & { readonly environmentId: number };
 
-/** Something that failed, as `sluice status` shows it. */
-export interface Failure {
-  readonly environment: string;
-  readonly type: string;
-  readonly endedAt: Date;
-  readonly code: string;
-  readonly message: string;
-}
+/** A count of an environment. */
+export type Counted = Readonly<Record<'environmentId' | 'count', number>>;
+
+/** Something that failed, with the fields that `sluice status` shows of it. */
+export type Failure = object & { readonly endedAt: Date };
 
 /** What `/metrics`, `sluice status` and the overview show of a capability. */
 export interface FigureSeam {

@@ -2,12 +2,9 @@
 import { plural } from '../../domain/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';
-import type { FigureSeam } from '../../telemetry/seam.ts';
+import type { Counted, FigureSeam } from '../../telemetry/seam.ts';
 
-interface Backlog {
-  readonly pendingNotifications: number;
-  readonly deadNotifications: number;
-}
+type Backlog = Readonly<Record<'pendingNotifications' | 'deadNotifications', number>>;
 
 const gauges: Gauges<Backlog> = {
   sluice_notifications_pending: ['Notifications still to be delivered.', (of) => of.pendingNotifications],
@@ -33,8 +30,7 @@ const deadStatement = `
 export const figures: FigureSeam = {
   backlog: { read: (watch) => readFigure<Backlog>(watch, backlogStatement), gauges },
   async needs(pool, environmentId) {
-    type Dead = { readonly environmentId: number; readonly count: number };
-    const rows = await readFigures<Dead>(pool, deadStatement, [environmentId]);
+    const rows = await readFigures<Counted>(pool, deadStatement, [environmentId]);
     return rows.map((each) => {
       const says = `${plural(each.count, 'notification')} could not be delivered`;
       return { ...each, kind: 'deliveries_dead', says };

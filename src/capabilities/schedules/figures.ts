@@ -5,7 +5,7 @@ import { plural } from '../../domain/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 import { type Unfinished, unfinished } from '../../postgres/stores/health.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';
-import type { Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
+import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {
   /** Runs that are queued wait for a worker, for another run, or to be tried again. */
@@ -159,9 +159,8 @@ const skippedStatement = `
   group by environment_id`;
 
 async function findNeeds(pool: pg.Pool, environmentId: number | null): Promise<NeedOf[]> {
-  type Skipped = { readonly environmentId: number; readonly count: number };
   const failing = await readFigures<Failing>(pool, failingStatement, [environmentId]);
-  const skipped = await readFigures<Skipped>(pool, skippedStatement, [environmentId]);
+  const skipped = await readFigures<Counted>(pool, skippedStatement, [environmentId]);
   return [
     ...failing.map(describeFailing),
     ...skipped.map((each): NeedOf => {
