@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import { ConfigError } from './domain/errors.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { migrate } from './postgres/migrate.ts';
-import { requireOwnSession } from './postgres/session.ts';
+import { isPooled, pooling } from './postgres/session.ts';
 import { openChangeLog, switchChangeLog } from './postgres/stores/change-log.ts';
 import { migrateQueue } from './queue/backend.ts';
 
@@ -70,7 +71,7 @@ export async function prepareDatabase(
   client.on('error', (error) => log.warn({ err: error }, 'connection lost while migrating'));
   try {
     await client.connect();
-    await requireOwnSession(client, url);
+    if (await isPooled(client, url)) throw new ConfigError(`${pooling.found}. ${pooling.advice}`);
     await monitor.watch(client);
     const applied = await migrate(client);
     if (applied.length > 0) log.info({ applied }, 'database migrated');

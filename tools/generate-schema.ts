@@ -71,10 +71,12 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Takes out the comments on columns, which stand in the migrations, and the names of tables' types, which nobody uses. */
+/** Takes out the comments on columns, which stand in the migrations, and the types of arrays and tables, which nobody names. */
 function compact(generated: string): string {
   const types = new Map<string, string>();
   const rest = generated
+    .replace(/^export type ArrayType(?:Impl)?<T> = [^;]+;\n\n/gm, '')
+    .replace(/\bArrayType<(\w+)>/g, '$1[]')
     .replace(/^ +\/\*\*\n(?: +\*.*\n)+/gm, '')
     .replace(/^export interface (?!DB\b)(\w+) (\{\n[^}]*\})\n\n/gm, (_, name: string, type: string) => {
       types.set(name, type.replace(/\n/g, '\n  '));

@@ -122,15 +122,12 @@ export const segmentDetail = defineRecord('SegmentDetail', 'A segment with its d
 });
 export type SegmentDetail = Static<typeof segmentDetail.schema>;
 
-const sample = (more: string) =>
-  listOf(`The first of them by ID, at most ${SEGMENT_PREVIEW_USERS}${more}.`, Type.String(), {
-    maxItems: SEGMENT_PREVIEW_USERS,
-    examples: [['u1', 'u17', 'u4']],
-  });
-
 export const definitionPreview = defineRecord('DefinitionPreview', 'Users whom a definition matches.', {
   count: count('Number of users whom the definition matches now.', 3120),
-  user_ids: sample(''),
+  user_ids: listOf(`The first of them by ID, at most ${SEGMENT_PREVIEW_USERS}.`, Type.String(), {
+    maxItems: SEGMENT_PREVIEW_USERS,
+    examples: [['u1', 'u17', 'u4']],
+  }),
   words: definitionWords,
 });
 export type DefinitionPreview = Static<typeof definitionPreview.schema>;

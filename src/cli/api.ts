@@ -100,8 +100,10 @@ function readRequest(
     for (const [name, value] of Object.entries(fields))
       url.searchParams.append(name, typeof value === 'string' ? value : JSON.stringify(value));
   const headers = Object.fromEntries(header.map((each) => split(each, ':', '-H')));
-  if (input !== undefined)
-    return { method, url, headers: { ...describeFile(input), ...headers }, body: open(input) };
+  if (input !== undefined) {
+    const body = input === '-' ? process.stdin : createReadStream(input);
+    return { method, url, headers: { ...describeFile(input), ...headers }, body };
+  }
   if (isQuery || !hasFields) return { method, url, headers, body: null };
   const type = { 'content-type': 'application/json' };
   return { method, url, headers: { ...type, ...headers }, body: JSON.stringify(fields) };
@@ -149,10 +151,6 @@ function describeFile(input: string): Record<string, string> {
     'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(basename(input))}`,
   };
   return { 'content-type': type, ...(input === '-' ? {} : name) };
-}
-
-function open(input: string): Readable {
-  return input === '-' ? process.stdin : createReadStream(input);
 }
 
 async function answer(

@@ -65,9 +65,8 @@ export async function readOperatorFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,
   { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
-  consequence?: string,
 ): Promise<T | null> {
-  if (!json) return readValidFile(name, read, consequence);
+  if (!json) return readValidFile(name, read);
   const { value, problems, problemCount } = read(await readBytes(name, MAX_OPERATOR_FILE_BYTES));
   if (value !== null) return value;
   terminal.json({ problems, problem_count: problemCount });

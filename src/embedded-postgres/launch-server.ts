@@ -202,9 +202,10 @@ export async function askVersion(url: string): Promise<string> {
  * that runs writes a few lines a checkpoint. A symbolic link is not followed: it could lead root to a file that is not a log.
  */
 async function openServerLog(layout: Layout, account: Account | undefined) {
-  if ((await sizeOf(layout.serverLog)) > maxLogBytes) await rename(layout.serverLog, `${layout.serverLog}.1`);
+  const path = layout.serverLog;
+  if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
-  const file = await open(layout.serverLog, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   // The owner of the data may start without root the next time, and must then be able to append.
   if (account !== undefined) await file.chown(account.uid, account.gid);
   return { file, startsAt: (await file.stat()).size };
@@ -221,10 +222,6 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   } finally {
     await file.close();
   }
-}
-
-async function sizeOf(path: string): Promise<number> {
-  return (await exists(path)) ? (await stat(path)).size : 0;
 }
 
 /**

@@ -42,7 +42,6 @@ export const noSuchSegment =
 export function readRequest(
   body: Readonly<Record<string, unknown>>,
   usual: ExportLayout = 'datasets',
-  now = new Date(),
 ): ReadRequest {
   const given = plain(body);
   const problems = findProblems(given);
@@ -57,7 +56,7 @@ export function readRequest(
     problems.push(wrong(`Files of ${format} are compressed inside; leave compression out`, 'compression'));
   }
   const request: ExportRequest = {
-    ...readRange(fields.from, fields.to, now, problems),
+    ...readRange(fields.from, fields.to, new Date(), problems),
     since: fields.since ?? null,
     includeRemoved,
     waitForLoads: fields.wait_for_loads ?? false,

@@ -51,7 +51,9 @@ export async function runExport(
   const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
-    if (work.wasBegun) await removeEarlierAttempts(context, work.jobId, claim.attempt);
+    // Their workers died or are paused; an attempt that is merely late removes its own files.
+    for (let earlier = 1; work.wasBegun && earlier < claim.attempt; earlier++)
+      await removeAttempt(context, work.jobId, earlier);
     const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
     late.throwIfAborted();
     signal.throwIfAborted();
@@ -158,11 +160,6 @@ function tookTooLong(timeoutMs: number): FinalFailure {
     'export_timeout',
     `the export took longer than ${hours} hours; ask for less at a time`,
   );
-}
-
-/** Removes the files of workers that died or are paused; one that is merely late removes its own. */
-async function removeEarlierAttempts(context: ExportContext, jobId: string, attempt: number): Promise<void> {
-  for (let earlier = 1; earlier < attempt; earlier++) await removeAttempt(context, jobId, earlier);
 }
 
 /** Should it fail: what is left goes with the export's folder, at the latest when its files expire. */

@@ -24,13 +24,12 @@ export interface Check {
 /** Runs the checks side by side and returns their findings in the order of the checks. Never throws. */
 export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const runs = checks.map(({ name, deadlineMs, run, advise }) => {
-    const fail = (error: unknown): Finding[] => [failed(name, sentenceOf(error), advise(error))];
+    const fail = (error: unknown): Finding[] => {
+      const sentence = messageOf(error).replace(/\s+/g, ' ').trim().slice(0, 300);
+      return [failed(name, sentence, advise(error))];
+    };
     const late = (): Finding[] => fail(new Error(`no answer within ${deadlineMs / 1000} s`));
     return withDeadline(Promise.resolve().then(run).catch(fail), deadlineMs, late);
   });
   return (await Promise.all(runs)).flat();
-}
-
-function sentenceOf(error: unknown): string {
-  return messageOf(error).replace(/\s+/g, ' ').trim().slice(0, 300);
 }

@@ -50,15 +50,12 @@ export function createHealth(checks: HealthChecks, log: Logger): Health {
   return {
     async check() {
       const [database, queue, storage] = await Promise.all(parts.map(look));
-      const found = { database, queue: checks.queue === null ? database : queue, storage };
-      return summarize(found as HealthReport['parts']);
+      const answers = { database, queue: checks.queue === null ? database : queue, storage };
+      const found = answers as HealthReport['parts'];
+      if (database === 'away' || storage === 'away') return { status: 'not_ready', parts: found };
+      return { status: found.queue === 'away' ? 'degraded' : 'ready', parts: found };
     },
   };
-}
-
-function summarize(found: HealthReport['parts']): HealthReport {
-  if (found.database === 'away' || found.storage === 'away') return { status: 'not_ready', parts: found };
-  return { status: found.queue === 'away' ? 'degraded' : 'ready', parts: found };
 }
 
 const nothing = async (): Promise<void> => undefined;

@@ -226,8 +226,8 @@ function look(connection: Connection, now: number, late: boolean): void {
     connection.movedAt = now;
     connection.silentTicks = 0;
     connection.evidence = null;
-    if (connection.listens && now - connection.readAt >= silentTicksAllowed * tickMs)
-      askForSignOfLife(client);
+    const mayBeDead = connection.listens && now - connection.readAt >= silentTicksAllowed * tickMs;
+    if (mayBeDead && !isAwaited(client)) client.query('select').catch(() => undefined);
   } else if (!late) {
     connection.silentTicks++;
   }
@@ -236,10 +236,6 @@ function look(connection: Connection, now: number, late: boolean): void {
 /** Tells whether the server owes an answer to a statement, or to the end of the connection. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
-}
-
-function askForSignOfLife(client: pg.ClientBase): void {
-  if (!isAwaited(client)) client.query('select').catch(() => undefined);
 }
 
 /** Tells whether the same evidence stands after a while without a byte; at first, an answer may be on its way. */

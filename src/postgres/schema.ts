@@ -5,14 +5,6 @@
 
 import type { ColumnType } from "kysely";
 
-export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
-  ? U[]
-  : ArrayTypeImpl<T>;
-
-export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
-  ? ColumnType<S[], I[], U[]>
-  : T[];
-
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -238,9 +230,9 @@ export interface DB {
     chunk_no: number;
     entity: string;
     load_id: number;
-    repeated: Generated<ArrayType<number>>;
-    unchanged: Generated<ArrayType<number>>;
-    written: Generated<ArrayType<number>>;
+    repeated: Generated<number[]>;
+    unchanged: Generated<number[]>;
+    written: Generated<number[]>;
   };
   load_chunks: {
     attempts: Generated<number>;
@@ -253,7 +245,7 @@ export interface DB {
     load_id: number;
     losses: Generated<number>;
     oversized: boolean;
-    positions: Generated<ArrayType<number>>;
+    positions: Generated<number[]>;
     row_count: number;
     rows_inserted: number | null;
     rows_rejected: number | null;
@@ -323,7 +315,7 @@ export interface DB {
   };
   load_undos: {
     load_id: number;
-    undoes: ArrayType<number>;
+    undoes: number[];
   };
   loads: {
     accepted_at: Generated<Date>;

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { ConfigError, Fault, TransientError } from '../domain/errors.ts';
+import { Fault, TransientError } from '../domain/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
@@ -132,11 +132,6 @@ export const pooling = {
     'DATABASE_URL leads to a pooler that gives every transaction another session of the server (transaction or statement pooling)',
   advice: 'Use session pooling, or the address of the server itself: docs/hosted-postgres.md.',
 } as const;
-
-/** Throws `ConfigError` if DATABASE_URL leads to a pooler that lends sessions by the transaction or by the statement. */
-export async function requireOwnSession(client: pg.ClientBase, url: string): Promise<void> {
-  if (await isPooled(client, url)) throw new ConfigError(`${pooling.found}. ${pooling.advice}`);
-}
 
 /**
  * Tells whether a pooler lends sessions by the transaction or by the statement. Behind one, `listen` receives nothing, the

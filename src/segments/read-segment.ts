@@ -32,12 +32,9 @@ type JsonObject = Readonly<Record<string, unknown>>;
 const kinds = ['all', 'any', 'not', 'property', 'company_property', 'event'] as const;
 type ConditionKind = keyof typeof conditions;
 
-/**
- * Reads a definition in the language of docs/segments.md, given as JSON would parse to it. Finds all its problems at once;
- * `root` is what their paths begin with.
- */
-export function readSegment(definition: unknown, root = 'definition'): SegmentReading {
-  const reader = new Reader(root);
+/** Reads a definition in the language of docs/segments.md, given as JSON would parse to it. Finds all its problems at once. */
+export function readSegment(definition: unknown): SegmentReading {
+  const reader = new Reader();
   const segment = reader.readNode(definition, [], 1);
   if (segment !== null && reader.problems.length === 0) return { segment, problems: [] };
   return { segment: null, problems: reader.problems };
@@ -45,12 +42,7 @@ export function readSegment(definition: unknown, root = 'definition'): SegmentRe
 
 class Reader {
   readonly problems: SegmentProblem[] = [];
-  readonly #root: string;
   #conditions = 0;
-
-  constructor(root: string) {
-    this.#root = root;
-  }
 
   readNode(value: unknown, keys: Keys, depth: number): Segment | null {
     const wanted = `must be an object with one of ${kinds.join(', ')}`;
@@ -137,7 +129,7 @@ class Reader {
 
   #report(keys: Keys, message: string): null {
     if (this.problems.length < maxSegmentProblems) {
-      this.problems.push({ path: pathText(this.#root, keys), keys, message });
+      this.problems.push({ path: pathText('definition', keys), keys, message });
     }
     return null;
   }
@@ -186,14 +178,10 @@ function testOf(operator: Operator, value: unknown): PropertyTest {
     case 'not_in_last_days':
       return { kind: 'within_days', days: Number(value) };
     default:
-      return compare(operator, value as number | string);
+      return typeof value === 'number'
+        ? { kind: 'compare_number', comparison: operator, number: value }
+        : { kind: 'compare_date', comparison: operator, date: value as string };
   }
-}
-
-function compare(comparison: Comparison, value: number | string): PropertyTest {
-  return typeof value === 'number'
-    ? { kind: 'compare_number', comparison, number: value }
-    : { kind: 'compare_date', comparison, date: value };
 }
 
 /** A line of a definition in words; `depth` says how many groups it stands in. */

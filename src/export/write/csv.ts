@@ -28,9 +28,12 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   const columns = dataset === 'events' ? eventColumns(filter) : await profileColumns(db, dataset, filter);
   const { escapeFormulas } = filter.request;
   const names = columns.map((column) => column.heading);
+  const values = columns.map((column) => column.value);
   return {
     selectFrom: (from) =>
-      escapeFormulas ? selectEscaped(dataset, from, columns) : selectPlain(dataset, from, columns),
+      escapeFormulas
+        ? selectEscaped(dataset, from, columns)
+        : selectFromPage(pageOf(dataset, from), orderOf[dataset], values),
     header: Buffer.from(`${exportHeader(names, escapeFormulas)}\n`),
   };
 }
@@ -74,11 +77,6 @@ function stored(name: string): Column {
 
 function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`coalesce(nullif(${metadata}, '{}')::text, '')`;
-}
-
-function selectPlain(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
-  const values = columns.map(({ value }) => value);
-  return selectFromPage(pageOf(dataset, filter), orderOf[dataset], values);
 }
 
 /** The cells are named first, so that each is made once although it is looked at twice; `offset 0` holds that up. */

@@ -17,13 +17,7 @@ import { csvWriter, planCsv } from './csv.ts';
 import { type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
-import {
-  type DatasetSink,
-  type GroupFileClass,
-  GroupFiles,
-  type LakeTarget,
-  SplitFiles,
-} from './split-files.ts';
+import { type DatasetSink, GroupFiles, type LakeTarget, SplitFiles } from './split-files.ts';
 import { streamCsvHeader } from './stream.ts';
 
 type ToText = (block: RowBlock) => RowBlock;
@@ -79,7 +73,7 @@ const ndjson: FormatWriter = { ...ofValues, createSink: splitInto('ndjson'), rea
 
 const parquet: FormatWriter = {
   ...ofValues,
-  createSink: groupInto('parquet', ParquetFile),
+  createSink: (files, options) => new GroupFiles(files, { ...options, format: 'parquet' }, ParquetFile),
   readBack: readWhole(parquetToNdjson),
 };
 
@@ -88,10 +82,6 @@ export const formatWriters: Readonly<Record<ExportFormat, FormatWriter>> = { ndj
 function splitInto(format: ExportFormat): FormatWriter['createSink'] {
   return (files, { request, ...options }) =>
     new SplitFiles(files, { ...options, format, compression: request.compression });
-}
-
-function groupInto(format: ExportFormat, file: GroupFileClass): FormatWriter['createSink'] {
-  return (files, options) => new GroupFiles(files, { ...options, format }, file);
 }
 
 function openFile(path: string): AsyncIterable<Buffer> {

@@ -28,7 +28,8 @@ export async function createApiKey(
   environmentId: number,
   { label, scopes = everyScope, expiresAt = null }: NewApiKey,
 ): Promise<IssuedApiKey> {
-  checkLabel(label);
+  if (!isShownText(label, maxLabelLength))
+    throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} visible characters`, 'label');
   if (scopes.length === 0) throw inputError('invalid_field', 'a key needs at least one scope', 'scopes');
   if (scopes.includes('browser') && scopes.length > 1) {
     throw inputError('invalid_field', 'a key for pages has no scope but browser: it is public', 'scopes');
@@ -60,11 +61,7 @@ export function listApiKeys(db: Database, environmentId: number) {
 
 /** Deletes a key that leaves no trace: one that a command made for itself. */
 export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
-  await db
-    .deleteFrom('api_keys')
-    .where('environment_id', '=', environmentId)
-    .where('key_id', '=', keyId)
-    .execute();
+  await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
 }
 
 /** Revokes a key, if it is not revoked already. Throws `InputError` `not_found`. */
@@ -101,11 +98,6 @@ export async function rotateApiKey(
     const { label, scopes } = old;
     return createApiKey(transaction, environmentId, { label, scopes, expiresAt: dates.expiresAt ?? null });
   });
-}
-
-function checkLabel(label: string): void {
-  if (isShownText(label, maxLabelLength)) return;
-  throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} visible characters`, 'label');
 }
 
 function checkExpiry(expiresAt: Date | null): void {

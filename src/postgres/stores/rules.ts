@@ -1,12 +1,12 @@
 /** The SQL of `sluice.rules`: the versions of an environment's rules. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
-import { type Database, rowsOf, selectWhere } from '../database.ts';
+import { countOf, type Database, rowsOf, selectWhere } from '../database.ts';
 
 export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
@@ -144,23 +144,15 @@ export function countRepeated(
   entity: Entity,
   property: string,
 ): Promise<number> {
-  return count(
-    db,
-    sql`
-      select coalesce(sum(profiles), 0) as count
-      from (
-        select count(*) as profiles
-        from ${sql.table(entity)}
-        where environment_id = ${environmentId} and metadata -> ${property} <> 'null'
-        group by metadata -> ${property}
-        having count(*) > 1
-      ) repeated`,
-  );
-}
-
-async function count(db: Database, query: RawBuilder<unknown>): Promise<number> {
-  const { rows } = await query.execute(db);
-  return Number((rows[0] as { readonly count: number }).count);
+  return countOf(db)`
+    select coalesce(sum(profiles), 0)::bigint as count
+    from (
+      select count(*) as profiles
+      from ${sql.table(entity)}
+      where environment_id = ${environmentId} and metadata -> ${property} <> 'null'
+      group by metadata -> ${property}
+      having count(*) > 1
+    ) repeated`;
 }
 
 /** Lists the environments whose rules hash values, by name. */

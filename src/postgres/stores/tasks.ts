@@ -189,7 +189,7 @@ export function claimTask(db: Database, taskId: number, maxLosses: number): Prom
     update tasks t
     ${claim}, losses = losses + (lease_until is not null)::int
     where task_id = ${taskId}
-      and (lease_until is null or (${isLapsed('lease_until')} and losses < ${maxLosses - 1}))
+      and (lease_until is null or (${isLapsed} and losses < ${maxLosses - 1}))
     returning ${taskColumns}`;
 }
 
@@ -250,7 +250,7 @@ export function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promi
   return rowsOf<LostTask>(db)`
     update tasks t
     set ${waiting(0)}, losses = losses + 1
-    where kind = any (${[...kinds]}::text[]) and ${isLapsed('lease_until')}
+    where kind = any (${[...kinds]}::text[]) and ${isLapsed}
     returning ${taskColumns}, t.losses`;
 }
 

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, inMs, snake } from '../columns.ts';
 import {
@@ -90,20 +90,15 @@ export function condemnUpload(
   environmentId: number,
   uploadId: string,
 ): Promise<CondemnedUpload[]> {
-  return condemn(
-    db,
-    sql`
-      select upload_id
-      from uploads
-      where upload_id = ${uploadId} and environment_id = ${environmentId} and expires_at > now()`,
-  );
+  return condemn(db)`
+    select upload_id
+    from uploads
+    where upload_id = ${uploadId} and environment_id = ${environmentId} and expires_at > now()`;
 }
 
 export function condemnExpiredUploads(db: Database, limit: number): Promise<CondemnedUpload[]> {
-  return condemn(
-    db,
-    sql`select upload_id from uploads where expires_at <= now() order by expires_at limit ${limit}`,
-  );
+  return condemn(db)`
+    select upload_id from uploads where expires_at <= now() order by expires_at limit ${limit}`;
 }
 
 export function condemnEarlierUploads(
@@ -111,22 +106,20 @@ export function condemnEarlierUploads(
   deletionId: number,
   limit: number,
 ): Promise<CondemnedUpload[]> {
-  return condemn(
-    db,
-    sql`
-      select u.upload_id
-      from uploads u
-      join deletions d using (environment_id)
-      where d.deletion_id = ${deletionId} and u.created_at <= d.accepted_at
-      limit ${limit}`,
-  );
+  return condemn(db)`
+    select u.upload_id
+    from uploads u
+    join deletions d using (environment_id)
+    where d.deletion_id = ${deletionId} and u.created_at <= d.accepted_at
+    limit ${limit}`;
 }
 
-function condemn(db: Database, chosen: RawBuilder<unknown>): Promise<CondemnedUpload[]> {
-  return rowsOf<CondemnedUpload>(db)`
+/** Condemns the uploads that the statement selects. */
+function condemn(db: Database): (...statement: Parameters<typeof sql>) => Promise<CondemnedUpload[]> {
+  return (...statement) => rowsOf<CondemnedUpload>(db)`
     update uploads
     set expires_at = '-infinity'
-    where upload_id in (${chosen})
+    where upload_id in (${sql(...statement)})
     returning upload_id as "uploadId", file_ref as ref`;
 }
 

@@ -102,7 +102,7 @@ export async function endLostSessions(db: Database, kinds: readonly TaskKindName
       and application_name not in (
         select 'sluice ' || kind || ' ' || task_id || ':' || attempt
         from tasks
-        where lease_until is not null and not ${isLapsed('lease_until')}
+        where lease_until is not null and not ${isLapsed}
       )`,
   );
 }
@@ -128,13 +128,12 @@ export function leaseFor(): RawBuilder<Date> {
 }
 
 /** Tells whether a lease has lapsed; false where there is none. */
-export function isLapsed(column: string): RawBuilder<boolean> {
-  const until = sql.ref(column);
-  return sql<boolean>`(${until} < now() or ${until} > now() + 2 * ${LEASE_MS} * interval '1 millisecond')`;
-}
+export const isLapsed = sql<boolean>`(
+  lease_until < now() or lease_until > now() + 2 * ${LEASE_MS} * interval '1 millisecond'
+)`;
 
 /** Tells whether the queue was not notified for so long, or only at a time to come, because the clock went back. */
-export function isNotifiedLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
+export function isNotifiedLongAgo(olderThanMs: number, column: string): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;
   return sql<boolean>`(${at} is null or ${at} < now() - ${age} or ${at} > now() + ${age})`;
