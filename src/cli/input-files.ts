@@ -18,10 +18,7 @@ export interface Input {
   readonly bytes: number | null;
 }
 
-/**
- * Finds the inputs that the arguments mean, in their order; the files of a pattern are sorted by name.
- * @throws UsageError before anything is loaded if one of them is not there.
- */
+/** Finds the inputs of the arguments in their order, those of a pattern by name. @throws UsageError if one is missing */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
     throw new UsageError('Standard input (-) can be read once only.');
@@ -57,10 +54,7 @@ async function inspect(path: string): Promise<Input | null> {
 
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
-/**
- * Reads a file, or standard input (`-`). Returns null if it is wrong and the problems were printed as JSON.
- * @throws UsageError if it cannot be read, or is wrong and JSON is not asked for.
- */
+/** Reads a file or standard input (`-`). Prints the problems of a wrong one as JSON and returns null, or throws `UsageError`. */
 export async function readOperatorFile<T>(
   name: string,
   read: (bytes: Buffer) => Reading<T>,

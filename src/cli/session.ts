@@ -170,10 +170,7 @@ const othersPollMs = 250;
 /** Names our connections, so that a command sees the others. */
 const sessionRole = `${rolePrefix}${process.pid}`;
 
-/**
- * Waits while other commands use the embedded server that this one started: it would go with us. (They came while it
- * ran; had they come before, they would have started it.)
- */
+/** Waits while other commands use the embedded server that this one started, since it stops with this one. */
 async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
   for (let announced = false; ; ) {
     const { rows } = await sql<{ name: string }>`

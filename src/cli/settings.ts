@@ -70,10 +70,7 @@ export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }
 
-/**
- * Reads the configuration. `own` are settings that the command insists on, against flags and environment.
- * @throws ConfigError
- */
+/** Reads the configuration. The settings in `own` win over flags and environment. @throws ConfigError */
 export function readSettings(cli: Names, command: Command, own: ProcessEnv = {}): Settings {
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
@@ -99,10 +96,7 @@ export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): 
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
-/**
- * Logs what packages print as warnings, each sentence once: BullMQ prints its opinion of the settings of Redis for every
- * connection, between the lines of JSON.
- */
+/** Logs warnings of packages, each once: BullMQ prints its opinion of the settings of Redis for every connection. */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();
   console.warn = (...words: unknown[]) => {

@@ -46,10 +46,7 @@ export async function withWorkers<T>(
   }
 }
 
-/**
- * Makes sure that workers run: those that live already, or processes of our own. Those of others are watched, and
- * replaced by our own should they end before we do.
- */
+/** Makes sure that workers run: our own, or those of others, which are watched and replaced by our own if they end. */
 async function provideWorkers(
   { settings, database, system, log }: Session,
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
@@ -124,10 +121,7 @@ export function withSmallLoads(system: System): System {
   };
 }
 
-/**
- * Queues a load by `queue`, which returns its job. With `waits` does it here; `show` then shows how it ended, and may return what is
- * said of it.
- */
+/** Queues a load by `queue`, which returns its job. With `waits` does it here; `show` then shows its end, and may return a sentence. */
 export async function queueLoad(
   invocation: Invocation,
   waits: boolean,

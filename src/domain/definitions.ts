@@ -2,10 +2,7 @@ import type { DataType } from './data-type.ts';
 import { type InputError, inputError } from './errors.ts';
 import { capitalise } from './wording.ts';
 
-/**
- * The definitions of an operator. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
- * be translated on the way.
- */
+/** The definitions of an operator. The file, the tables and the lookups use the same names, so that nothing is translated. */
 export const kinds = [
   'segments',
   'surveys',

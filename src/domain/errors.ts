@@ -1,7 +1,4 @@
-/**
- * Errors by who must act. A bad record is not among them: that is a value (`Reject`).
- * The codes are the closed list that callers may rely on; see docs/errors.md.
- */
+/** Errors by who must act; a bad record is a value (`Reject`). The codes are a closed list that callers rely on: docs/errors.md. */
 export const errorCodes = {
   invalid_json: 400,
   missing_field: 400,

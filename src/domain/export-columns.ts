@@ -7,10 +7,7 @@ export const orderOf = {
   stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
 } as const satisfies Record<FileDataset, readonly string[]>;
 
-/**
- * `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. `number`, `boolean`: of properties in the
- * lake; they come as JSON, too.
- */
+/** `json`: text as it is. `text`: JSON text that needs no escaping. `number`, `boolean`: of properties in the lake, JSON too. */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';
@@ -28,10 +25,7 @@ export const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
-/**
- * Properties are not columns of their own: a property may hold a number here and a text there, and a column is of one
- * type. All of them are in `metadata`, as JSON.
- */
+/** Properties share the column `metadata`, as JSON: a property may be a number here and a text there, and a column has one type. */
 const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   users: [column('user_id'), nullable('company_id'), metadata, ...seen],
   companies: [column('company_id'), metadata, ...seen],

@@ -16,10 +16,7 @@ export type Compression = (typeof compressions)[number];
 
 export type ExportStatus = Exclude<LoadStatus, 'held'>;
 
-/**
- * The content of an export. Every list: any of them, and an empty one does not filter; filters of different kinds are
- * combined with AND. Kept as JSON in `sluice.exports.request`.
- */
+/** Content of an export, as JSON in `sluice.exports.request`. Lists mean any of their items, empty ones all; kinds combine with AND. */
 export interface ExportRequest {
   /** ISO 8601 instants with microseconds; `from` included, `to` excluded. Null: no bound. */
   readonly from: string | null;

@@ -9,10 +9,7 @@ const shape =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d\d):?(\d\d))?)?$/;
 const minuteMs = 60_000;
 
-/**
- * Reads an ISO 8601 date or instant; returns `null` if it is none. Without a zone it is UTC. Six digits of a fraction of a second
- * count.
- */
+/** Reads an ISO 8601 date or instant, to six digits of a second and in UTC without a zone; returns `null` if it is none. */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
   if (match === null) return null;
@@ -141,10 +138,7 @@ const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
 /** A greater number would be the year 5138 or later in seconds, a smaller one before 1974 in milliseconds. */
 const firstMilliseconds = 1e11;
 
-/**
- * Reads seconds or milliseconds since 1970, written as digits; null if they are none. Which of them it is, is no guess:
- * of the years 1974 to 5138 the two have no number in common.
- */
+/** Reads seconds or milliseconds since 1970 in digits, else null. No guess: from 1974 to 5138 no number means both. */
 export function readEpoch(text: string): Instant | null {
   const match = epochShape.exec(text);
   if (match === null) return null;

@@ -87,10 +87,7 @@ export const FILE_SYNC_BYTES = 16 * MiB;
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** A file in use is touched this often, even if nothing is written to it. */
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
-/**
- * An upload waits so long to learn whether a COMMIT whose answer was lost took effect. A session may idle in its transaction for 15 s
- * only: if it got no COMMIT, it has rolled back by then.
- */
+/** An upload waits so long to learn whether a COMMIT without an answer took effect: without one, the session ends after 15 s idle. */
 export const COMMIT_DOUBT_MS = 20_000;
 /** The parts in which a file is sent to S3: their size, how many are in flight, and the most of a file. */
 export const S3_PART_BYTES = 8 * MiB;
@@ -225,10 +222,7 @@ export const SMALL_LOAD_MS = 1_000;
 export const SUSPECT_LOSSES = 2;
 /** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */
 export const MAX_CHUNK_LOSSES = 10;
-/**
- * A worker whose event loop gave no sign for this long, while its process ran, is ended. It is longer than a lease: what the worker had
- * claimed belongs to another by then.
- */
+/** A worker that runs, but whose event loop gives no sign for so long, is ended. Longer than a lease: others own by then what it had claimed. */
 export const SILENT_WORKER_MS = 20_000;
 /** Attempts a chunk gets at errors that are not known to pass. */
 export const MAX_CHUNK_FAILURES = 5;

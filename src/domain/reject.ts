@@ -92,10 +92,7 @@ export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
 
-/*
- * A cause is an error code, a column and the shape of the value. Thousands of records are refused for a handful of causes, and what
- * corrects one record of a cause mostly corrects all of them.
- */
+/* A cause is an error code, a column and the shape of the value: what corrects one record of a cause mostly corrects them all. */
 
 export interface CauseKey {
   readonly code: RejectCode;

@@ -14,10 +14,7 @@ export interface Binaries {
   readonly major: string;
 }
 
-/**
- * Programs that the server's account can really run: those in node_modules, or else a copy of them.
- * "Can run" is decided by running, not by reading modes: it covers links, libraries, ACLs and noexec mounts.
- */
+/** Programs that the server's account can run, as running them shows (links, libraries, ACLs, noexec): of node_modules, or a copy. */
 export async function provideBinaries({
   account,
   layout,

@@ -19,10 +19,7 @@ const run = promisify(execFile);
 const shutdownDeadlineMs = 60_000;
 const pollMs = 25;
 
-/**
- * Returns when no server runs on the data directory any more. One whose owner died is on its way out
- * and is waited for; one that somebody uses is left alone, and the error says so (`isInUse`).
- */
+/** Returns when no server runs on the data directory. Waits for one whose owner died; throws (`isInUse`) for one that is in use. */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
   const deadline = Date.now() + shutdownDeadlineMs;
   let asked = false;

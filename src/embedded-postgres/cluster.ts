@@ -33,10 +33,7 @@ const attemptPrefix = 'init-';
 /** A live pid in an attempt's name may be a stranger's by now; no initdb takes that long. */
 const attemptMaxAgeMs = 10 * 60 * 1000;
 
-/**
- * Creates the data directory with role and database. All of it happens in a folder of its own that becomes
- * the data directory by one rename: killed at any moment, the next start finds nothing or everything.
- */
+/** Creates the data directory, role and database in a folder that one rename puts in place: nothing or all of it, whenever killed. */
 export async function createCluster(context: ClusterContext): Promise<void> {
   const { layout, account } = context;
   await removeAbandonedAttempts(layout);
@@ -88,10 +85,7 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
   }
 }
 
-/**
- * Role and database in a fresh data directory. The role is no superuser; it may create databases,
- * because tests give each file one of its own.
- */
+/** Creates role and database. The role is no superuser, but may create databases: tests give each file one of its own. */
 async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
   const password = newPassword();
   await writePrivateFile(join(data, passwordName), password);
@@ -125,10 +119,7 @@ async function runSingleUser(
 
 const MiB = 1024 * 1024;
 
-/**
- * The server's settings: a bulk loader's, on a small machine that it shares with Node and the page cache.
- * Passed on the command line, so nothing in the data directory has to be edited or migrated.
- */
+/** The server's settings: a bulk loader's, on a machine shared with Node. On its command line, so that no file has to be migrated. */
 export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
@@ -223,10 +214,7 @@ export async function inspectMachine(): Promise<Machine> {
   };
 }
 
-/**
- * Chooses where parallel queries keep what they share. posix lives in /dev/shm, which containers often keep tiny: a query
- * then fails in the middle with "could not resize shared memory segment". sysv is not bound by that mount.
- */
+/** Chooses where parallel queries share memory: posix fails in the middle of a query where a container has a tiny /dev/shm. */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';
   const free = await statfs('/dev/shm').then(

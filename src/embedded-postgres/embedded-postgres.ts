@@ -73,10 +73,7 @@ export const embeddedPostgres = {
   isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
-/**
- * Starts the server for dataDir (creating it on first use).
- * Throws EmbeddedPostgresError if a live server runs on it already (`isInUse`), or none can run here.
- */
+/** Starts the server for dataDir, created on first use. Throws EmbeddedPostgresError if one runs on it (`isInUse`) or none can. */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
@@ -116,10 +113,7 @@ function watch(server: LaunchedServer, log: Logger): EmbeddedPostgres {
   };
 }
 
-/**
- * Fast shutdown: open transactions are rolled back, everything is written, the next start needs no recovery.
- * Past the deadline the server is killed; what was committed is recovered by the next start.
- */
+/** Fast shutdown, after which the next start needs no recovery. Kills the server past the deadline; the next start then recovers. */
 async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
   server.kill('SIGINT');
   if (await endsWithin(server, fastDeadlineMs)) return;
@@ -191,10 +185,7 @@ async function startAgain(
   return undefined;
 }
 
-/**
- * url of the live server on dataDir, or undefined.
- * Verifies by really connecting, so a stale file never counts.
- */
+/** Returns the url of the live server on dataDir, or undefined. Connects to it, so that a stale file never counts. */
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readPostmasterFile(layout.data);

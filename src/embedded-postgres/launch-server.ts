@@ -42,10 +42,7 @@ interface LaunchContext extends ClusterContext {
   readonly port?: number | undefined;
 }
 
-/**
- * Starts the server and waits until it takes work. Two obstacles pass by themselves: a free port that somebody
- * else takes in between costs another one, the last children of a killed server are waited for.
- */
+/** Starts the server and waits until it takes work. Tries another port if its own was taken; waits for a killed server's children. */
 export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
   const leftoverDeadline = Date.now() + leftoverDeadlineMs;
   let portsTried = 0;
@@ -174,10 +171,7 @@ export function serverUrl(port: number, password: string): string {
   return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
 }
 
-/**
- * Logs in and returns the server's version. Because scram proves the password to both sides,
- * success means it is our server that answers, not another one that got the same port.
- */
+/** Logs in and returns the server's version. Scram proves the password to both sides, so no other server on the port passes. */
 export async function askVersion(url: string): Promise<string> {
   // Loaded when needed: `sluice --version` and a wrong command line do without.
   const { default: pg } = await import('pg');
@@ -224,10 +218,7 @@ async function readServerLog(layout: Layout, startsAt: number): Promise<string> 
   }
 }
 
-/**
- * A port of 127.0.0.1 that is free now. Somebody else may take it before the server does:
- * the caller must be ready to try again with another.
- */
+/** A port of 127.0.0.1 that is free now. Somebody else may take it before the server does: then the caller tries another. */
 async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');

@@ -16,10 +16,7 @@ export interface ProgramOptions {
   readonly input?: string;
 }
 
-/**
- * The environment of everything we start: nothing of ours. No PG* variable or locale of the caller
- * changes what the server does, and its messages are English, so that we can recognise them.
- */
+/** The environment of all that we start: no PG* variable or locale of the caller, and messages in English, to be recognised. */
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**

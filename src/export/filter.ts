@@ -91,10 +91,7 @@ function isOneOf(column: string, ids: Expression<unknown>): Condition {
 
 const actor = 'export_actor';
 
-/**
- * Tells whether a row of sluice.events is exported. A segment means the events of its users; of a user who is not stored
- * nothing is known, so that its events are in no segment.
- */
+/** Tells whether a row of sluice.events is exported. A segment means the events of its users; a user who is not stored is in none. */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   const { exclusions } = request;
@@ -126,10 +123,7 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
   return either.length === 0 ? [] : [eb.or(either)];
 }
 
-/**
- * The users in a segment. Asked once of every user and then joined: `offset 0` keeps Postgres from asking anew for each
- * event, which it would do wherever it takes the events to be few.
- */
+/** The users in a segment, joined: without `offset 0`, Postgres would ask anew for each event where it takes the events to be few. */
 function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
   return eb
     .selectFrom(`users as ${actor}`)
@@ -165,10 +159,7 @@ export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
 
-/**
- * Any of a list; no list, no condition. As a join, which Postgres does with a hash table or an index, as it sees fit:
- * against `= any(…)` it would compare every row with every item.
- */
+/** Any of a list; without one, no condition. A join may hash or use an index; `= any(…)` compares every row with every item. */
 function anyOf(column: string, values: readonly string[]): Condition[] {
   if (values.length === 0) return [];
   return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];

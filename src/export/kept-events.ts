@@ -4,10 +4,7 @@ import type { Database } from '../postgres/database.ts';
 import { findKeptFrom } from '../postgres/stores/retirements.ts';
 import { microsOf } from './filter.ts';
 
-/**
- * Returns the instant from which all events are kept, if the request asks for older ones; otherwise `null`.
- * An increment contains only rows that changed since its cursor, so that none of them has left.
- */
+/** Returns the instant from which all events are kept if older ones are asked for, else `null`. No row changed since a cursor has left. */
 export async function findLaterStart(
   db: Database,
   { datasets, since, from }: Pick<ExportRequest, 'datasets' | 'since' | 'from'>,

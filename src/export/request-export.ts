@@ -191,10 +191,7 @@ interface PreviewContext {
 /** All of it, so that nobody waits for longer than the API answers: what cannot be read within it is 503. */
 const previewMs = 2 * READ_TIMEOUT_MS;
 
-/**
- * Counts what an export of this request would hold now. Takes the request as `requestExport` does, and starts nothing.
- * @throws InputError with every problem of the body.
- */
+/** Counts what the export of a request (see `requestExport`) would hold now. @throws InputError with every problem of the body */
 export async function previewExport(
   context: PreviewContext,
   environmentId: number,

@@ -36,10 +36,7 @@ import type { WrittenExport } from './write/write-export.ts';
 
 const notOurs = 'the export has ended, or another worker has it';
 
-/**
- * Does one export: write the files from one snapshot, complete; the last in one transaction with the list of the files. Whoever takes
- * it over begins anew. Once `signal` is aborted it stops.
- */
+/** Does one export from one snapshot, anew if taken over. One transaction lists its files and ends it. Stops once `signal` is aborted. */
 export async function runExport(
   context: ExportContext,
   claim: TaskClaim,

@@ -49,10 +49,7 @@ export async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder'
 
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
-/**
- * Translates a failed call of the file system for whoever asked for it. Everything but a missing file is taken to be
- * something that an operator mends (space, permissions, a mount), after which the same call works.
- */
+/** Translates a failed call of the file system. All but a missing file works again once an operator mends space, rights or mount. */
 export function ioError(doing: string, cause: unknown): Error {
   const code = codeOf(cause);
   if (code === 'ENOENT') return new MissingFileError(`${doing}: the file is gone`, { cause });

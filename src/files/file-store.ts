@@ -79,10 +79,7 @@ export async function hashFile(files: Pick<FileStore, 'open'>, ref: FileRef): Pr
 /** A generated name, never a user's. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
-/**
- * Files that go together: `<kind>/<uuid>`, or a part of them, `<kind>/<uuid>/<number>`. Its name is known before there is
- * anything in it, so that whoever finds a worker dead can remove what it left.
- */
+/** Files that go together: `<kind>/<uuid>`, or a part, `…/<number>`. Named before it has any, so that what a dead worker left is found. */
 export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
 export class MissingFileError extends Error {

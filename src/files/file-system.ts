@@ -183,10 +183,7 @@ interface NewFile {
   readonly touchMs: number;
 }
 
-/**
- * Writes under a temporary name; `commit` makes the bytes durable, then the name. While it writes it lets the
- * disk take what is there every FILE_SYNC_BYTES, so that the sync in `commit` has little left to wait for.
- */
+/** Writes under a temporary name until `commit`. Syncs every FILE_SYNC_BYTES, so that `commit` has little left to wait for. */
 class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;
   readonly #file: NewFile;

@@ -34,10 +34,7 @@ interface S3StoreOptions {
 /** Text of two bytes a character may have three of them when it is stored. */
 const growth = 1.5;
 
-/**
- * Keeps files in a bucket, under the names that they have in a folder, below the prefix. Makes no request, and does not
- * load the SDK, before it is first used. All its methods throw `TransientError` when S3 refuses or is away.
- */
+/** Keeps files in a bucket, below the prefix; connects, and loads the SDK, at first use. Methods throw `TransientError` when S3 refuses or is away. */
 export function createS3Store(location: S3Location, options: S3StoreOptions): FileStore {
   let opening: Promise<S3Bucket> | undefined;
   const open = (): Promise<S3Bucket> => {
@@ -114,10 +111,7 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
 
 const pauseMs = 200;
 
-/**
- * The bytes [start, end) of an object, or from `start` to its end. An answer that breaks off, or of which nothing comes for
- * a while (because the network stalls, or because whoever reads takes his time), is taken up where it ended.
- */
+/** Yields the bytes [start, end) of an object, or to its end. An answer that breaks off or stalls is taken up where it ended. */
 async function* readObject(
   bucket: S3Bucket,
   key: string,
@@ -175,10 +169,7 @@ interface NewObject {
   readonly partBytes: number;
 }
 
-/**
- * Sends a file in parts while it is written, S3_PARTS_IN_FLIGHT at a time and one being filled, whose buffers are used
- * again. Nothing is visible before `commit`. A file that fits into one part goes by a single request, in `commit`.
- */
+/** Sends a file in parts, S3_PARTS_IN_FLIGHT at a time in reused buffers, a small one whole. Nothing is visible before `commit`. */
 export class S3Writer implements FileWriter {
   readonly ref: FileRef;
   readonly #bucket: S3Bucket;

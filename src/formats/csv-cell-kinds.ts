@@ -1,6 +1,4 @@
-/*
- * Tells data from names by the appearance of cells: by number, date or address. For detecting dialects and headers only.
- */
+/* Tells data from names by the appearance of cells: number, date or address. For detecting dialects and headers only. */
 
 type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
@@ -30,10 +28,7 @@ function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
 }
 
-/**
- * Tells whether the first record is data: in some column it is a number, a date or an address as those after it are, and in none
- * is it a text where those are not.
- */
+/** Tells whether the first record is data: in some column a number, date or address like the rest, and in none a text unlike the rest. */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);
   if (first === undefined || others.length === 0) return false;

@@ -61,10 +61,7 @@ interface Candidate {
   readonly place: Place;
 }
 
-/**
- * Finds how the CSV is written.
- * @throws InputError `invalid_field` where several readings are as likely, naming the option that decides.
- */
+/** Finds how the CSV is written. @throws InputError `invalid_field` with the option that decides between equally likely readings */
 export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
   if (separator === null) return new Sniffer(bytes, isWhole, hints).sniff();
@@ -210,10 +207,7 @@ class Sniffer {
     return { ...found, reading };
   }
 
-  /**
-   * Refuses a header with surplus delimiters: every record has as many cells as there are names, and none as many as the header.
-   * @throws InputError `invalid_field`.
-   */
+  /** Refuses a header with surplus delimiters: all records have as many cells as names, none as many as the header. @throws InputError */
   #refuseSpareCells(dialect: CsvDialect, { cells, end }: Place): void {
     const named = cells.filter(isNamed).length;
     if (named === cells.length || named === 0) return;

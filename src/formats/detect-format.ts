@@ -79,10 +79,7 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   return hinted === 'json' && hints.envelope !== undefined ? 'json' : 'ndjson';
 }
 
-/**
- * Tells how JSON text is laid out, by what is said about it, and by `head`, its first bytes in UTF-8.
- * @throws InputError `invalid_field` for `records`.
- */
+/** Tells how JSON text is laid out, by its hints and its first bytes in UTF-8. @throws InputError `invalid_field` for `records` */
 export function layoutOfJson(
   head: Buffer,
   isWhole: boolean,

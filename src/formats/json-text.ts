@@ -164,10 +164,7 @@ function describe(error: unknown): string {
   return `not valid JSON: ${shorten(message, 120)}`.replaceAll('\0', '␀');
 }
 
-/**
- * Byte strings: one character per byte of UTF-8 (latin1). Text that is only split, compared and copied never
- * needs decoding; these are the places where it meets text that was decoded.
- */
+/** Byte strings: a character per byte of UTF-8 (latin1). Text that is only split, compared and copied is decoded only here. */
 export function toByteString(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
@@ -244,10 +241,7 @@ export function tooManyProperties(path: string): Reason {
   };
 }
 
-/**
- * Why one property of a decoded record cannot be kept, or null. `mayBeLarge`: the text it came from is long enough for
- * a value to be too large.
- */
+/** Why a property of a decoded record cannot be kept, or null. `mayBeLarge`: its text is long enough for a value to be too large. */
 export function propertyProblem(
   name: string,
   value: unknown,

@@ -296,10 +296,7 @@ class LineCopy {
     this.#copying = false;
   }
 
-  /**
-   * From `position` on the value is no JSON and is copied as it is. Between tokens, blanks that were left out come back as one:
-   * `1 2` must not become `12`.
-   */
+  /** Copies the value as it is from `position` on: it is no JSON. Blanks between tokens become one: `1 2` must not become `12`. */
   break(position: number, betweenTokens: boolean): void {
     if (this.#copying) {
       this.#flush(position);

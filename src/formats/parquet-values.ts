@@ -4,10 +4,7 @@ import { DamagedFile } from '../domain/errors.ts';
 import { dayText, instantText, timeOfDayText } from '../domain/instant.ts';
 import { MAX_PARQUET_ROW_CHARS, MAX_PARSED_DEPTH } from '../domain/limits.ts';
 
-/*
- * Values of Parquet as JSON. hyparquet returns most values as the file stores them, so that nothing is rounded. It gives text
- * to a parser of ours, which makes it JSON once for each entry of a dictionary.
- */
+/* Values of Parquet as JSON. hyparquet returns them as stored, nothing rounded; our parser makes JSON once per dictionary entry. */
 
 type JsonText = string;
 /** Writes a value as hyparquet returns it: lists are arrays, structs are objects. */
@@ -87,10 +84,7 @@ function storedElement(node: SchemaTree): SchemaElement {
   return isConverted && logical !== undefined ? { ...plain, logical_type: logical } : plain;
 }
 
-/**
- * Returns what the items of a list are: the repeated node itself, as older writers have it, or the node in it; `null`
- * for what is not a list.
- */
+/** Returns the items of a list: the repeated node itself, as older writers have it, or the node in it; `null` for what is no list. */
 function listItem({ element, children }: SchemaTree): 'inner' | 'whole' | null {
   const [only, ...more] = children;
   if (kindOf(element) !== 'LIST' || only === undefined || more.length > 0 || !isRepeated(only)) return null;

@@ -22,10 +22,7 @@ export interface RecordScanner {
    * `reset` if the bytes of a buffer were changed in between.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
-  /**
-   * Rest of a record that is too large: its end (terminator included) in buf[start, end), or -1; then the next call
-   * must begin at `keepFrom` of this one.
-   */
+  /** Rest of a too large record: its end (with terminator) in buf[start, end), or -1; then the next call begins at `keepFrom` of this one. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
    * After a record that is `open`: the first position in buf[start, end) behind a quote that closes its cell after all,
@@ -58,10 +55,7 @@ export const CR = 13;
 const SPACE = 32;
 const TAB = 9;
 
-/**
- * Scanner for NDJSON. A record ends at LF or CRLF; a lone CR is white space to JSON and stays in the record.
- * A line of white space only is blank.
- */
+/** Scanner for NDJSON. A record ends at LF or CRLF; a lone CR is white space in it. A line of white space only is blank. */
 export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScanner {
   return new Scanner(maxRecordBytes);
 }

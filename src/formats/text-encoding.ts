@@ -3,10 +3,7 @@ import { TextDecoder } from 'node:util';
 import { inputError } from '../domain/errors.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
-/**
- * Returns the encoding that a label of the WHATWG Encoding Standard stands for: `latin1` is `windows-1252`, `utf-16` is `utf-16le`.
- * @throws InputError `invalid_field` for any other.
- */
+/** Returns the encoding of a label of the WHATWG Encoding Standard: `utf-16` is `utf-16le`. @throws InputError `invalid_field` */
 export function encodingOfLabel(label: string): string {
   try {
     return new TextDecoder(label).encoding;
@@ -39,10 +36,7 @@ const STRAY_SHARE = 8;
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 
-/**
- * Detects UTF-16 without a mark: NULs stand in one byte of each pair and not in the other, and there are as many of them as text
- * with delimiters and line ends has.
- */
+/** Detects UTF-16 without a mark: NULs in one byte of each pair only, as many as text with delimiters and line ends has. */
 function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (!head.includes(0)) return null;
   const units = head.length >> 1;
@@ -187,10 +181,7 @@ function notesOfMark(name: string, said: string | null): string[] {
   ];
 }
 
-/**
- * Follows what is said, unless it makes Chinese of what is plainly something else: the halves of UTF-16 exchanged, or text in
- * bytes read as UTF-16.
- */
+/** Follows what is said, unless it plainly makes Chinese of something else: swapped halves of UTF-16, or bytes read as UTF-16. */
 function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[] {
   const saysUtf16 = said.startsWith('utf-16');
   if (utf16 !== null && utf16 !== said) {

@@ -20,10 +20,7 @@ export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BY
   };
 }
 
-/**
- * Reads a whole file, and knows afterwards whether it was the file's fault: what reading throws is not, whatever a library
- * makes of it.
- */
+/** Reads a whole file, and tells failures of reading from faults of the file, whatever a library makes of them. */
 export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
   let failure: { readonly error: unknown } | null = null;
   return {

@@ -69,10 +69,7 @@ export interface ProbeOptions {
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 
-/**
- * Asks one question at a time: whoever comes while an answer is outstanding waits for the same one. So something that
- * hangs is asked once, however many want to know and however often. Never throws.
- */
+/** Asks one question at a time, however many wait for the answer, so that something that hangs is asked once. Never throws. */
 export function createProbe<T>(
   ask: () => Promise<T>,
   { deadlineMs, keepMs = () => 0 }: ProbeOptions,

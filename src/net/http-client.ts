@@ -110,9 +110,7 @@ const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLo
 /** All IPv6 addresses that are routed between networks, without those that only lead to IPv4. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/**
- * Tells whether an address may be connected to. An IPv4 address written as IPv6 is judged as what it is.
- */
+/** Tells whether an address may be connected to. An IPv4 address written as IPv6 is judged as IPv4. */
 export function isAllowed(address: string, reach: Reach): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);

@@ -25,10 +25,7 @@ export interface OperatorFile<S extends TSchema> {
   readonly checkValue?: (root: Place, value: Static<S>) => void;
 }
 
-/**
- * Refuses a request for the problems of a file that its body has in this field. Editors mark the lines in `details`.
- * Does nothing without problems.
- */
+/** Refuses a request if the file in this field of its body has problems. Editors mark the lines in `details`. */
 export function throwFileProblems(field: string, problems: readonly FileProblem[]): void {
   throwProblems(
     problems.map(({ line, column, message }) => ({

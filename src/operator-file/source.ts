@@ -58,10 +58,7 @@ export class FileProblems {
   }
 }
 
-/**
- * Version 1.2 whatever the file says, so that `yes` and `on` stay text; no types beyond those of JSON. Repeated names
- * are found below, each once and in linear time.
- */
+/** Version 1.2 whatever the file says: `yes` and `on` stay text, types are those of JSON. Repeated names are found below. */
 const options = {
   version: '1.2',
   schema: 'core',
@@ -73,10 +70,7 @@ const options = {
 
 const start = { line: 1, column: 1 };
 
-/**
- * Reads YAML 1.2, of which JSON is a part. null: it is not even that, and `problems` says why. `emptyCure` says what to
- * write where nothing is meant.
- */
+/** Reads YAML 1.2, so also JSON; null if it is neither, with `problems`. `emptyCure` says what to write where nothing is meant. */
 export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;

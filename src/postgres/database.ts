@@ -165,10 +165,7 @@ export interface Transaction {
   readonly db: Database;
 }
 
-/**
- * Runs `work` in one transaction on one connection. `asynchronous` lets the commit return before it is on disk:
- * only for work whose ledger row is lost together with its rows and is then done again.
- */
+/** Runs `work` in one transaction. `asynchronous`: the commit may get lost; only where rows lost with their ledger row are redone. */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (transaction: Transaction) => Promise<T>,
@@ -193,10 +190,7 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
-/**
- * Runs `work` in a savepoint. An error that `isExpected` is returned, and what the work changed is undone; with `undo`, so is what
- * succeeded.
- */
+/** Runs `work` in a savepoint. Undoes it if it fails with an error that `isExpected`, which is returned; with `undo`, always. */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
   work: () => Promise<T>,

@@ -48,10 +48,7 @@ function isPassed(name: string, ours: readonly Migration[]): boolean {
   return ours.some((each) => dirname(each.name) === dirname(name) && each.name > name);
 }
 
-/**
- * Brings the schema `sluice` up to date in one transaction under an advisory lock; returns the names applied.
- * Throws `Fault` if an applied migration was edited since, or if the database is older than PostgreSQL 15.
- */
+/** Applies missing migrations under an advisory lock; returns their names. Throws `Fault` for an edited one, or PostgreSQL below 15. */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
   await requireServer(client);
   const known = migrations ?? (await readMigrations());

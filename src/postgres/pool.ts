@@ -31,10 +31,7 @@ const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
 
-/**
- * A pool whose sessions look into schema `sluice` first, speak UTC, and read bigint as number (none of ours
- * comes near 2^53; one that did would be our bug).
- */
+/** A pool whose sessions look into schema `sluice` first, speak UTC, and read bigint as number: none of ours comes near 2^53. */
 export function createPool(options: PoolOptions): pg.Pool {
   const { monitor } = options;
   const pool = new pg.Pool({
@@ -90,10 +87,7 @@ function readInt8(text: string): number {
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
 }
-/**
- * Creates a pool for health checks and figures, which then neither wait for workers nor take a connection from them. It opens none
- * before the first question.
- */
+/** Creates a pool for health checks and figures, apart from the workers' connections. It opens none before the first question. */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
@@ -105,10 +99,7 @@ export function createWatchPool(url: string, role: string, monitor?: ConnectionM
   });
 }
 
-/**
- * Throws unless the database answers and takes writes. A connection that does not answer is given up, so that the next
- * question goes to wherever the address leads by then.
- */
+/** Throws unless the database answers and takes writes. Gives up a silent connection, so that the next question follows the address. */
 export async function checkDatabase(watch: pg.Pool): Promise<void> {
   const { rows } = await watch.query<{ readOnly: string }>(
     withTimeout(`select current_setting('transaction_read_only') as "readOnly"`, watchConnectionTimeoutMs),

@@ -196,10 +196,7 @@ export interface Snapshot {
 /** The time between two statements, in which the end of a file may have to be stored. */
 const idleTimeout = '10min';
 
-/**
- * Runs `work` on a snapshot, in a session called `name`. If the work fails or the signal aborts, the session is terminated: a server that
- * waits for us to read a result does not notice a request to cancel.
- */
+/** Runs `work` on a snapshot in a session called `name`, ended on failure or abort: a server that waits for us notices no cancel. */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
   { name, signal }: { readonly name: string; readonly signal: AbortSignal },

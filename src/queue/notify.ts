@@ -1,7 +1,4 @@
-/*
- * The queue: BullMQ on Redis or on Postgres (`backend.ts`). It only notifies: a job says that a task is
- * due, and the table of tasks says what. Losing the whole queue costs seconds.
- */
+/* The queue (BullMQ on Redis or Postgres, `backend.ts`) only notifies: the table of tasks says what is due. Losing it costs seconds. */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
 import { Fault, TransientError } from '../domain/errors.ts';
@@ -91,10 +88,7 @@ function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   return { name: kind, data, opts: { jobId, lifo: !isOfCore(kind) } };
 }
 
-/**
- * Bounds how long a call may take, and how many hang in a queue that does not answer: clients keep what they cannot send, and would
- * send all of it at once when the queue is back.
- */
+/** Bounds the time and number of calls to a silent queue: clients would send all that they kept at once when it is back. */
 function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   let overdue: Promise<unknown> | null = null;
   let askAgainAt = 0;
@@ -120,10 +114,7 @@ export interface Consumer {
   close(): Promise<void>;
 }
 
-/**
- * Runs jobs from the queue by their names. Locks are short, since a job that is lost with its worker costs nothing but another:
- * whether its work is due is the ledger's to say.
- */
+/** Runs jobs from the queue by name. Locks are short: a lost job costs only another, since the ledger says whether work is due. */
 export function consume(
   backend: QueueBackend,
   handlers: Readonly<Record<string, () => Promise<void>>>,

@@ -130,10 +130,7 @@ export async function askRedis<T>(
   }
 }
 
-/**
- * Throws unless it answers within the time, connected first where that was left for now. Its own deadlines are not
- * enough: connecting to a cluster that breaks at that moment may never end.
- */
+/** Throws unless it answers in time, connected first if need be. Connecting to a cluster that breaks then may never end by itself. */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   await withDeadline(connectAndPing(redis), timeoutMs, () => {
     throw new Error(`no answer from Redis within ${timeoutMs} ms`);

@@ -81,10 +81,7 @@ function testProfile(
     : testInstantColumn(sql.ref<Date>(ref), test, now);
 }
 
-/**
- * Names that mean a column of the profile, whatever its metadata holds under them. The lookups list them the same way:
- * there is one property `first_seen_at`, the automatic one.
- */
+/** Names that mean a column of the profile, whatever its metadata holds: the lookups, too, list one `first_seen_at`, the automatic one. */
 const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
   ['user_id', 'id'],
   ['company_id', 'id'],

@@ -255,9 +255,7 @@ function ifNumeral(
   end`;
 }
 
-/**
- * Tests in SQL for what the schema of a definition calls a date. The calendar stands beside the regular expression: within it, it would take most of the time.
- */
+/** Tests in SQL for what the schema of a definition calls a date. Within the regular expression, the calendar would take most time. */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
     and ${stored} collate "C" ~ '(?x)
@@ -275,10 +273,7 @@ function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
     )`;
 }
 
-/**
- * The instant of a text that is a date. The zone is written out where it has none; of a fraction, microseconds are kept and
- * the rest is cut off, where Postgres would round. No text of 26 bytes has more.
- */
+/** The instant of a date in text: in UTC without a zone, cut to microseconds, where Postgres would round. No text of 26 bytes has more. */
 function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
   return sql`(
     case

@@ -83,10 +83,7 @@ export interface UserScope extends SegmentScope {
   readonly only?: string;
 }
 
-/**
- * The language of docs/segments.md as schemas: one for each kind of condition, which `readSegment` validates with, and all
- * of them with the groups around them for editors.
- */
+/** The language of docs/segments.md as schemas: one per kind of condition, for `readSegment`, and one of all with groups, for editors. */
 
 const text = (minLength: number, maxLength: number) =>
   Type.String({

@@ -139,10 +139,7 @@ function sortOf(error: unknown): keyof Tolerance {
   return isTransient(error) ? 'transient' : 'defect';
 }
 
-/**
- * No attempt is spent by it. The session goes first, with whatever lock it waits for or holds; what the attempt may write after that
- * is fenced, as the task is no longer its own.
- */
+/** Spends no attempt. The session ends first, with the locks it waits for or holds; what the attempt writes later meets the fence. */
 async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
   const fields = { ...taskFields(claim), attempt: claim.attempt };
   try {
@@ -154,10 +151,7 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
   }
 }
 
-/**
- * Throws the reason of the signal if the work has not ended by then. The work itself goes on, since it may hang in something that
- * nobody can stop; the fence sees to it that it cannot commit any more.
- */
+/** Throws the signal's reason if the work has not ended by then. The work may hang on; the fence keeps it from committing. */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
   let onAbort: () => void = () => undefined;

@@ -6,10 +6,7 @@ import { startPoller } from '../timers.ts';
 import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
-/**
- * Does tasks of some kinds beside the jobs of the queue, so many at a time. For kinds that mostly wait for others: one
- * that hangs takes no place of a chunk.
- */
+/** Does tasks of kinds that mostly wait for others beside the queue: one that hangs takes no place of a chunk. */
 export interface Runner {
   /** Something may be due; the queue says so, and the runner looks by itself every RECONCILE_MS. */
   wake(): void;

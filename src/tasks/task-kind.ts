@@ -22,10 +22,7 @@ export interface TaskContext {
 
 /** Notifies the workers that work is due. A lost notice costs time only: the reconciler notifies again. */
 export interface TaskQueue {
-  /**
-   * `again`: also where a job for the same attempt is in the queue, since whoever took that seems to have died with it; at most
-   * once in some seconds.
-   */
+  /** `again`: also if the queue has a job for the same attempt, whose taker seems to be dead; at most once in some seconds. */
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
@@ -59,10 +56,7 @@ export interface TaskKind<Context> {
    * the task is not its own any more, `FinalFailure` if trying again would not help.
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
-  /**
-   * Called at the end of its tolerance, or after a `FinalFailure`. Ends the subject and deletes its tasks, or they come back. Does
-   * nothing if the subject has ended already.
-   */
+  /** At the end of its tolerance, or after a `FinalFailure`: ends the subject, unless it has ended, and its tasks, which else come back. */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /** Starts whatever else should be under way. May be called anywhere, anytime, twice. */
   readonly reconcile?: (context: Context) => Promise<void>;

@@ -27,10 +27,7 @@ const redacted = [
   'databaseUrl',
 ];
 
-/**
- * JSON lines on standard error, or readable ones where that is a terminal. What goes wrong again and again is logged once and
- * then counted.
- */
+/** JSON lines on standard error, or readable ones on a terminal. What goes wrong again and again is logged once, then counted. */
 export function createLogger(level: string, name: string): Logger {
   const options = {
     level,
@@ -90,10 +87,7 @@ const repeatsMs = 60_000;
 const mostRemembered = 1_000;
 const warnLevel = 40;
 
-/**
- * A warning or an error that is the same as one of the last minute, and belongs to no job or request, is counted and not
- * logged; the next one after that minute says how many there were.
- */
+/** Counts a warning or error of no job or request that repeats within a minute; the next one after it says how many there were. */
 export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
   const seen = new Map<string, { readonly since: number; repeats: number }>();
   return function logMethod(args, method, level) {
@@ -152,10 +146,7 @@ const retryMs = 1_000;
 const busyMs = 100;
 const newline = 0x0a;
 
-/**
- * A log sink writes the lines of a log to a descriptor, beside the work. A disk that is full, a reader that is slow or gone
- * costs lines and nothing else. How many is counted, and said once lines can be written again.
- */
+/** Writes the lines of a log beside the work: a full disk or a slow reader costs lines, whose number is logged once there is room. */
 export class LogSink {
   dropped = 0;
   readonly #descriptor: number;

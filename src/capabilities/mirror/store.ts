@@ -100,10 +100,7 @@ const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): Ra
       and l.entity in (${entity}, 'auto') and l.rows_unchanged > 0 and not l.dry_run
   )`;
 
-/**
- * Lists what is missing, unless it is more than `limit` allows, or is `kept` anyway. Call it once, in the transaction that holds the
- * fence.
- */
+/** Lists what is missing unless it exceeds `limit` or is `kept`. Call it once, in the transaction that holds the fence. */
 export async function listMissing(
   db: Database,
   scope: MirrorScope,
@@ -160,10 +157,7 @@ export async function listMissing(
     select ${loadId}, profiles, missing, allowed, kept_because from decided`.execute(db);
 }
 
-/**
- * Removes up to `limit` of the missing, locked in the order of their keys, but for those that were written meanwhile. Returns how
- * many were listed; 0: none is left.
- */
+/** Removes up to `limit` of the missing, in key order, but for those written meanwhile. Returns how many were listed; 0: none is left. */
 export async function workOffMissing(db: Database, scope: MirrorScope, limit: number): Promise<number> {
   const { environmentId, loadId, entity } = scope;
   const [table, id] = [sql.table(entity), idOf(entity)];

@@ -81,10 +81,7 @@ export async function warnOfRedis(config: RedisConfig, log: Logger): Promise<voi
   if (fault !== null) log.warn(fault.sentence);
 }
 
-/**
- * Says at once what is wrong with a bucket: else it would show at the first upload. A service starts all the same, and is
- * not ready while it lasts.
- */
+/** Reports a wrong bucket now, not at the first upload. A service starts all the same, and is not ready while it lasts. */
 export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
   if (storage.kind !== 's3') return;
   try {
@@ -103,10 +100,7 @@ interface Waiting {
   readonly log: Logger;
 }
 
-/**
- * Waits until the database answers; returns its URL. The database is DATABASE_URL, or the embedded server that
- * another process runs on the data directory.
- */
+/** Waits until the database answers; returns its URL: DATABASE_URL, or that of the embedded server of another process. */
 export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
   { signal, log }: Waiting,

@@ -163,10 +163,7 @@ export function heading(name: string): string {
 
 const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
-/**
- * `defuse` in SQL. By the number of the first character: a regular expression for every cell would take far longer. Hardly
- * any cell has an apostrophe to be looked behind.
- */
+/** `defuse` in SQL, by the first character's number: a regular expression takes far longer. Few cells have an apostrophe to look behind. */
 function defused(cell: RawBuilder<string>): RawBuilder<string> {
   const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
   return sql`case

@@ -115,10 +115,7 @@ const withLost = sql`coalesce(
   ${sql.ref(`${alias}.metadata`)}
 ) as metadata`;
 
-/**
- * The profiles of a request in order of time, as rows of a stream: a row stands at the moment at which it last changed, which is
- * what the range is about. Null where it is about events only.
- */
+/** The profiles of a request by time, as rows of a stream, each at its last change, which the range is about. Null for events only. */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
   const absent = sql`null::text as event_id, null::text as event_name, null::text as source`;

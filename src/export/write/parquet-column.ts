@@ -8,10 +8,7 @@ import { Fault } from '../../domain/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { Bytes, hashOf, readInteger, unescaped } from './rows.ts';
 
-/*
- * The columns of a row group, encoded while their values come: hyparquet-writer takes values, and would make an object and
- * several copies of each. Its pages, levels and headers are used as they are.
- */
+/* Columns of a row group, encoded as values come: hyparquet-writer, whose pages, levels and headers are used, would copy each. */
 
 /** Values as Parquet has them, plain or as a dictionary with an index for each value. */
 interface Values {
@@ -214,10 +211,7 @@ const trialValues = 250;
 /** Slots that are looked at for a value; further ones are for values made to collide. */
 const maxProbes = 32;
 
-/**
- * Texts, each with its length before it. A text that came before is kept once, and its index instead, until it shows that
- * most are new: then a dictionary is no shorter than the texts.
- */
+/** Texts with their lengths. A repeated one is kept once, with an index, until most turn out to be new: a dictionary saves nothing then. */
 class Texts implements ValueStore {
   readonly #isJson: boolean;
   readonly #slots: Int32Array;

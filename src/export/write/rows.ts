@@ -6,10 +6,7 @@ export const separator = '\u0002';
 const SEPARATOR = separator.charCodeAt(0);
 const [LF, QUOTE, BACKSLASH, MINUS, ZERO] = [0x0a, 0x22, 0x5c, 0x2d, 0x30];
 
-/**
- * Two times end each row of a profile, which a load does not bring back. They have one length, so that they can be cut off
- * unread.
- */
+/** The two times that end each row of a profile, which a load does not bring back. They have one length, to be cut off unread. */
 const sampleTime = '2026-01-01T00:00:00.000000Z';
 
 /** Rows as text: where one ends, and what of it is not content. */
@@ -121,10 +118,7 @@ function csvEnds(): (piece: Buffer) => number[] {
   };
 }
 
-/*
- * Values of rows as COPY sends them (`selectValues`), read as bytes: no text is made of a value unless something in it is
- * escaped. An export of millions of rows spends most of its time here.
- */
+/* Values of rows as COPY sends them (`selectValues`), read as bytes, the hot path of an export: only escaped values become text. */
 
 /** From here on a call that copies costs less than a loop. */
 const longCopy = 256;

@@ -195,9 +195,7 @@ export interface FilePlan {
   readonly header: Buffer;
   /** For the estimate. */
   readonly selects: readonly CopySelect[];
-  /**
-   * The rows as COPY sends them, and in the end how many PostgreSQL says there were. `most`: only the first of them.
-   */
+  /** Yields the rows as COPY sends them, at most `most`, and returns how many PostgreSQL says there were. */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
   /** Returns where those are values: what makes text of them. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;

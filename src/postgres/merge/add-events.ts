@@ -129,10 +129,7 @@ const byNameAndDay = ({ loadId }: Scope, times: number) => sql`
     group by grouping sets ((event_name), (day))
   )`;
 
-/**
- * Puts these events in the place of those that this load added under their ids. An event that has left the table meanwhile,
- * because it outlived its retention, is not replaced.
- */
+/** Replaces the events that this load added under their ids, but for those that outlived their retention and left the table. */
 export async function replaceEvents(transaction: Transaction, batch: EventBatch): Promise<void> {
   const { db } = transaction;
   await copyIncomingEvents(transaction, batch);

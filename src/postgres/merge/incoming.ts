@@ -50,10 +50,7 @@ export interface MergeScope {
   readonly removes: boolean;
   /** Stored values win over incoming ones, and the batch removes nothing. */
   readonly keepsExisting: boolean;
-  /**
-   * `stored @> incoming` tells that a row changes nothing: no row of the batch removes anything or has a property that is
-   * an object or an array, and stored values are replaced.
-   */
+  /** `stored @> incoming` tells that a row changes nothing: no row removes or has an object or array, and stored values are replaced. */
   readonly flat: boolean;
   /** The rows of the batch that stand for a record and so belong in the tally. */
   readonly counted: 'all' | 'some' | 'none';

@@ -36,9 +36,7 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/**
- * COPY → drop what is there already → one upsert. Runs in the caller's transaction.
- */
+/** COPY → drop what is there already → one upsert. Runs in the caller's transaction. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;

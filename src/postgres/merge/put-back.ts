@@ -177,10 +177,7 @@ function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]>
     from ${linesOf(entity, sql`line ? 'kept'`)}`;
 }
 
-/**
- * Selects the state of the profile `p` that the patch saw, the names of the properties that somebody has set or removed since, even if
- * they are as they were again, and whether its company was moved.
- */
+/** Selects what the patch saw of `p`, the properties that were set or removed since (even back again), and whether its company moved. */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select
     (array_agg(c.before order by c.seq))[1] as seen,

@@ -22,10 +22,7 @@ export async function planEvents(db: Database): Promise<EventOutcomes> {
   );
 }
 
-/**
- * Removes events, with the ids that callers gave them. One that is not where it was added came with a later load: an undo may be
- * retried after it.
- */
+/** Removes events and the ids that callers gave them. One that is elsewhere came with a later load: an undo may be retried after it. */
 export async function removeEvents(
   db: Database,
   { environmentId }: PatchScope,

@@ -165,10 +165,7 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     on conflict (load_id, chunk_no, entity) do update set
       unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
 
-/**
- * A row that removes something and turned out to be new was inserted with its nulls (ON CONFLICT knows no other
- * values than those to be inserted). Takes them out before anybody can see them.
- */
+/** Takes the nulls out of new rows that remove something, before anybody can see them: ON CONFLICT inserts rows as they are. */
 export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`

@@ -1,7 +1,4 @@
-/*
- * The log of changes (sql/migrations/0018_create_changes.sql): its switch, the days it reaches back, and what it costs. The
- * functions of the migration say what locks they take.
- */
+/* The log of changes (sql/migrations/0018_create_changes.sql): its switch, days and cost. The migration says what locks it takes. */
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -44,10 +41,7 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
   });
 }
 
-/**
- * Tells why an export cannot continue at its cursor: this database was never in that state or, if what was removed is asked for,
- * changes since then are no longer in the log.
- */
+/** Tells why an export cannot continue at its cursor: this database never had that state, or the log lacks wanted removals since. */
 export async function findCursorProblem(
   db: Database,
   { since, includeRemoved }: Pick<ExportRequest, 'since' | 'includeRemoved'>,

@@ -157,10 +157,7 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
   return sql`environment_id = ${environmentId}${kind === undefined ? sql`` : sql` and kind = ${kind}`}`;
 }
 
-/**
- * Lists the defined features and every name that an event was tracked under, by key. The operator's words for a feature win
- * over those of an event with its key.
- */
+/** Lists the defined features and the names of tracked events, by key. The operator's words for a feature win over an event's. */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
   const events = await selectWhere(db, 'properties', { environmentId, entity: 'event_names' })

@@ -75,10 +75,7 @@ export async function previewDeletion(
   };
 }
 
-/**
- * Removes up to `limit` events of the users, with the ids that callers gave them, and counts them to their users;
- * returns how many. One scan of events_user_idx per partition for all users of the batch.
- */
+/** Removes up to `limit` events of the users with their ids, counted to the users; returns how many. One index scan per partition. */
 export function deleteEvents(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -100,10 +97,7 @@ export function deleteEvents(
   });
 }
 
-/**
- * Takes the profiles out of up to `limit` events that the lake has, where they are counted, and whose tables wait for being dropped. Returns
- * how many.
- */
+/** Takes the profiles out of up to `limit` events that the lake has, and counts, and whose tables wait to be dropped. Returns how many. */
 export async function eraseUndropped(
   db: Database,
   entity: Entity,
@@ -243,10 +237,7 @@ export async function eraseCompanies(
     where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`;
 }
 
-/**
- * Takes up to `limit` users out of the companies, in key order as every writer; returns how many. As of now: no older record takes
- * them back.
- */
+/** Takes up to `limit` users out of the companies, in key order; returns how many. As of now: no older record takes them back. */
 export async function releaseUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,

@@ -111,10 +111,7 @@ export async function findEnvironment(db: Database, name: string): Promise<Envir
   return row ?? null;
 }
 
-/**
- * Returns the environment `default`, and creates it if it is missing. Only the caller that created it gets its first key, however many
- * processes start at once: the loser of the insert waits for the winner's commit.
- */
+/** Returns the environment `default`, or creates it. Of many processes only the creator gets the first key: others wait for its commit. */
 export async function ensureDefaultEnvironment(
   db: Database,
 ): Promise<{ readonly environment: Environment; readonly key: string | null }> {

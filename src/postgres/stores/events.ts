@@ -159,10 +159,7 @@ export function isUserKnown(db: Database, environmentId: number, userId: string)
       or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`;
 }
 
-/**
- * Returns the time up to which events of the environment may have left `sluice.events` for the lake; `null` if none have. A month on its way
- * there counts, whoever's events it holds.
- */
+/** Returns the time up to which events may be in the lake only; `null` if none are. A month on its way there counts, whoever's it is. */
 export function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
   return findValue<string | null>(db)`
     select ${instantText(sql`greatest(

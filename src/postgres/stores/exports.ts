@@ -164,10 +164,7 @@ async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exp
   return ended === undefined ? null : { ...ended, taskId };
 }
 
-/**
- * Finds failed and cancelled exports that may have left files. Those that ended within a lease are left out: a worker may still write,
- * until it fails to renew the lease.
- */
+/** Finds failed and cancelled exports that may have left files, a lease after their end: until then a worker may still write. */
 export function findLeftovers(db: Database, limit: number) {
   return withFiles(db)
     .where('status', 'in', ['failed', 'cancelled'])
@@ -242,9 +239,7 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
   return Math.floor(Math.min(written / expected, 0.99) * 10_000) / 10_000;
 }
 
-/**
- * Lists exports, newest first. `after` is the last job id of the page before, `next` that of this page, or `null` if it is the last.
- */
+/** Lists exports, newest first. `after`: last job id of the page before. `next`: that of this page, `null` if it is the last. */
 export async function pageExports(
   db: Database,
   environmentId: number,

@@ -31,10 +31,7 @@ const sourceOf = (load: string) => {
   )`;
 };
 
-/**
- * Reads the guard of a load with the figures of its file and of the latest completed loads of the same source, newest first; `null` if it
- * has none.
- */
+/** Reads the guard of a load, the figures of its file and of its source's latest completed loads, newest first; `null` without one. */
 export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
   return firstRow<Guarded>(db)`
     select

@@ -236,10 +236,7 @@ export function findReplaced(db: Database): Promise<FileRef[]> {
   return refsWhere(db, sql`state = 'replaced'`);
 }
 
-/**
- * Files that killed processes left unfinished, if nobody moves events into the lake now. A deletion has a day to rewrite one; whoever
- * writes metadata holds the table locked.
- */
+/** Files that killed processes left, unless events move into the lake now. Deletions have a day; writers of metadata lock the table. */
 export function findUnfinished(pool: pg.Pool): Promise<FileRef[]> {
   return inTransaction(pool, async ({ db }) => {
     const folders = await columnOf<string>(db)`select folder from lake_tables for update skip locked`;

@@ -76,10 +76,7 @@ export function readMonth(db: Database, { environmentId, month }: LakeMonth): Pr
     where environment_id = ${environmentId} and month = ${month}::date`;
 }
 
-/**
- * Notes what the files of the month hold from now on: those that were added to them, or with `isWhole` no others. Returns false if somebody
- * has committed or erased since the state was read.
- */
+/** Notes that files of the month hold these too or, with `isWhole`, these alone. False if somebody committed or erased since the read. */
 export async function settleMonth(
   db: Database,
   { environmentId, month }: LakeMonth,

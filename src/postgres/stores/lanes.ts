@@ -19,9 +19,7 @@ export interface LaneHead {
   readonly id: number;
 }
 
-/**
- * Finds the job to start: the next one, if none runs; else `null`. Call it in the transaction that starts it.
- */
+/** Finds the next job to start; `null` if one runs. Call it in the transaction that starts it. */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
   const { rows } = await sql<LaneHead & { status: string }>`
@@ -45,10 +43,7 @@ export function idleLanes(db: Database): Promise<number[]> {
     having not bool_or(status = 'processing')`;
 }
 
-/**
- * Counts the unfinished loads and deletions before a row of `table`, up to MAX_COUNTED_AHEAD; what runs stands before all that
- * waits. It reads so many entries of an index: for one job, not for each of a list.
- */
+/** Counts the unfinished loads and deletions before a row, up to MAX_COUNTED_AHEAD; what runs is first. For one job, not for lists. */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const own = (column: string) => sql.ref(`${table}.${column}`);
   return sql<number>`case when ${own('status')} = 'queued' then (
@@ -67,10 +62,7 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
 /** The time over which the rate of a running load is measured. */
 const rateSeconds = 30;
 
-/**
- * Lists the lanes in which something runs or waits, the longest waiting first, to be shown. `running` is null where nothing runs;
- * the rate of a load is that of its last half minute.
- */
+/** Lists the lanes with work, the longest waiting first. `running` is null where nothing runs; a load's rate is of its last half minute. */
 export function readLanes(watch: pg.Pool): Promise<object[]> {
   return readFigures(watch, lanesStatement);
 }

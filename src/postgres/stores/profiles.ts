@@ -109,10 +109,7 @@ export interface LoadedBack {
   readonly dated: number;
 }
 
-/**
- * Gives profiles that a load has created, and that nobody has touched since, the times that the rows of an export say. `rows` is
- * a JSON array of such rows, of the file that the load had; of each key one.
- */
+/** Gives new profiles of a load, untouched since, the times in the rows of its export. `rows`: a JSON array of such rows, each key once. */
 export async function restoreTimes(
   db: Database,
   environmentId: number,

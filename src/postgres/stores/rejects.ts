@@ -30,10 +30,7 @@ interface RefusedFrom {
   readonly rules: RulesDocument | null;
 }
 
-/**
- * Stores refused records; call it inside the chunk's transaction. COPY saves as much of this process's time, compared with INSERT, as
- * the causes cost.
- */
+/** Stores refused records, in the chunk's transaction. By COPY: it saves as much time over INSERT as finding the causes costs. */
 export async function insertRejects(
   { client }: Transaction,
   { loadId, rules }: RefusedFrom,
@@ -156,10 +153,7 @@ export interface ReadRejects {
 /** The size of a row without its record. */
 const rowBytes = 512;
 
-/**
- * Reads the rejects after `afterRow` in file order; with a `cause`, only those. The database adds up the bytes without reading the
- * records, and never sends what exceeds the bounds.
- */
+/** Reads the rejects after `afterRow` in file order, or those of a `cause`. The database bounds the bytes without reading the records. */
 export async function readRejectsPage(
   db: Database,
   loadId: number,

@@ -22,10 +22,7 @@ export function eventTable(name: string): RawBuilder<unknown> {
   return sql`${sql.id('sluice', name)}`;
 }
 
-/**
- * Months of which something may have outlived its retention: their last instant is past the shortest that is set
- * anywhere. `defaultDays` is EVENT_RETENTION_DAYS.
- */
+/** Months that may have outlived a retention: their last instant is past the shortest; `defaultDays` is EVENT_RETENTION_DAYS. */
 export function findOldMonths(db: Database, defaultDays: number): Promise<Month[]> {
   return rowsOf<Month>(db)`
     with shortest as (

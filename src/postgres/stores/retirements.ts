@@ -207,10 +207,7 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
   }
 }
 
-/**
- * Drops the table; nothing if somebody else has. Waits a bounded time for the exports that read it.
- * @throws 55P03 if they take longer.
- */
+/** Drops the table, if it is there. Waits a bounded time for the exports that read it. @throws 55P03 if they take longer */
 export async function dropTable(pool: pg.Pool, retirement: Retirement, events: number): Promise<void> {
   await inTransaction(pool, async ({ db }) => {
     await lockEventStore(db);

@@ -11,10 +11,7 @@ import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.t
 import { type Database, deleteWhere, findValue, firstRow, hasRows, rowsOf } from '../database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './workers.ts';
 
-/**
- * A task is due if nobody has it and its pause is over. If it waits since a moment in the future, the clock of the database went
- * back, and the end of the pause means nothing.
- */
+/** A task is due if nobody has it and its pause is over. If it waits since the future, the database's clock went back: no pause. */
 const isDue = sql<boolean>`(
   t.lease_until is null
   and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
@@ -104,10 +101,7 @@ export function findNextTasks(
     limit ${limit}`;
 }
 
-/**
- * The recursive query `name`, which finds the first task of each kind and environment that meets the condition. It steps from one to the
- * next and reads an entry of the index each, not all that wait.
- */
+/** The recursive query `name`: the first matching task of each kind and environment, stepping from one to the next in the index. */
 function firstOfEach(
   name: string,
   kinds: readonly TaskKindName[],
@@ -180,10 +174,7 @@ function claimFirst(
     returning ${taskColumns}`;
 }
 
-/**
- * Claims one task; `null` if it is done, or another worker has it. Claiming the task of a vanished worker counts as a loss; the loss
- * that is one too many is left to `rescueTasks`.
- */
+/** Claims one task; `null` if it is done or claimed. Counts the loss of a vanished worker; `rescueTasks` gets the one too many. */
 export function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
   return firstRow<TaskClaim>(db)`
     update tasks t
@@ -304,10 +295,7 @@ export async function takeUnnotifiedTasks(
 
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
-/**
- * Finds a due task that lost its worker SUSPECT_LOSSES times or more. It is to be done where it can end no other. The order is
- * random, so that no suspect is always first.
- */
+/** Finds a due task that lost its worker SUSPECT_LOSSES times, in random order, to be done where it can end no other. */
 export function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
   return firstRow<Suspect>(db)`
     select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"

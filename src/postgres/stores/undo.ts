@@ -114,10 +114,7 @@ export interface WrittenFile {
   readonly chunks: readonly ChunkRange[];
 }
 
-/**
- * Gives an undo the file that was written for it. One that it had is left to the sweep of received files.
- * Throws `TransientError` if the new one was swept already.
- */
+/** Gives an undo its new file; an earlier one is left to the sweep. Throws `TransientError` if the new one was swept already. */
 export async function attachPatch(
   db: Database,
   loadId: number,
