@@ -123,10 +123,7 @@ type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 const provideTimeoutMs = 30_000;
 const providePollMs = 100;
 
-/**
- * The database for a command that a person runs: the server that runs on the data directory, or one of its own for as
- * long as the command takes. One that another command is just starting or stopping is waited for.
- */
+/** The database for a command of a person: a running server, one that is starting or stopping (waited for), or one of its own. */
 export async function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
   const deadline = performance.now() + provideTimeoutMs;
   for (;;) {

@@ -1,7 +1,4 @@
-/*
- * Segments made by the API and the console, held to the schema of the definitions file. What the file defines is changed in the file:
- * `applyDefinitions` has the other half of the rule.
- */
+/* Segments made by the API and the console, by the schema of the definitions file. What the file defines is changed in the file. */
 import { type Static, Type } from 'typebox';
 import { Default } from 'typebox/value';
 import { object } from '../api/schema.ts';

@@ -42,10 +42,7 @@ export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
-/**
- * Returns the instant that many units after 1970, with six digits of a second, or nine if six would lose precision.
- * Exact for every number of 64 bits; `dayText` says how years beyond 9999 and below 0 are written.
- */
+/** Returns the instant that many units after 1970, years as in `dayText`, with six digits of a second or, if needed, nine. Exact. */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
   const [seconds, rest] = divide(since1970, perSecond);
   const [days, second] = divide(seconds, DAY_SECONDS);

@@ -226,10 +226,7 @@ export const MAX_CHUNK_LOSSES = 10;
 export const SILENT_WORKER_MS = 20_000;
 /** Attempts a chunk gets at errors that are not known to pass. */
 export const MAX_CHUNK_FAILURES = 5;
-/**
- * Tries in a row, of a chunk, a finish or a deletion, that a timeout of the server ended (`statement_timeout`); then the job
- * fails. More than of other errors, since waiting for a lock of somebody else counts too.
- */
+/** Tries in a row that a timeout of the server ended before the job fails. More than of other errors: waits for others' locks count. */
 export const MAX_TIMEOUTS = 10;
 
 /** Records that share a statement of the commit window, and the bytes they were sent in. */

@@ -6,10 +6,7 @@
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~][a-z0-9!#$%&'*+/=?^_`{|}~-]*(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
-/**
- * Tells whether this is one plain address in ASCII, such as `ada@example.com`, and nothing else. Its domain has a dot: mail to
- * `a@b` leads nowhere. The one name without a dot is `localhost`, for a mail server on this machine.
- */
+/** Tells whether this is one plain ASCII address and nothing else. Its domain has a dot (mail to `a@b` leads nowhere) or is `localhost`. */
 export function isMailAddress(text: string): boolean {
   const at = text.lastIndexOf('@');
   const [name, domain] = [text.slice(0, at), text.slice(at + 1)];

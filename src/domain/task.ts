@@ -3,10 +3,7 @@ export const queueName = 'sluice';
 /** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
 export const exportQueueName = 'sluice-exports';
 
-/**
- * The core's kinds of background work, and the queue that notifies the workers of each. `jobs/<kind>.ts` has the rest.
- * Lower-case letters only: a kind stands in the names of sessions (`stores/workers.ts`).
- */
+/** The core's kinds of background work, with the queue of each; `jobs/<kind>.ts` has the rest. In lower case: they name sessions. */
 const taskQueues = {
   begin: queueName,
   chunk: queueName,

@@ -134,10 +134,7 @@ export interface ServerProcess {
   kill(signal: NodeJS.Signals): void;
 }
 
-/**
- * Starts the postmaster, tied to our life but not to our terminal: a session of its own (detached), because
- * Ctrl-C reaches every process of the terminal's group, and the database must outlast the work that stops first.
- */
+/** Starts the postmaster in a session of its own (detached): Ctrl-C reaches the terminal's group, and the database must stop last. */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
   port: number,

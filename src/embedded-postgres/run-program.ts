@@ -68,10 +68,7 @@ function runToEnd(program: string, args: readonly string[], options: ProgramOpti
   });
 }
 
-/**
- * Starts a shell that reads a pipe only we hold. The kernel closes the pipe when we die, however we die; the read
- * ends, and the shell asks the server for a fast shutdown. Returns how to call the watch off.
- */
+/** Starts a shell that reads a pipe only we hold: when we die it closes, and the shell stops the server. Returns how to call it off. */
 export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
   const watchdog = spawn(
     '/bin/sh',

@@ -105,11 +105,9 @@ export function createManifest(
     unfinished_loads: [...facts.unfinishedLoads],
     // A body that asks for the same again.
     request: toGivenRequest(request),
-    datasets: facts.datasets.map(({ dataset, rows, contentSha256 }) => ({
-      dataset,
-      rows,
-      content_sha256: contentSha256,
-    })),
+    datasets: facts.datasets.map(({ contentSha256, ...counted }) => {
+      return { ...counted, content_sha256: contentSha256 };
+    }),
     files: files.map(({ ref: _, ...listed }) => listed),
   };
 }

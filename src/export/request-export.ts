@@ -53,10 +53,7 @@ export interface ExportExtras {
   readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
 }
 
-/**
- * Accepts an export: ledger first, then the queue. Returns its job id; that of the first one, if the same idempotency
- * key asked before. Throws `InputError` with every problem of the body, or `idempotency_conflict`.
- */
+/** Accepts an export; returns its job id, or that of the first with the idempotency key. Throws `InputError`: all problems, or a conflict. */
 export async function requestExport(
   context: ExportContext,
   environmentId: number,

@@ -7,10 +7,7 @@ import { CR, LF } from './record-scanner.ts';
 /** Tells whether records are cut better in another dialect. */
 type IsBetter = (found: Measure, plain: Measure) => boolean;
 
-/**
- * Adds to the dialect what its header does not show: blanks beside the delimiter, single quotes, backslashes that escape. A trait
- * is believed if every record that it cuts in another way becomes well-formed.
- */
+/** Adds traits that the header does not show (blanks, single quotes, backslashes) if every record that one cuts anew is well-formed. */
 export function refineDialect(
   sample: CsvSample,
   base: CsvDialect,

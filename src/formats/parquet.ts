@@ -27,10 +27,7 @@ import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from 
  * time. A column that is null is left out of its row. Sizes that a file declares falsely cost its sandbox alone.
  */
 
-/**
- * Yields the rows of the file, a line each. `notes` receives the notes for the job after the last row.
- * @throws InputError `unsupported_format` for a file that is damaged or not understood; what `read` throws.
- */
+/** Yields a line for each row; `notes` gets notes for the job at the end. @throws InputError `unsupported_format`; what `read` throws */
 export async function* parquetToNdjson(source: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
   const file = watched(source);
   const read = windowed(source.bytes, file.read);

@@ -17,10 +17,7 @@ export type XmlAttributes = Readonly<Record<string, string>>;
 
 export type NamespaceOf = (prefix: string) => string;
 
-/**
- * A handler receives the elements of the root's namespace, by local name, and their text. It never receives an element of
- * another namespace, such as `<x15:workbookPr>` in `extLst`, the pronunciation of a text, or anything inside these.
- */
+/** Receives the elements of the root's namespace, by local name, and their text: none of other namespaces or pronunciations. */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close?(name: string): void;

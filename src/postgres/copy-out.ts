@@ -15,10 +15,7 @@ export type CopyFormat = 'csv' | 'lines';
 /** Stands for a null in CSV, so that it is quoted where it is a text. */
 export const copyNull = '\u0001';
 
-/**
- * `lines`: one column, which comes out as it is. For it to be CSV that never needs a quote, quote and delimiter are two
- * control characters, which JSON text cannot hold. (The text format would double its backslashes.)
- */
+/** `lines`: one column as it is. Quote and delimiter are control characters, which JSON text cannot hold, so nothing is ever quoted. */
 const options: Readonly<Record<CopyFormat, string>> = {
   csv: `format csv, null E'\\x01'`,
   lines: `format csv, quote E'\\x01', delimiter E'\\x02'`,

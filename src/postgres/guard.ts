@@ -2,10 +2,7 @@ import type { InputError } from '../domain/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
-/**
- * A capability that refuses every record of some users, by every way in, in the environments that use it
- * (`stores/uses.ts`). Others pay nothing: their statements have no trace of it, and their chunks ask nothing.
- */
+/** Refuses every record of some users, by every way in, in environments that use it (`stores/uses.ts`). Others pay nothing. */
 export interface RefusalSeam {
   /** Why a record in a file is refused. */
   readonly reason: Reason;

@@ -53,10 +53,7 @@ export function createPool(options: PoolOptions): pg.Pool {
   return pool;
 }
 
-/**
- * Returns the `onConnect` of a pool: it sets up each new session, and has it watched if anybody watches. Settings in the
- * `options` of a connection would say the same for nothing, but poolers refuse a connection that brings them.
- */
+/** Returns the `onConnect` of a pool, which sets up and watches each session: poolers refuse connections that bring `options`. */
 export function sessionSetUp(
   settings: SessionSettings,
   monitor: ConnectionMonitor | undefined,

@@ -83,10 +83,7 @@ export async function askServer<T>(url: string, work: (client: pg.Client) => Pro
 const given = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
 const isGiven = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
-/**
- * Returns, for each session, `null` while it works or waits for something other than us; else a text that stays the same while
- * nothing moves. The bytes that COPY has taken show whether more still come in.
- */
+/** Returns for each session `null` while it works or waits for others than us, else a text that stays the same while nothing moves. */
 export async function readActivities(
   client: pg.Client,
   sessions: readonly PostgresSession[],

@@ -40,10 +40,7 @@ export class KnownProperties {
     return this.#known.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
 
-  /**
-   * Returns when the names are listed (as far as there is room), each with a type that covers the given one.
-   * A type of null is for values that nobody looked at: if the name is new, it becomes `string`.
-   */
+  /** Lists the names, as far as there is room, each with a type that covers the given one; null, of values unseen, is `string` if new. */
   async learn(
     db: Database,
     environmentId: number,

@@ -53,10 +53,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * A Sandbox is a child process in which one task at a time parses bytes from outside. It has a heap of its own and no environment
- * variables, and yields to everything else on the machine; too much memory or time ends it, and the task alone fails.
- */
+/** A child process where one task at a time parses bytes from outside: heap and time bounded, no environment, low priority; it fails alone. */
 export class Sandbox {
   ended: Error | null = null;
   isFree = true;

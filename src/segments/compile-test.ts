@@ -138,10 +138,7 @@ function spellings(values: readonly Scalar[]) {
   return { jsons, strings, numbers };
 }
 
-/*
- * Whatever a definition says reaches Postgres as a parameter, always a string with its type beside it: so it means the
- * same where parameters are bound and where (in `copy … to`) they have to become settings, which are text.
- */
+/* Values of a definition are parameters, as text with the type beside it: the same where they are bound and, in COPY, settings. */
 
 export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
 
@@ -155,10 +152,7 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 
 export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
-/*
- * Lists, for `in`. As rows of a subquery Postgres hashes them, so that a long list costs no more than a short one; the same it
- * does with arrays, but only where they are constants, which settings are not.
- */
+/* Lists, for `in`, as rows of a subquery, which Postgres hashes. Arrays it hashes only as constants, which settings are not. */
 
 export const texts = (values: readonly string[]): RawBuilder<string> =>
   rows(sql`${arrayText(values)}::text[]`);
@@ -178,10 +172,7 @@ export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
-/*
- * Reads numbers and dates from a stored text without ever raising an error: it is cast only where its shape has shown
- * that the cast succeeds. `case` is what Postgres promises to evaluate in order; `and` is not.
- */
+/* Reads numbers and dates from a text without an error: cast where its shape allows it. `case` is evaluated in order, `and` is not. */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
   greater_than: sql`>`,
@@ -303,10 +294,7 @@ function instantText(date: string): string {
 
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
-/**
- * Tells whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
- * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
- */
+/** Tells whether a text is a number of JSON (no `007` or `+1`), with a three-digit exponent at most, as Postgres takes. SQL: `ifNumeral`. */
 export function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);
 }

@@ -169,10 +169,7 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
 /** Environments that are remembered; the others count as not served lately. */
 const mostRemembered = 1_000;
 
-/**
- * Whose turn it is in this process: of environments that have the same number of tasks under way, the one that was served
- * longest ago. How many are under way stands in the ledger; this is only what tells equals apart, and may be lost.
- */
+/** Whose turn it is among environments with as many tasks under way: the one served longest ago. Of this process; may be lost. */
 export class Turns {
   readonly #served = new Set<number>();
 

@@ -51,10 +51,7 @@ export interface TaskKind<Context> {
   readonly maxOfGroup?: number;
   /** Returns the pause after an error; `failures` counts those since the last progress. */
   readonly pauseMs: (failures: number) => number;
-  /**
-   * The work, up to and with the fence (`endTask` and the like), the last statement of its last transaction. Throws `ConflictError` if
-   * the task is not its own any more, `FinalFailure` if trying again would not help.
-   */
+  /** The work, with the fence (`endTask`) as its last statement. Throws `ConflictError` if the task is lost, `FinalFailure` to give up. */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /** At the end of its tolerance, or after a `FinalFailure`: ends the subject, unless it has ended, and its tasks, which else come back. */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;

@@ -19,10 +19,7 @@ import { CommandFailed } from '../errors.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;
 
-/**
- * Throws `CommandFailed` if nobody can listen there now: before anything else is started or made, rather than after.
- * If another sluice runs on the same data, whoever opens the data says so, which is the better message.
- */
+/** Throws `CommandFailed` if nobody can listen there now. If another sluice runs on the same data, whoever opens it says so better. */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
   ownsData: boolean,
@@ -115,10 +112,7 @@ export function awaitDatabase(
   });
 }
 
-/**
- * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
- * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
- */
+/** Retries `work` while the database is away, as long as awaitDatabase waits; then throws the last error, or `Interrupted` on a stop. */
 export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
   const sentence = 'the database went away during the start; trying again';
   return retry(signal, work, isTransient, (err) => log.warn({ err }, sentence));

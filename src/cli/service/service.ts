@@ -81,10 +81,7 @@ export async function openHttpService(system: System): Promise<HttpService> {
   };
 }
 
-/**
- * Makes sure that the environment `default` exists and has had a key. Returns the key if it was made now: the only
- * time that it is known. An environment that `sluice import` made has none until a server first starts.
- */
+/** Ensures that `default` exists and has had a key, which `sluice import` does not give it. Returns a key made now, known only here. */
 export async function ensureFirstKey(db: Database): Promise<string | null> {
   const { environment, key } = await ensureDefaultEnvironment(db);
   if (key !== null) return key;

@@ -8,7 +8,7 @@ import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import { type Compilable, copyNull } from '../../postgres/copy-out.ts';
-import type { Database } from '../../postgres/database.ts';
+import { type Database, hasRows } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { text } from '../../segments/compile-test.ts';
 import { yielding } from '../../yielding.ts';
@@ -126,20 +126,17 @@ async function listPropertyColumns(
 }
 
 /** Metadata may hold something under the name of an automatic property; then only the latter is listed. */
-async function anyHas(
+function anyHas(
   db: Database,
   environmentId: number,
   entity: Entity,
   names: readonly string[],
 ): Promise<boolean> {
-  const found = await db
-    .selectFrom(entity)
-    .select('environment_id')
-    .where('environment_id', '=', environmentId)
-    .where(sql<boolean>`metadata ?| ${names}::text[]`)
-    .limit(1)
-    .executeTakeFirst();
-  return found !== undefined;
+  return hasRows(db)`
+    select 1
+    from ${sql.table(entity)}
+    where environment_id = ${environmentId} and metadata ?| ${names}::text[]
+    limit 1`;
 }
 
 function fitting(names: readonly string[]): string[] {

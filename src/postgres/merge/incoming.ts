@@ -114,10 +114,7 @@ export function sameCompany(
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }
 
-/**
- * Tells whether laying `incoming` over `stored` changes nothing. Among plain values, "contains" says so and costs a
- * fraction of merging and comparing; of nested ones it would call a subset equal.
- */
+/** Tells whether `incoming` over `stored` changes nothing. "Contains" costs a fraction of merging, but calls a nested subset equal. */
 export function changesNothing(
   stored: RawBuilder<unknown>,
   incoming: RawBuilder<unknown>,

@@ -6,7 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import { type Database, isTrue, rowOf, type Transaction } from '../database.ts';
+import { type Database, findValue, isTrue, rowOf, type Transaction } from '../database.ts';
 import {
   copyText,
   holdsIncoming,
@@ -39,8 +39,7 @@ export interface Merged {
 /** COPY → drop what is there already → one upsert. Runs in the caller's transaction. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
-  const { entity, scope } = batch;
-  const { keys } = batch;
+  const { entity, scope, keys } = batch;
   await copyBatch(transaction, batch);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
@@ -104,10 +103,7 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
     ) as known`;
 }
 
-/**
- * The end of a statement whose `classified` has the batch's keys with their flags, and whether each is `held` already (null: there is
- * no such profile): notes the keys, and counts.
- */
+/** The end of a statement with the keys of a batch as `classified`, and whether each is `held` (null: unknown): notes and counts. */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   return sql`
@@ -186,7 +182,7 @@ export async function findRefuted(
   { environmentId, loadId }: Pick<MergeScope, 'environmentId' | 'loadId'>,
   { keys, digests }: DigestClaims,
 ): Promise<number[]> {
-  const { rows } = await sql<{ refuted: number[] }>`
+  const refuted = await findValue<number[]>(db)`
     select coalesce(array_agg(claim.place::int) filter (where not claim.holds), '{}') as refuted
     from (
       select
@@ -200,8 +196,8 @@ export async function findRefuted(
           false
         ) as holds
       from unnest(${keys}::text[], ${digests}::uuid[]) with ordinality as c (key, digest, place)
-    ) claim`.execute(db);
-  return rows[0]?.refuted ?? [];
+    ) claim`;
+  return refuted ?? [];
 }
 
 /** Notes the keys of records that were found unchanged before they were mapped; `keyHashes` is a bigint[] in binary. */

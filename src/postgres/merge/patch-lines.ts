@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
-import type { Transaction } from '../database.ts';
+import { findValue, type Transaction } from '../database.ts';
 
 export interface PatchScope {
   readonly environmentId: number;
@@ -26,7 +26,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
     Readable.from([lines], { objectMode: false }),
     client.query(copyFrom(`copy patch_lines (line) from stdin (${options})`)),
   );
-  const { rows } = await sql<{ content: PatchContent }>`
+  const content = await findValue<PatchContent>(db)`
     select coalesce(json_object_agg(does, lines), '{}') as content
     from (
       select
@@ -39,8 +39,8 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
         count(*) as lines
       from patch_lines
       group by 1
-    ) counted`.execute(db);
-  return rows[0]?.content ?? {};
+    ) counted`;
+  return content ?? {};
 }
 
 /** A value of the line `l`. */

@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
-import { changedBy, type Database, rowsOf } from '../database.ts';
+import { changedBy, type Database, rowOf, rowsOf } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
 import { linesOf, type PatchContent, type PatchScope, text } from './patch-lines.ts';
 import { sumsOf } from './plan-batch.ts';
@@ -55,7 +55,7 @@ export async function planPutBack(
   content: PatchContent,
 ): Promise<AppliedLines> {
   const place = sql`${scope.loadId}::bigint, ${scope.chunkNo}::int`;
-  const { rows } = await sql<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>`
+  const made = await rowOf<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>(db)`
     with planned as (
       insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
       select
@@ -76,12 +76,12 @@ export async function planPutBack(
       count(*) filter (where is_new)::int as inserted,
       count(*) filter (where not is_new and after is not null)::int as updated,
       count(*) filter (where after is null)::int as removed
-    from planned`.execute(db);
-  const { inserted = 0, updated = 0, removed = 0 } = rows[0] ?? {};
+    from planned`;
   const refused = await readKept(db, entity);
   const lines = (does: string): number => content[`${entity} ${does}`] ?? 0;
-  const unchanged = lines('back') + lines('restored') + lines('removed') - inserted - updated - removed;
-  const done = { inserted, updated, removed, rejected: refused.length, unchanged };
+  const all = lines('back') + lines('restored') + lines('removed');
+  const unchanged = all - made.inserted - made.updated - made.removed;
+  const done = { ...made, rejected: refused.length, unchanged };
   return { outcomes: addOutcomes(noOutcomes, done), refused };
 }
 

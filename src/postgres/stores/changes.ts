@@ -86,8 +86,7 @@ export async function readHistory(
 }
 
 /** Returns the time since which changes are kept; `null` if none are. */
-export async function readChangesKeptSince(db: Database): Promise<string | null> {
-  return findValue<string>(
-    db,
-  )`select ${instantText(sql`complete_since_at`)} from change_log where complete_since_at is not null`;
+export function readChangesKeptSince(db: Database): Promise<string | null> {
+  const since = instantText(sql`complete_since_at`);
+  return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;
 }

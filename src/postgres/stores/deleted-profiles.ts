@@ -41,7 +41,7 @@ export async function previewDeletion(
     select id, count(*) as rows
     from (select * from (${met}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
     group by id`;
-  const { rows } = await sql<Omit<DeletionPreview, 'isComplete'>>`
+  const { profiles, unknown, events, users } = await rowOf<Omit<DeletionPreview, 'isComplete'>>(db)`
     with named as materialized (${counted(named)}),
     members as materialized (${counted(members)}),
     found as (
@@ -64,8 +64,7 @@ export async function previewDeletion(
           )
       ) as unknown,
       (select coalesce(sum(rows), 0)::bigint from named) as events,
-      (select coalesce(sum(rows), 0)::bigint from members) as users`.execute(db);
-  const { profiles = 0, unknown = 0, events = 0, users = 0 } = rows[0] ?? {};
+      (select coalesce(sum(rows), 0)::bigint from members) as users`;
   return {
     profiles,
     unknown,

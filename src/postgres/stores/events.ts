@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { kindOfEntity } from '../../domain/entity.ts';
 import { instantText } from '../columns.ts';
-import { type Database, findValue, isTrue, queryRows, readQuery, runQuery } from '../database.ts';
+import { type Database, findValue, isTrue, queryRows, readQuery, rowOf, runQuery } from '../database.ts';
 import type { Guard } from '../guard.ts';
 
 export interface EventRow {
@@ -91,7 +91,7 @@ export async function countStoredEvents(
   environmentId: number,
   rows: string,
 ): Promise<{ readonly rows: number; readonly same: number; readonly dated: 0 }> {
-  const found = await sql<{ rows: number; same: number }>`
+  const counts = await rowOf<{ rows: number; same: number }>(db)`
     select
       count(*)::int as rows,
       count(*) filter (
@@ -104,9 +104,8 @@ export async function countStoredEvents(
     left join events e
       on e.environment_id = ${environmentId} and e.user_id = r.user_id
         and e.inserted_at = r.inserted_at and e.event_id = r.event_id
-    where r.event_type not in (${kindOfEntity.users}, ${kindOfEntity.companies})`.execute(db);
-  const { rows: all = 0, same = 0 } = found.rows[0] ?? {};
-  return { rows: all, same, dated: 0 };
+    where r.event_type not in (${kindOfEntity.users}, ${kindOfEntity.companies})`;
+  return { ...counts, dated: 0 };
 }
 
 export interface EventPosition {

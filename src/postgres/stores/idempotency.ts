@@ -54,10 +54,7 @@ export async function keepAnswer(
     .execute();
 }
 
-/**
- * Claims an Idempotency-Key for doing something to a job; call it in the transaction that does it. Null: it is to be
- * done. A date: that is when it was done, and it must not be done again. Throws `InputError` `idempotency_conflict`.
- */
+/** Claims an Idempotency-Key for an action, in its transaction. A date: it was done then, do nothing. Throws `idempotency_conflict`. */
 export async function claimJobAction(
   db: Database,
   environmentId: number,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
-import { columnOf, type Database } from '../database.ts';
+import { columnOf, type Database, firstRow } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
 /* A lane is an environment: its loads and deletions run one after another, in the order of acceptance. */
@@ -22,13 +22,12 @@ export interface LaneHead {
 /** Finds the next job to start; `null` if one runs. Call it in the transaction that starts it. */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
-  const { rows } = await sql<LaneHead & { status: string }>`
+  const next = await firstRow<LaneHead & { status: string }>(db)`
     select kind, id, status
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
-    limit 1`.execute(db);
-  const [next] = rows;
+    limit 1`;
   // A running job sorts first: then nothing starts.
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }

@@ -12,7 +12,7 @@ import {
 } from '../../domain/limits.ts';
 import { outcomes } from '../../domain/load.ts';
 import { timeText } from '../columns.ts';
-import { type Database, rowsOf } from '../database.ts';
+import { type Database, rowOf, rowsOf } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
 /* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
@@ -107,24 +107,22 @@ type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted
 
 /** Reads every load that is kept of the environment, some 0.6 s for a million: in turn. */
 export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
-  const { rows } = await sql<Omit<Jobs, 'lane' | 'job_days'>>`
+  const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
     select
       count(*) filter (where status = 'queued') as queued,
       count(*) filter (where status = 'processing') as processing,
       count(*) filter (where status = 'failed' and ended_at > now() - interval '24 hours') as failed_24h,
       (select ${unaccounted(environmentId)}) as unaccounted
     from background_jobs
-    where environment_id = ${environmentId}`.execute(db);
-  const [counts] = rows;
-  if (counts === undefined) throw new Error('a row was expected');
-  const { rows: lane } = await sql<Jobs['lane'][number]>`
+    where environment_id = ${environmentId}`;
+  const lane = await rowsOf<Jobs['lane'][number]>(db)`
     select
       row_number() over (order by status = 'processing' desc, lane_position) - 1 as position,
       job_id, type, status, filename, done, total, ${timeText('accepted_at')} as start_time
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by position
-    limit ${SHOWN_LANE_JOBS}`.execute(db);
+    limit ${SHOWN_LANE_JOBS}`;
   return { ...counts, lane, job_days: await readJobDays(db, environmentId) };
 }
 
@@ -152,22 +150,21 @@ export async function readWork(
   withSystem: boolean,
 ): Promise<Overview['work']> {
   const environments = withSystem ? [environmentId, 0] : [environmentId];
-  const { rows } = await sql<Omit<Overview['work'], 'failing'>>`
+  const counts = await rowOf<Omit<Overview['work'], 'failing'>>(db)`
     select
       count(*) filter (where lease_until is null and not_before <= now()) as waiting,
       count(*) filter (where lease_until is not null) as running,
       count(*) filter (where lease_until is null and not_before > now()) as postponed
     from tasks
-    where environment_id = any(${environments})`.execute(db);
-  const { rows: failing } = await sql<Overview['work']['failing'][number]>`
+    where environment_id = any(${environments})`;
+  const failing = await rowsOf<Overview['work']['failing'][number]>(db)`
     select
       kind as task, job_id, part, failures, losses, last_error,
       case when lease_until is null then ${timeText('not_before')} end as next_try_at
     from tasks
     where environment_id = any(${environments}) and (last_error is not null or losses > 0)
     order by not_before, task_id
-    limit ${SHOWN_FAILING_TASKS}`.execute(db);
-  const [counts = { waiting: 0, running: 0, postponed: 0 }] = rows;
+    limit ${SHOWN_FAILING_TASKS}`;
   return { ...counts, failing };
 }
 

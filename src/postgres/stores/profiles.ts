@@ -1,7 +1,6 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn, kindOfEntity, namingProperties } from '../../domain/entity.ts';
-import { Fault } from '../../domain/errors.ts';
 import { instantText } from '../columns.ts';
 import {
   type Database,
@@ -10,6 +9,7 @@ import {
   isTrue,
   literally,
   readQuery,
+  rowOf,
   runQuery,
 } from '../database.ts';
 import type { Guard } from '../guard.ts';
@@ -119,7 +119,7 @@ export async function restoreTimes(
 ): Promise<LoadedBack> {
   const id = sql.ref(idColumn[entity]);
   const sameCompany = entity === 'users' ? sql`p.company_id is not distinct from r.company_id` : sql`true`;
-  const found = await sql<LoadedBack>`
+  return rowOf<LoadedBack>(db)`
     with given as materialized (
       select *
       from json_to_recordset(${rows}::json) as r (
@@ -147,12 +147,7 @@ export async function restoreTimes(
       count(*) filter (where p.${id} is not null and p.metadata = r.metadata and ${sameCompany})::int as same,
       (select count(*)::int from dated) as dated
     from given r
-    left join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${id} = r.${id}`.execute(
-    db,
-  );
-  const [row] = found.rows;
-  if (row === undefined) throw new Fault('an aggregate gave no row');
-  return row;
+    left join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${id} = r.${id}`;
 }
 
 export function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {

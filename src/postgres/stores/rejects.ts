@@ -13,7 +13,7 @@ import {
 import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
-import { changedBy, countOf, type Database, rowsOf, type Transaction } from '../database.ts';
+import { changedBy, columnOf, countOf, type Database, firstRow, type Transaction } from '../database.ts';
 import { loadOf } from './loads.ts';
 
 const rowsPerPiece = 1_000;
@@ -93,14 +93,11 @@ export async function readRefusedRows(
   loadId: number,
   { firstRow, rowCount }: ChunkRange,
 ): Promise<ReadonlySet<number>> {
-  const rows = await db
-    .selectFrom('load_rejects')
-    .select('row_number')
-    .where('load_id', '=', loadId)
-    .where('row_number', '>=', firstRow)
-    .where('row_number', '<', firstRow + rowCount)
-    .execute();
-  return new Set(rows.map((row) => row.row_number));
+  const rows = await columnOf<number>(db)`
+    select row_number
+    from load_rejects
+    where load_id = ${loadId} and row_number >= ${firstRow} and row_number < ${firstRow + rowCount}`;
+  return new Set(rows);
 }
 
 /** The load's part in writing its rejects in the shape of its file. */
@@ -126,14 +123,13 @@ const rejectColumns = sql`
   row_number as row, line_number as line, byte_offset as "byteOffset",
   column_name as column, error_code as code, message`;
 
-export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
-  const [first] = await rowsOf<Reject>(db)`
+export function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
+  return firstRow<Reject>(db)`
     select ${rejectColumns}, raw
     from load_rejects
     where load_id = ${loadId} and error_code = ${code}
     order by row_number
     limit 1`;
-  return first ?? null;
 }
 
 export interface RejectsBounds {

@@ -47,10 +47,7 @@ const months = sql`(
   where i.inhparent = 'sluice.events'::regclass and c.relname ~ '^events_[0-9]{4}_[0-9]{2}$'
 )`;
 
-/**
- * Finds the events of a month that have outlived their retention, by environment. Names are found by stepping from one to the next
- * in events_name_idx: some tens of microseconds each, however many events the month has.
- */
+/** Finds the events of a month past their retention, by environment, stepping from name to name in events_name_idx, however many. */
 export function readHeldNames(
   db: Database,
   { table, month }: Month,

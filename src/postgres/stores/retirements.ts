@@ -208,20 +208,18 @@ export async function forgetIds(db: Database, { retirementId, table }: Retiremen
 }
 
 /** Drops the table, if it is there. Waits a bounded time for the exports that read it. @throws 55P03 if they take longer */
-export async function dropTable(pool: pg.Pool, retirement: Retirement, events: number): Promise<void> {
+export async function dropTable(
+  pool: pg.Pool,
+  { retirementId, table, archives }: Retirement,
+  events: number,
+): Promise<void> {
   await inTransaction(pool, async ({ db }) => {
     await lockEventStore(db);
-    const { numUpdatedRows } = await db
-      .updateTable('event_retirements')
+    const state = archives ? 'archived' : 'retired';
+    const { numUpdatedRows } = await updateWhere(db, 'event_retirements', { retirementId, state })
       .set({ state: 'removed', ended_at: sql`now()`, events_removed: events })
-      .where((eb) =>
-        eb.and({
-          retirement_id: retirement.retirementId,
-          state: retirement.archives ? 'archived' : 'retired',
-        }),
-      )
       .executeTakeFirst();
-    if (numUpdatedRows > 0n) await sql`drop table ${eventTable(retirement.table)}`.execute(db);
+    if (numUpdatedRows > 0n) await sql`drop table ${eventTable(table)}`.execute(db);
   });
 }
 
@@ -272,10 +270,7 @@ function pastEvents(table: string, environmentId: number, names: readonly string
     limit ${RETIREMENT_BATCH_ROWS}`;
 }
 
-/**
- * Changes events wherever they are in the database, up to `limit` of them; returns how many. Those that are on their way out
- * too: an archive that is being written of them meanwhile will not be taken. `work` says how many it changed.
- */
+/** Changes up to `limit` events, also in tables on their way out, whose unfinished archives then do not count; returns how many. */
 export async function inEventTables(
   db: Database,
   limit: number,

@@ -6,7 +6,7 @@ import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
 import { camel } from '../columns.ts';
-import { countOf, type Database, rowsOf, selectWhere } from '../database.ts';
+import { countOf, type Database, hasRows, rowsOf, selectWhere } from '../database.ts';
 
 export interface AppliedRules extends Rules {
   readonly appliedAt: Date;
@@ -59,13 +59,9 @@ export const currentVersion = (environmentId: number) =>
 export const callsPersonal = sql<boolean>`jsonb_path_exists(rules.document, '$.*.properties.*.personal')`;
 
 /** Tells whether the rules of an environment called anything personal, ever: loads and mends may keep to an earlier version. */
-export async function hasPersonalData(db: Database, environmentId: number): Promise<boolean> {
-  const found = await selectWhere(db, 'rules', { environmentId })
-    .select('version')
-    .where(callsPersonal)
-    .limit(1)
-    .executeTakeFirst();
-  return found !== undefined;
+export function hasPersonalData(db: Database, environmentId: number): Promise<boolean> {
+  return hasRows(db)`
+    select 1 from rules where environment_id = ${environmentId} and ${callsPersonal} limit 1`;
 }
 
 /** Adds what the rules found in a chunk of a load. Its transaction holds the lock on the load's row, so that these rows cannot deadlock. */

@@ -1,6 +1,6 @@
 import type { Expression, SqlBool } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
-import { type Database, rowsOf, selectWhere } from '../database.ts';
+import { type Database, rowOf, selectWhere } from '../database.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'made_by' | 'definition'> & { readonly id: number };
 
@@ -102,14 +102,13 @@ export async function measureSegments(
   environmentId: number,
   { key, title }: { readonly key: string; readonly title: string },
 ): Promise<OtherSegments> {
-  const [found = { segments: 0, characters: 0, namesake: null }] = await rowsOf<OtherSegments>(db)`
+  return rowOf<OtherSegments>(db)`
     select
       count(*) as segments,
       coalesce(sum(length(definition::text)), 0)::bigint as characters,
       min(key) filter (where lower(title) = lower(${title})) as namesake
     from segments
     where environment_id = ${environmentId} and key <> ${key}`;
-  return found;
 }
 
 export interface SegmentMembers {

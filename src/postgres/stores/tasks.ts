@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS, MAX_WORKER_NAME_CHARS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
-import { type Database, deleteWhere, findValue, firstRow, hasRows, rowsOf } from '../database.ts';
+import { columnOf, type Database, findValue, firstRow, hasRows, rowsOf } from '../database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './workers.ts';
 
 /** A task is due if nobody has it and its pause is over. If it waits since the future, the database's clock went back: no pause. */
@@ -44,16 +44,13 @@ export function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<Du
 }
 
 /** Whatever is still to be done for a subject need not be done any more; returns the ids of its tasks. */
-export async function deleteTasks(
+export function deleteTasks(
   db: Database,
   kinds: readonly TaskKindName[],
   subjectId: number,
 ): Promise<number[]> {
-  const rows = await deleteWhere(db, 'tasks', { subjectId })
-    .where('kind', 'in', kinds)
-    .returning('task_id')
-    .execute();
-  return rows.map(({ task_id }) => task_id);
+  return columnOf<number>(db)`
+    delete from tasks where subject_id = ${subjectId} and kind = any (${[...kinds]}::text[]) returning task_id`;
 }
 
 /** Takes the running tasks of an environment from their workers; they begin anew, and no attempt counts against them. */
@@ -128,10 +125,7 @@ const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
 const claim = sql`
   set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${ownName}`;
 
-/**
- * Claims the first due task of a kind and environment; `null` if others have taken all. `maxOfGroup` bounds the tasks of one group
- * that are under way; claims of such a kind wait for each other, so that each counts what the one before took.
- */
+/** Claims the first due task of a kind and environment, or `null`. `maxOfGroup` bounds a group's tasks under way: such claims queue. */
 export async function claimNextTask(
   db: Database,
   next: NextTask,
