@@ -31,10 +31,7 @@ export const completion = defineCommand({
   ],
   run: async ({ command, terminal, argument, flags }) => {
     const program = command.parent ?? command;
-    if (flags.words !== undefined) {
-      await terminal.write(`${listNext(program, flags.words).join('\n')}\n`);
-      return;
-    }
+    if (flags.words !== undefined) return terminal.write(`${listNext(program, flags.words).join('\n')}\n`);
     const script = scripts[argument ?? ''];
     if (script === undefined) throw new UsageError('The shells are bash, zsh and fish.');
     await terminal.write(script);

@@ -1,12 +1,6 @@
 /** `sluice definitions`: what the operator defines for an environment, as a file. */
-import {
-  type Applied,
-  applyDefinitions,
-  type DefinitionChanges,
-  fileFormats,
-  readDefinitionsFile,
-  writeDefinitionsFile,
-} from '../definitions/definitions.ts';
+import { type Applied, applyDefinitions, type DefinitionChanges } from '../definitions/apply-definitions.ts';
+import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions.ts';
 import { kinds } from '../domain/definitions.ts';
 import { formatCount } from '../domain/wording.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';

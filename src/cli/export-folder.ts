@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { applyDefinitions, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions.ts';
+import { applyDefinitions } from '../definitions/apply-definitions.ts';
+import { readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions.ts';
 import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
 import { formatCount } from '../domain/wording.ts';

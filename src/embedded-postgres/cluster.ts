@@ -42,8 +42,10 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   try {
     await mkdir(data, { mode: 0o700 });
     // The superuser's password is kept nowhere: nothing logs in as it.
-    await writeFile(join(attempt, 'password'), newPassword(), { mode: 0o600 });
-    if (account !== undefined) await lend(account, attempt, data, join(attempt, 'password'));
+    const password = join(attempt, 'password');
+    await writeFile(password, newPassword(), { mode: 0o600 });
+    if (account !== undefined)
+      for (const path of [attempt, data, password]) await chown(path, account.uid, account.gid);
     await initialise(context, data);
     await createRoleAndDatabase(context, data);
     await rename(data, layout.data);
@@ -54,10 +56,6 @@ export async function createCluster(context: ClusterContext): Promise<void> {
   } finally {
     await removeTree(attempt);
   }
-}
-
-async function lend(account: Account, ...paths: readonly string[]): Promise<void> {
-  for (const path of paths) await chown(path, account.uid, account.gid);
 }
 
 /**

@@ -66,7 +66,8 @@ export const embeddedPostgres = {
   start,
   startAndKeepRunning,
   findRunning,
-  hasData,
+  /** Tells whether a server was ever started on it, by whatever version. */
+  hasData: async (dataDir: string) => (await readMajor(layoutOf(dataDir))) !== undefined,
   /** Tells whether the error says that the server cannot run here; its message says why and what to do. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Tells whether the error says that another live server owns the data directory. */
@@ -195,9 +196,4 @@ async function findRunning(dataDir: string): Promise<string | undefined> {
   } catch {
     return undefined;
   }
-}
-
-/** Tells whether a server was ever started on it, by whatever version. */
-async function hasData(dataDir: string): Promise<boolean> {
-  return (await readMajor(layoutOf(dataDir))) !== undefined;
 }

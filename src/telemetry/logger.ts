@@ -211,7 +211,8 @@ export class LogSink {
 
   #writeFrom(batch: Batch, at: number): void {
     write(this.#descriptor, batch.bytes, at, (error, written) => {
-      if (error !== null && isBusy(error)) {
+      if (error?.code === 'EAGAIN' || error?.code === 'EBUSY') {
+        // A pipe whose reader is slow takes the rest later.
         setTimeout(() => this.#writeFrom(batch, at), busyMs).unref();
       } else if (error !== null) {
         this.#lose(batch, at);
@@ -229,7 +230,8 @@ export class LogSink {
   #lose({ bytes, prefaceBytes }: Batch, at: number): void {
     if (at >= prefaceBytes) this.#unnotified = 0;
     if (at > 0) this.#isTorn = bytes[at - 1] !== newline;
-    this.#drop(countLines(bytes.subarray(Math.max(at, prefaceBytes))));
+    const rest = bytes.toString('latin1', Math.max(at, prefaceBytes));
+    this.#drop(rest.split('\n').length - 1);
   }
 }
 
@@ -243,15 +245,4 @@ export function droppedLines(log: Logger): number {
 interface Batch {
   readonly bytes: Buffer;
   readonly prefaceBytes: number;
-}
-
-/** A pipe whose reader is slow takes the rest later. */
-function isBusy({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'EAGAIN' || code === 'EBUSY';
-}
-
-function countLines(bytes: Buffer): number {
-  let count = 0;
-  for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) count++;
-  return count;
 }

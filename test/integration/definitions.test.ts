@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Applied, writeDefinitionsFile } from '../../src/definitions/definitions.ts';
+import type { Applied } from '../../src/definitions/apply-definitions.ts';
+import { writeDefinitionsFile } from '../../src/definitions/definitions.ts';
 import { createSegment } from '../../src/definitions/segments.ts';
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';

@@ -1,4 +1,5 @@
-import { applyDefinitions, readDefinitionsFile } from '../../src/definitions/definitions.ts';
+import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
+import { readDefinitionsFile } from '../../src/definitions/definitions.ts';
 import type { Definitions, SegmentItem } from '../../src/domain/definitions.ts';
 import type { Tenant, TestSystem } from './system.ts';
 
