@@ -1,7 +1,4 @@
-/**
- * Every bound in one place, in bytes unless the name says otherwise. Those that an operator may change are defaults here and settings in
- * `config.ts`; the others are part of what "a record" means.
- */
+/** Every bound in one place, in bytes unless the name says otherwise. Those that an operator may change are defaults of `settings.ts`. */
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
@@ -30,7 +27,6 @@ export const RULES_KNOWN_MS = 1_000;
 export const WRITERS_POLL_MS = 20;
 /** Properties that the rules of one entity list. */
 export const MAX_RULED_PROPERTIES = 500;
-/** Characters of a pattern in a rule. */
 export const MAX_PATTERN_CHARS = 500;
 /** Steps of the program that a pattern becomes; counted repetitions are written out. */
 export const MAX_PATTERN_SIZE = 2_000;
@@ -138,14 +134,12 @@ export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 export const SHEET_SNIFF_BYTES = 256 * KiB;
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 
-/**
- * The sandboxes of a server or worker (`src/sandbox/`): in all, for one environment, and for whole files, so that one stays
- * free for what a person waits for. Each has a heap in MiB and a time that one piece of work may take.
- */
+/** Sandboxes of a process in all, of one environment, and for whole files, so that one stays free for what a person waits for. */
 export const MAX_SANDBOXES = 4;
 export const MAX_SANDBOXES_PER_OWNER = 2;
 export const MAX_LONG_TASKS = 3;
 export const SANDBOX_HEAP_MIB = 192;
+/** The time that one piece of work may take in a sandbox. */
 export const SANDBOX_ITEM_MS = 30_000;
 /** The longest time that a sandbox takes to start, that a task waits for a sandbox, and that a sandbox waits for a task. */
 export const SANDBOX_START_MS = 30_000;

@@ -17,7 +17,6 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** The segment that is asked for, or null. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
   /** The source of events, with the columns of `sluice.events`, its default. */

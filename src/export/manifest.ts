@@ -55,7 +55,6 @@ const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const setupFile = Type.Object({ filename: Type.Literal(setupName), bytes: count, sha256 });
 export type SetupFile = Static<typeof setupFile>;
 
-/** manifest.json. */
 export const manifest = Type.Object({
   application: Type.Object({ name: Type.String(), version: Type.String() }),
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),

@@ -166,7 +166,11 @@ function cutRecords(
     if (next < 0) return null;
     if (scanner.problem !== null) throw malformedHeader(scanner.problem);
     if (!scanner.blank) {
-      requireUtf8(bytes.subarray(end, scanner.contentEnd));
+      const record = bytes.subarray(end, scanner.contentEnd);
+      if (!isUtf8(record)) {
+        const details = `header: ${explainNotUtf8(record)}`;
+        throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
+      }
       rows.push(table.texts(bytes, marks));
     }
     lines += scanner.lines;
@@ -186,12 +190,6 @@ function malformedHeader(problem: 'invalid_quote' | 'unclosed_quote'): InputErro
 
 export function headerTooLong(): InputError {
   return inputError('invalid_field', `The header is longer than ${MAX_HEADER_BYTES} bytes`, 'line 1');
-}
-
-function requireUtf8(record: Buffer): void {
-  if (isUtf8(record)) return;
-  const details = `header: ${explainNotUtf8(record)}`;
-  throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
 }
 
 /** Names of columns, none of them empty. */

@@ -111,7 +111,6 @@ function* tokensOf(text: string): Generator<parser.Token> {
   }
 }
 
-/** The text of a value from `parseJson`. */
 export function writeJson(value: unknown, marked: boolean): string {
   const text = JSON.stringify(value);
   return marked ? text.replace(markedString, '$1') : text;

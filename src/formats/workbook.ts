@@ -274,7 +274,6 @@ function describeCells({ errors, noDates, merged }: SheetCells): string[] {
   ];
 }
 
-/** Explains damage to a workbook. */
 function inWords(error: unknown): unknown {
   if (!(error instanceof DamagedFile)) return error;
   const message = `The workbook is damaged or not understood: ${shownName(error.message)}`;

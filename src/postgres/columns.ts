@@ -136,7 +136,6 @@ export function snake<T extends object>(record: T): InSnakeCase<T> {
   return Object.fromEntries(named) as InSnakeCase<T>;
 }
 
-/** A hash, in hex. */
 export function hex<Name extends string>(column: string, name: Name): AliasedRawBuilder<string, Name> {
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
 }

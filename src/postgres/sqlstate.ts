@@ -93,7 +93,6 @@ export function isUnknownUse(error: unknown): boolean {
   return codeOf(error) === '40001' && constraintOf(error) === 'environment_uses_pkey';
 }
 
-/** Returns the constraint that an error names. */
 export function constraintOf(error: unknown): unknown {
   return error instanceof Error && 'constraint' in error ? error.constraint : undefined;
 }

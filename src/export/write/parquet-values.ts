@@ -222,7 +222,6 @@ function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
   return { min: copy(min), max: copy(max) };
 }
 
-/** Returns true if the text at `a` comes before that at `b`. */
 function isBefore(texts: Buffer, a: number, b: number): boolean {
   const [lengthOfA, lengthOfB] = [texts.readInt32LE(a), texts.readInt32LE(b)];
   const common = Math.min(lengthOfA, lengthOfB);

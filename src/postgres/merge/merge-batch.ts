@@ -24,7 +24,6 @@ export interface Batch {
   readonly entity: Entity;
   /** COPY text of a `RowBuffer`, each key once. */
   readonly text: Buffer;
-  /** Keys in it. */
   readonly keys: number;
   readonly scope: MergeScope;
 }

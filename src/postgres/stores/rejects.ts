@@ -12,6 +12,7 @@ import {
 } from '../../domain/reject.ts';
 import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { escapeCopy } from '../../formats/json-text.ts';
 import { yielding } from '../../yielding.ts';
 import { changedBy, columnOf, countOf, type Database, firstRow, type Transaction } from '../database.ts';
 import { loadOf } from './loads.ts';
@@ -74,17 +75,9 @@ const unquoted: { readonly [Code in RejectCode]?: string } = {
   refused_by_database: 'the database refuses the record',
 };
 
-const copyEscapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\0': '␀',
-};
-
 /** Escapes text for COPY, without characters that PostgreSQL cannot store. */
 function copied(text: string): string {
-  return text.toWellFormed().replace(/[\\\t\n\r\0]/g, (found) => copyEscapes[found] ?? found);
+  return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
 }
 
 /** Returns the chunk's rows that were refused: whoever reads them again may find nothing wrong with them. */
@@ -201,7 +194,6 @@ export interface CountedCauses {
   readonly records: number;
 }
 
-/** Counts a load's rejects by cause, and returns up to `limit` causes. */
 export async function countCauses(db: Database, loadId: number, limit: number): Promise<CountedCauses> {
   const { rows } = await sql<CountedCause & { causes: number; records: number }>`
     select shown.cause, shown.count, shown.first_row as "firstRow", shown.causes, shown.records,
@@ -226,7 +218,6 @@ export async function countCauses(db: Database, loadId: number, limit: number): 
   return { shown, causes, records };
 }
 
-/** Removes refused records by their row numbers; returns how many were there. */
 export function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
   return changedBy(db)`
     delete from load_rejects where load_id = ${loadId} and row_number = any (${[...rows]}::bigint[])`;

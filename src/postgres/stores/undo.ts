@@ -9,7 +9,6 @@ import { takeReceived } from './uploads.ts';
 
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
 
-/** The environment's loads of these jobs. */
 export async function readUndoable(db: Database, environmentId: number, jobIds: readonly string[]) {
   return db
     .selectFrom('loads as l')

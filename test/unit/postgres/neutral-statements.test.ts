@@ -16,6 +16,12 @@ const filesOf = (folder: string, end: string): string[] =>
     .sort();
 const migrations = filesOf('sql/migrations', '.sql').map(read).join('\n');
 
+const tags = 'rowsOf|rowOf|firstRow|hasRows|columnOf|findValue|countOf|changedBy|isTrue';
+const beginning = new RegExp(
+  `(?:sql(?:<[^\`]*>)?|\\b(?:${tags})(?:<[^\`]*>)?\\(\\w+\\))\`|doUpdateSet\\(`,
+  'g',
+);
+
 /** Every statement: the files of sql/, and the texts between backticks of the program. */
 const statements = [
   ...filesOf('sql', '.sql').flatMap((path) =>
@@ -29,7 +35,7 @@ const statements = [
 
 /** Up to the end of the outermost text: those within it are part of it. */
 function sqlTextsOf(source: string): string[] {
-  return [...source.matchAll(/sql(?:<[^`]*>)?`|doUpdateSet\(/g)].map(({ index }) => {
+  return [...source.matchAll(beginning)].map(({ index }) => {
     let depth = 0;
     for (let at = index; at < source.length; at++) {
       const char = source[at];
