@@ -2,8 +2,6 @@
 import { styleText } from 'node:util';
 import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
 
-type Style = Parameters<typeof styleText>[0];
-
 /** A terminal takes results on standard output and everything else on standard error. */
 export interface Terminal {
   print(text: string): void;
@@ -13,7 +11,7 @@ export interface Terminal {
   inform(text: string): void;
   json(value: unknown): void;
   /** Colours the text if standard output can show it. */
-  style(style: Style, text: string): string;
+  style(style: Parameters<typeof styleText>[0], text: string): string;
   /** True if a person looks at standard error now, so that a moving line makes sense there. */
   readonly live: boolean;
   /** True if nobody reads the result any more (`| head`): long output may end. */

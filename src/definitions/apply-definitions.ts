@@ -16,11 +16,6 @@ import {
   withoutIds,
 } from '../postgres/stores/definitions.ts';
 
-interface ApplyOptions {
-  readonly dryRun: boolean;
-  readonly force: boolean;
-}
-
 export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
 
 export interface Applied {
@@ -37,7 +32,7 @@ export function applyDefinitions(
   db: Database,
   environmentId: number,
   wanted: Definitions,
-  { dryRun, force }: ApplyOptions,
+  { dryRun, force }: { readonly dryRun: boolean; readonly force: boolean },
 ): Promise<Applied> {
   return db.transaction().execute(async (transaction) => {
     await lockDefinitions(transaction, environmentId);

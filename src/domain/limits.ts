@@ -148,7 +148,6 @@ export const SANDBOX_IDLE_MS = 60_000;
 
 /** An upload is kept so long after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-
 /** A slower upload is ended. A modem sends five times as fast. */
 export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 /** A longer export fails: its snapshot holds back the clean-up of the whole database. */
@@ -200,13 +199,11 @@ export const MAX_HELD_BYTES = 128 * MiB;
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 export const READ_TIMEOUT_MS = 5_000;
 export const MAX_LOOKUP_PAGE_SIZE = 200;
-
 export const MAX_REQUEST_PROBLEMS = 100;
 
 /** A worker owns a chunk so long without a sign of life, on the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
-
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
 export const SMALL_LOAD_BYTES = 64 * KiB;
@@ -316,7 +313,6 @@ export const MAX_DELETION_FAILURES = 5;
 
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;
-
 export const MAX_WORKER_NAME_CHARS = 100;
 
 /** A process adds its counts to the rates this often. */
@@ -350,5 +346,4 @@ export const CONSOLE_SESSION_MS = 12 * 3_600_000;
 export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
 export const MAX_SESSIONS_PER_KEY = 100;
-
 export const SHOWN_RECORDS = 20;

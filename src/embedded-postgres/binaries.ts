@@ -114,11 +114,6 @@ function installedFolder(name: string): string | undefined {
   }
 }
 
-interface Link {
-  readonly source: string;
-  readonly target: string;
-}
-
 /**
  * npm tarballs cannot hold symbolic links, so the package lists its library links in a file and makes them in a
  * postinstall script, which `--ignore-scripts` skips. This makes those that are missing.
@@ -127,7 +122,7 @@ interface Link {
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
-  for (const { source, target } of JSON.parse(list) as Link[]) {
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
     // The paths in the list begin with "native/".
     const link = join(dirname(native), target);
     if (await exists(link)) continue;

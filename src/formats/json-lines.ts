@@ -115,9 +115,6 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
   if (sequence.finish()) yield Buffer.of(LF);
 }
 
-/** The part of `LF } LF {` that was seen last. */
-type Boundary = 'nothing' | 'line' | 'brace' | 'braceLine';
-
 class Sequence implements JsonListener {
   readonly #walker = new JsonWalker(this, { sequence: true });
   #complete = 0;
@@ -126,7 +123,8 @@ class Sequence implements JsonListener {
   /** Why it is no JSON; its end is looked for. */
   #problem: InputError | null = null;
   #brokenBytes = 0;
-  #boundary: Boundary = 'nothing';
+  /** The part of `LF } LF {` that was seen last. */
+  #boundary: 'nothing' | 'line' | 'brace' | 'braceLine' = 'nothing';
 
   constructor() {
     this.#walker.watchedDepth = 1;

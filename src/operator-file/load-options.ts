@@ -127,9 +127,7 @@ export const loadMembers = {
   ...sourceMembers,
 };
 
-type GivenLoad = Static<TObject<typeof loadMembers>>;
-
-export function toFileOptions(given: GivenLoad, entity: LoadEntity): FileOptions {
+export function toFileOptions(given: Static<TObject<typeof loadMembers>>, entity: LoadEntity): FileOptions {
   return {
     entity,
     map: given.map,

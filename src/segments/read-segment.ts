@@ -30,7 +30,6 @@ type SegmentReading =
 type JsonObject = Readonly<Record<string, unknown>>;
 
 const kinds = ['all', 'any', 'not', 'property', 'company_property', 'event'] as const;
-type ConditionKind = keyof typeof conditions;
 
 /** Reads a definition in the language of docs/segments.md, given as JSON would parse to it. Finds all its problems at once. */
 export function readSegment(definition: unknown): SegmentReading {
@@ -82,7 +81,7 @@ class Reader {
     return this.#report(keys, what) !== null;
   }
 
-  #readCondition(kind: ConditionKind, value: JsonObject, keys: Keys): Condition | null {
+  #readCondition(kind: keyof typeof conditions, value: JsonObject, keys: Keys): Condition | null {
     const inner = kind === 'event' && Array.isArray(value['where']) ? value['where'].length : 0;
     this.#count(1 + inner);
     for (const name of ['in', 'not_in', 'where']) {

@@ -18,16 +18,11 @@ const maxSegmentEventCount = 1_000_000;
  * definition-schema.ts). Operators that say the opposite of another are that other one, negated; so the meaning of each
  * test is written down once. `compileSegment` makes a condition of SQL of it, with every value as a parameter.
  */
-export type Segment = Group | Negation | Condition;
+export type Segment = Group | { readonly kind: 'not'; readonly segment: Segment } | Condition;
 
 export interface Group {
   readonly kind: 'all' | 'any';
   readonly segments: readonly Segment[];
-}
-
-interface Negation {
-  readonly kind: 'not';
-  readonly segment: Segment;
 }
 
 export type Condition = PropertyCondition | EventCondition;

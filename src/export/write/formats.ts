@@ -20,8 +20,6 @@ import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from '
 import { type DatasetSink, GroupFiles, type LakeTarget, SplitFiles } from './split-files.ts';
 import { streamCsvHeader } from './stream.ts';
 
-type ToText = (block: RowBlock) => RowBlock;
-
 export interface SinkOptions {
   readonly dataset: FileDataset;
   readonly header: Buffer;
@@ -35,7 +33,7 @@ export interface FormatWriter {
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
   /** Returns what makes text of rows that come as values. */
-  toText(dataset: FileDataset, request: ExportRequest): ToText;
+  toText(dataset: FileDataset, request: ExportRequest): (block: RowBlock) => RowBlock;
   /** Returns what begins every file of a stream. */
   streamHeader(request: ExportRequest): Buffer;
   /** The text that rows are counted in and hashed as. */

@@ -170,8 +170,6 @@ export async function replaceData(db: Database, { fileId }: Pick<DataFile, 'file
   if (changed !== 1) throw new TransientError('a file of the lake was replaced by somebody else');
 }
 
-type MetadataKind = Exclude<LakeFileKind, 'data'>;
-
 export async function storeMetadata(
   db: Database,
   file: {
@@ -194,7 +192,7 @@ export async function storeMetadata(
 export async function replaceMetadata(
   db: Database,
   environmentId: number,
-  kinds: readonly MetadataKind[],
+  kinds: readonly Exclude<LakeFileKind, 'data'>[],
   month: string | null,
 ): Promise<void> {
   await sql`

@@ -67,9 +67,8 @@ const listStatements = {
     order by t.job_id, t.part
     limit ${retriesShown}`,
 } as const;
-type ListName = keyof typeof listStatements;
 
-export function readList<Item = object>(watch: pg.Pool, name: ListName): Promise<Item[]> {
+export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listStatements): Promise<Item[]> {
   return readFigures(watch, listStatements[name]);
 }
 
