@@ -42,7 +42,11 @@ async function writeWaiting(): Promise<void> {
   const window = waiting;
   waiting = [];
   underWay++;
-  await pool?.query({ name: 'batch', text: batchInsert, values: [`[${window.map(({ text }) => text)}]`] });
+  await pool?.query({
+    name: 'batch',
+    text: batchInsert,
+    values: [`[${window.map(({ text }) => text)}]`, [1], []],
+  });
   underWay--;
   for (const { answer } of window) answer();
   void writeWaiting();
