@@ -1,8 +1,8 @@
 -- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
 -- $2 integer[]  the environments of the rows
--- $3 text[]  the capabilities that the statement is composed for (compose in src/ingest/guards.ts). It fails if an environment uses
---          another; its lock shows who has looked (writersWithoutUse)
+-- $3 text[]  the capabilities that the statement is composed for (src/ingest/guards.ts). It fails if an environment uses
+--          another; its lock shows who has looked (writersKnow). Without the limit it would be planned anew each time
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)
@@ -10,6 +10,7 @@ with incoming as materialized (
     select sluice.refuse_unknown_use(u.name)
     from sluice.environment_uses u
     where u.environment_id = any($2::integer[]) and u.name <> all($3::text[])
+    limit 1
     for key share
   ) is null
 ),
