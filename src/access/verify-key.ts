@@ -74,7 +74,10 @@ interface Turns {
   run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal>;
 }
 
-/** Returns the caller of an Authorization header, or why it has none. `staticKey` (API_KEY) opens `default` with every scope. */
+/**
+ * The caller that an Authorization header (`Token <key>`, or another form that `keyIn` knows) stands for, or why it stands for
+ * none. `staticKey` (API_KEY) opens the environment `default` with every scope. Without `turns` it is looked up at once.
+ */
 export async function verifyKey(
   db: Database,
   staticKey: string | null,

@@ -155,7 +155,10 @@ export interface ChunkRange {
   readonly oversized: boolean;
 }
 
-/** Outcomes, one for each record; the ledger has columns `rows_…`. superseded: a later record of the same file has the same key. */
+/**
+ * The outcomes of a record, which has exactly one of them. The columns `rows_…` of the ledger follow. removed: it removed a profile.
+ * superseded: a later record of the same file has the same key.
+ */
 export const outcomes = ['inserted', 'updated', 'unchanged', 'removed', 'superseded', 'rejected'] as const;
 
 export type Outcomes = Readonly<Record<(typeof outcomes)[number], number>>;

@@ -212,7 +212,10 @@ export async function inspectMachine(): Promise<Machine> {
   };
 }
 
-/** Chooses where parallel queries share memory: posix fails in the middle of a query where a container has a tiny /dev/shm. */
+/**
+ * Chooses where parallel queries keep what they share. posix lives in /dev/shm, which containers often keep tiny: a query
+ * then fails in the middle with "could not resize shared memory segment". sysv is not bound by that mount.
+ */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
   if (process.platform !== 'linux') return 'posix';
   const free = await statfs('/dev/shm').then(

@@ -133,7 +133,10 @@ function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean>
   );
 }
 
-/** Starts the server as `start` does, and again on the same port if it ends unasked: pools reconnect. `exited` is that of the last. */
+/**
+ * Starts the server as `start` does; one that ends unasked is started again on the same port, so that every pool reconnects by itself.
+ * Work under way comes to no harm: what was committed is there, the rest is done again. `exited` is that of the last.
+ */
 async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const stopping = new AbortController();
   let server = await start(options);

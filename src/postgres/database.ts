@@ -165,7 +165,10 @@ export interface Transaction {
   readonly db: Database;
 }
 
-/** Runs `work` in one transaction. `asynchronous`: the commit may get lost; only where rows lost with their ledger row are redone. */
+/**
+ * Runs `work` in one transaction on one connection. `asynchronous` lets the commit return before it is on disk:
+ * only for work whose ledger row is lost together with its rows and is then done again.
+ */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (transaction: Transaction) => Promise<T>,

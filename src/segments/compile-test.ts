@@ -172,7 +172,10 @@ export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
 
-/* Reads numbers and dates from a text without an error: cast where its shape allows it. `case` is evaluated in order, `and` is not. */
+/*
+ * Reads numbers and dates from a stored text without ever raising an error: it is cast only where its shape has shown
+ * that the cast succeeds. `case` is what Postgres promises to evaluate in order; `and` is not.
+ */
 
 const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
   greater_than: sql`>`,
@@ -294,7 +297,10 @@ function instantText(date: string): string {
 
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
-/** Tells whether a text is a number of JSON (no `007` or `+1`), with a three-digit exponent at most, as Postgres takes. SQL: `ifNumeral`. */
+/**
+ * Tells whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
+ * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
+ */
 export function isNumeral(text: string): boolean {
   return text.length <= MAX_COMPARED_CHARS && shape.test(text);
 }

@@ -151,7 +151,10 @@ async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<vo
   }
 }
 
-/** Throws the signal's reason if the work has not ended by then. The work may hang on; the fence keeps it from committing. */
+/**
+ * Throws the reason of the signal if the work has not ended by then. The work itself goes on, since it may hang in something that
+ * nobody can stop; the fence sees to it that it cannot commit any more.
+ */
 async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
   deadline.throwIfAborted();
   let onAbort: () => void = () => undefined;

@@ -186,7 +186,10 @@ export function isForked(): boolean {
   return process.connected !== undefined;
 }
 
-/** Stops this process when the one that forked it is gone: the kernel closes the IPC channel then, even after kill -9. */
+/**
+ * Stops this process when the one that forked it is gone: the kernel closes the IPC channel then, even after
+ * kill -9. What was under way is given back, or found by its lease.
+ */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
   const leave = (): void => {

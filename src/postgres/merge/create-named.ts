@@ -10,7 +10,10 @@ interface NamedBy {
   readonly keepKeys: boolean;
 }
 
-/** Creates the named profiles that do not exist (`ids`: text[] in binary), and notes them as unchanged. Always a look-up per row. */
+/**
+ * Creates the profiles that events name and that do not exist. `ids` is a text[] in binary. For the other chunks of the load
+ * the new ones are noted as found unchanged by no record. A scalar subquery is always an index look-up per row.
+ */
 export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
   const id = sql.ref(idColumn[entity]);
   const create = sql`

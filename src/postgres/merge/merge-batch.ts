@@ -102,7 +102,10 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
     ) as known`;
 }
 
-/** The end of a statement with the keys of a batch as `classified`, and whether each is `held` (null: unknown): notes and counts. */
+/**
+ * The end of a statement whose `classified` has the batch's keys with their flags, and whether each is `held` already (null: there is
+ * no such profile): notes the keys, and counts.
+ */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   return sql`

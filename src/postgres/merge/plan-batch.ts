@@ -129,7 +129,10 @@ const mergedRow = (scope: MergeScope): RawBuilder<unknown> => sql`select
   ${merged(sql.ref('s.metadata'), sql.ref('s.properties'), scope)} as merged,
   ${mergedCompany(sql.ref('s.company_id'), sql.ref('s.incoming_company'), scope)} as merged_company`;
 
-/** Lays what `copyBatch` brought over the plan's rows of its keys, else over what is stored. In file order; an earlier chunk changes nothing. */
+/**
+ * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in
+ * file order; one that came before changes nothing, so that half of a replay may be done again.
+ */
 export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_rows as r (

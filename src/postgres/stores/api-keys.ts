@@ -72,7 +72,10 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
   if (numUpdatedRows === 0n) throw unknownKey(keyId);
 }
 
-/** Creates a second key like the first, which expires at `oldExpiresAt` if given. Throws `InputError`: `not_found`, `invalid_field`. */
+/**
+ * Creates a second key with the label and scopes of the first, and lets the first expire if `oldExpiresAt` is given. Throws
+ * `InputError`: `not_found`, also for a revoked key; `invalid_field` for the dates.
+ */
 export async function rotateApiKey(
   db: Database,
   environmentId: number,

@@ -75,7 +75,10 @@ export interface DeletionStep {
   readonly exports?: number;
 }
 
-/** The fence of each transaction of a deletion: adds what was done, renews the lease, forgets errors. False: not ours, roll back. */
+/**
+ * The fence, the last statement of each transaction of a deletion: adds what was done and renews the lease. Progress resets the counts of
+ * errors and losses. Returns false if the task is no longer ours; the caller must then roll back.
+ */
 export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const gotOn = Object.values(step).some((count) => count > 0);
   const anew = gotOn ? sql`, failures = 0, losses = 0, last_error = null` : sql``;
@@ -229,7 +232,10 @@ export function findLoadsWithRejects(db: Database, deletionId: number): Promise<
     order by load_id`;
 }
 
-/** Makes running exports begin anew; workers learn it with their lease. Returns the moment: no export still to end shows the state before. */
+/**
+ * Makes running exports of the environment begin anew; their workers find out when they renew the lease. Returns the moment: no
+ * export that runs then, or begins later, shows the state before it.
+ */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
   await restartTasks(db, 'export', environmentId);

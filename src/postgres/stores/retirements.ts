@@ -270,7 +270,10 @@ function pastEvents(table: string, environmentId: number, names: readonly string
     limit ${RETIREMENT_BATCH_ROWS}`;
 }
 
-/** Changes up to `limit` events, also in tables on their way out, whose unfinished archives then do not count; returns how many. */
+/**
+ * Changes events wherever they are in the database, up to `limit` of them; returns how many. Those that are on their way out
+ * too: an archive that is being written of them meanwhile will not be taken. `work` says how many it changed.
+ */
 export async function inEventTables(
   db: Database,
   limit: number,

@@ -31,7 +31,10 @@ export async function readUses(
 const waitMs = 30_000;
 const pollMs = 20;
 
-/** Returns when all who may write single records by an older state have ended. @throws TransientError if one does not end */
+/**
+ * Returns when all have ended who may write single records by what they saw before now. Later ones see what is committed now.
+ * @throws TransientError if one does not end.
+ */
 export async function writersKnow(db: Database, signal: AbortSignal): Promise<void> {
   const until = performance.now() + waitMs;
   let earlier = await writers(db);

@@ -89,7 +89,10 @@ export async function endEarlierSessions(db: Database, claim: TaskClaim): Promis
   );
 }
 
-/** Ends the sessions of attempts without lease or task, but for transactions younger than this statement; how many. Takes no lock. */
+/**
+ * Ends the sessions of attempts that have lost their lease, or whose task is gone; how many. One whose transaction is younger than
+ * this statement may be of an attempt that was claimed since, and is left alone. Takes no lock, so none of theirs can stop it.
+ */
 export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
   return endSessions(
     db,
