@@ -8,7 +8,7 @@ export interface Notify {
   readonly on: readonly Outcome[];
 }
 
-/** `isPartial`: records were refused, or a mirror left all profiles as they are. */
+/** `isPartial`: records were refused, or a capability left undone what was asked (`LoadField`). */
 export function outcomeOf(
   status: 'completed' | 'held' | 'failed' | 'cancelled',
   isPartial: boolean,

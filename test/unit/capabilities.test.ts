@@ -59,6 +59,7 @@ test('every folder of capabilities is in the registry by its name', () => {
 const nouns: Readonly<Record<string, RegExp>> = {
   inspection: /inspection|imports\/inspect/i,
   suppression: /suppression/i,
+  mirror: /mirror/i,
   notifications: /notification|subscription|webhook|deliver(y|ies)/i,
   schedules: /schedule/i,
   inbox: /inbox/i,
@@ -67,6 +68,7 @@ const nouns: Readonly<Record<string, RegExp>> = {
 const ofDocument = 'text of the API document, which names where a value can be from';
 const oneTable = 'settings are one table, in the order of their documentation';
 const ofOrigins = 'a closed list of the interface';
+const ofOptions = 'options of loads are one table, which query, form, file and flags follow';
 /** The core names capabilities only here. */
 const exceptions: Readonly<Record<string, string>> = {
   'src/api/job.ts': ofDocument,
@@ -79,6 +81,11 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/settings.ts': oneTable,
   'src/cli/service/processes.ts': oneTable,
   'src/cli/workers.ts': oneTable,
+  'src/domain/source.ts': ofOptions,
+  'src/domain/source-options.ts': ofOptions,
+  'src/http/upload/options.ts': ofOptions,
+  'src/load/options-of.ts': ofOptions,
+  'src/cli/import.ts': ofOptions,
   'src/domain/task.ts': ofOrigins,
   'src/domain/need.ts': ofOrigins,
   'src/postgres/stores/held-loads.ts': 'loads of one source are told apart by their origin',
