@@ -27,7 +27,7 @@ async function checkWithout(names: readonly string[]): Promise<string> {
       await rm(join(folder, 'src/capabilities', name), { recursive: true });
       const imported = new RegExp(`^import \\{ (\\w+) \\} from './capabilities/${name}/.*\\n`, 'm');
       const value = imported.exec(text)?.[1];
-      text = text.replace(imported, '').replace(new RegExp(`(?<=\\[|, )${value}(?:, |(?=\\]))`), '');
+      text = text.replace(imported, '').replace(new RegExp(`(?<=[[,]\\s*)${value}(?:,\\s*|(?=\\]))`), '');
     }
     await writeFile(registry, text);
     const compiler = join(packageRoot, 'node_modules/typescript/bin/tsc');
