@@ -1,8 +1,8 @@
 -- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
 -- $2 integer[]  the environments of the rows
--- $3 text[]  the capabilities that the statement is composed for (src/ingest/guards.ts). It fails if an environment uses
---          another; its lock shows who has looked (writersKnow). Without the limit it would be planned anew each time
+-- $3 text[]  the capabilities that src/ingest/guards.ts composed the statement for. It fails if an environment uses another one.
+--          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)

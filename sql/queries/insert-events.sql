@@ -2,8 +2,8 @@
 -- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id, "t": inserted_at, "p": metadata}]
 --          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
 -- $2 integer[]  the environments of the rows
--- $3 text[]  the capabilities that the statement is composed for (src/ingest/guards.ts). It fails if an environment uses
---          another; its lock shows who has looked (writersKnow). Without the limit it would be planned anew each time
+-- $3 text[]  the capabilities that src/ingest/guards.ts composed the statement for. It fails if an environment uses another one.
+--          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
 -- Times that are not given are taken in the order of the list, before the join may change it.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

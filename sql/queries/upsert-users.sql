@@ -4,8 +4,8 @@
 -- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
 -- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
 -- $4 integer[]  the environments of the rows
--- $5 text[]  the capabilities that the statement is composed for (src/ingest/guards.ts). It fails if an environment uses
---          another; its lock shows who has looked (writersKnow). Without the limit it would be planned anew each time
+-- $5 text[]  the capabilities that src/ingest/guards.ts composed the statement for. It fails if an environment uses another one.
+--          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
 -- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
 -- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.

@@ -62,7 +62,7 @@ export async function renderJobDetail(
   switch (job.kind) {
     case 'load': {
       const byCode = job.tally.rejected === 0 ? {} : await countRejects(context, environmentId, job.jobId);
-      const shown = await readShown(context, environmentId, job.jobId);
+      const shown = await readShown(context, environmentId, job);
       return renderLoadDetail(job, shown, byCode, baseUrl);
     }
     case 'export':

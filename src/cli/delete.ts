@@ -108,7 +108,7 @@ that run, now or later, complete it.`,
   });
 }
 
-/** `options`: those that deletions may have by capabilities. */
+/** `options`: the flags of capabilities. */
 export const deleteData = (options: readonly DeletionOption[]) =>
   defineCommand({
     name: 'delete',

@@ -109,7 +109,7 @@ export async function importFile(
     const load = await followLoad(system, followed, progress);
     const rejects = load.endedAt === null ? null : await reportRejects(session, load, options.rejectsDir);
     const remark = await remarkOn(load, created, session, options.workers);
-    const shown = await readShown(system, environmentId, jobId);
+    const shown = await readShown(system, environmentId, load);
     const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
     return {
       name,

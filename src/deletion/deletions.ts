@@ -131,16 +131,18 @@ function bodyOf(entity: Entity, options: readonly DeletionOption[]) {
   );
 }
 
-/** A body that only names ids. */
-export function idListBody(entity: Entity, description: string) {
-  return Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
+/** A body that only names ids, and the function that reads it, which throws `InputError` as of a deletion. */
+export function idList(entity: Entity, description: string) {
+  const schema = Type.Object({ [entity]: idsOf(entity) }, { additionalProperties: false, description });
+  const problemsOf = compileSchema(schema);
+  return { schema, read: (body: Buffer): readonly string[] => readIds(entity, body, problemsOf).ids };
 }
 
 interface DeletionRequest {
   /** Each once, in the order in which they came. */
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
-  /** Those of capabilities; they are false if they are not given. */
+  /** Options of capabilities; false unless given. */
   readonly options: DeletionOptions;
 }
 
@@ -161,19 +163,6 @@ export function deletionRequests(options: readonly DeletionOption[]) {
 }
 export type DeletionRequests = ReturnType<typeof deletionRequests>;
 
-const lists = new WeakMap<object, ReturnType<typeof compileSchema>>();
-
-/** Reads a body of `idListBody`. @throws InputError as of a deletion. */
-export function readIdList(
-  entity: Entity,
-  schema: ReturnType<typeof idListBody>,
-  body: Buffer,
-): readonly string[] {
-  const problemsOf = lists.get(schema) ?? compileSchema(schema);
-  lists.set(schema, problemsOf);
-  return readIds(entity, body, problemsOf).ids;
-}
-
 function readIds(entity: Entity, body: Buffer, problemsOf: ReturnType<typeof compileSchema>) {
   const { [entity]: given, ...others } = readObject(body);
   const items = Array.isArray(given) ? given.map(plain) : given;
@@ -186,8 +175,8 @@ function readIds(entity: Entity, body: Buffer, problemsOf: ReturnType<typeof com
 }
 
 const findProblems = {
-  users: compileSchema(idListBody('users', '')),
-  companies: compileSchema(idListBody('companies', '')),
+  users: compileSchema(Type.Object({ users: idsOf('users') })),
+  companies: compileSchema(Type.Object({ companies: idsOf('companies') })),
 } as const satisfies Record<Entity, unknown>;
 
 /** Checks ids that were not given as JSON; returns each once. @throws InputError as of a deletion. */

@@ -8,7 +8,7 @@ import type { SourceOptions } from '../domain/source.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 
-/** What a capability does with loads that ask for it. Nothing of it is called for others. */
+/** Hooks of a capability in the loads that ask for it. Other loads call none of them. */
 export interface LoadSeam {
   /** The option by which a load asks for it. The keys that each chunk meets are then kept until the load ends. */
   readonly option: keyof SourceOptions & string;
@@ -19,7 +19,7 @@ export interface LoadSeam {
   decide(db: Database, loadId: number): Promise<void>;
   /** Works off what was decided, in transactions of its own. May be called again after half of it. */
   settle(context: SettleContext, claim: TaskClaim): Promise<void>;
-  /** Adds what it would do to the rows of a plan, behind those of its chunks. Returns the rows as a query. */
+  /** Adds its changes to the rows of a plan, behind the rows of chunks. Returns the added rows as a query. */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Is called in the transaction that completes the load. */
   completed(db: Database, loadId: number): Promise<void>;
@@ -33,7 +33,7 @@ interface SettleContext {
   readonly log: Logger;
 }
 
-/** What callers see of it in a load: a field of the job, null for loads that did not ask. A `summary` in it is a sentence for people. */
+/** A field of the job, null for loads that did not ask. Its `summary`, if it has one, is a sentence for people. */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;

@@ -18,7 +18,7 @@ export interface RefusalSeam {
 /** By the name of the capability. */
 export type Refusals = ReadonlyMap<string, RefusalSeam>;
 
-/** What a statement that writes single records is composed for. */
+/** The environments and capabilities that a statement of single records is composed for. */
 export interface Guard {
   readonly environments: readonly number[];
   /** The capabilities that these are known to use. The statement fails by `isUnknownUse` if one of them uses another. */

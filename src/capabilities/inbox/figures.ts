@@ -1,4 +1,4 @@
-/* What the overview and `sluice status` show of the inbox. */
+/* Figures of the inbox for the overview and `sluice status`. */
 import { plural } from '../../domain/wording.ts';
 import { readFigures } from '../../postgres/pool.ts';
 import type { FigureSeam, NeedOf } from '../../telemetry/seam.ts';

@@ -1,6 +1,7 @@
 /*
  * Mirrors: the profiles that the file of a load does not hold. Its keys are those that its chunks met (`load_chunk_keys`), as hashes: of two
- * keys with one hash, either is taken to be held. What is missing is listed once, in `load_missing`, and worked off in slices.
+ * keys with one hash, either is taken to be held. What is missing is listed once, in `load_missing`, and worked off in slices. Rejected: a mark on
+ * every profile, which rewrites the unchanged ones.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -188,7 +189,7 @@ export async function workOffMissing(db: Database, scope: MirrorScope, limit: nu
     returning (select count(*)::int from some_keys) as listed`;
 }
 
-/** Adds what is missing to the rows of a plan, behind those of its chunks. Returns the rows as a query. */
+/** Adds the missing profiles to the rows of a plan, behind the rows of chunks. Returns the added rows as a query. */
 export async function plannedMissing(db: Database, loadId: number): Promise<RawBuilder<unknown>> {
   const { environmentId, entity } = (await readMirror(db, loadId)).scope;
   const company = entity === 'users' ? sql`p.company_id` : sql`null`;

@@ -1,4 +1,4 @@
-/* What `/metrics`, `sluice status` and the overview show of notifications. */
+/* Figures of notifications for `/metrics`, `sluice status` and the overview. */
 import { plural } from '../../domain/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';

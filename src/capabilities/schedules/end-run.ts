@@ -87,7 +87,7 @@ async function readEnds(
       if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
       const rejects =
         'tally' in job && item.isNew
-          ? job.tally.rejected + Number((await readShown(context, environmentId, item.jobId)).isPartial)
+          ? job.tally.rejected + Number((await readShown(context, environmentId, job)).isPartial)
           : 0;
       if (job.status === 'completed') return { item, problem: null, rejects };
       const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };

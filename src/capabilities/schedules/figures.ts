@@ -1,4 +1,4 @@
-/* What `/metrics`, `sluice status` and the overview show of schedules. */
+/* Figures of schedules for `/metrics`, `sluice status` and the overview. */
 import type pg from 'pg';
 import { SHOWN_FAILURES } from '../../domain/limits.ts';
 import { plural } from '../../domain/wording.ts';

@@ -1,5 +1,5 @@
 import { withExamples } from '../../api/schema.ts';
-import { idListBody, readIdList } from '../../deletion/deletions.ts';
+import { idList } from '../../deletion/deletions.ts';
 import { MAX_ID_BYTES } from '../../domain/limits.ts';
 import { textParameter } from '../../http/parameters.ts';
 import { bodyBytes } from '../../http/plugins/json-body.ts';
@@ -8,7 +8,7 @@ import { type Route, route } from '../../http/route.ts';
 import { liftedSuppressions, suppressionCount } from './api.ts';
 import { countSuppressions, findSuppressed, liftSuppressions } from './store.ts';
 
-const liftingBody = idListBody('users', 'The ids to let in again.');
+const lifting = idList('users', 'The ids to let in again.');
 
 const showSuppressions = route({
   at: 'GET /v1/suppressions',
@@ -38,14 +38,14 @@ const lift = route({
   access: 'delete',
   bodyKind: 'deletion',
   content: {
-    'application/json': withExamples(liftingBody, {
+    'application/json': withExamples(lifting.schema, {
       ids: { summary: 'One of them', value: { users: ['u1'] } },
     }),
   },
   answer: { description: 'The outcome.', schema: liftedSuppressions.ref },
   refuses: ['too_many_records'],
   handle: async ({ system, request, environment }) => {
-    const ids = readIdList('users', liftingBody, bodyBytes(request));
+    const ids = lifting.read(bodyBytes(request));
     const lifted = await liftSuppressions(system.db, environment, ids);
     return { lifted, not_found: ids.length - lifted };
   },

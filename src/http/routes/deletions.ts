@@ -146,7 +146,7 @@ const outcomes = route({
   handle: (call) => call.own(call),
 });
 
-/** `options`: those that deletions may have by capabilities. */
+/** `options`: the flags of capabilities. */
 export function deletionRoutes(options: readonly DeletionOption[]): readonly Route[] {
   const requests = deletionRequests(options);
   return [...entities.map((entity) => deleteProfiles(entity, requests)), outcomes];

@@ -13,7 +13,7 @@ import {
   toTally,
 } from '../../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
-import type { LoadSeam } from '../../load/seam.ts';
+import { askedFor, type LoadSeam } from '../../load/seam.ts';
 import { camel, hex, toFailure } from '../columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
@@ -113,7 +113,7 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
   )
 end`.as('undo');
 
-/** What capabilities have decided of a load, by their fields. */
+/** Decisions of capabilities about a load, by the names of their fields. */
 type Found = Readonly<Record<string, unknown>>;
 
 function foundBy(seams: readonly LoadSeam[]) {
@@ -267,12 +267,15 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
   return row?.read_as ?? null;
 }
 
-/** Returns what capabilities show of a load. */
-export async function readShown({ db, loads }: SeamsContext, environmentId: number, jobId: string) {
-  const row = await loadOf(db, environmentId, jobId)
-    .select(['source_options as source', foundBy(loads)])
-    .executeTakeFirstOrThrow();
-  return shownBy(loads, row.source, row.found);
+/** Returns the fields of capabilities of a load. Without a query unless the load asked for one of them. */
+export async function readShown(
+  { db, loads }: SeamsContext,
+  environmentId: number,
+  { jobId, source }: Pick<Load, 'jobId' | 'source'>,
+) {
+  if (askedFor(loads, source).length === 0) return shownBy(loads, source, {});
+  const row = await loadOf(db, environmentId, jobId).select(foundBy(loads)).executeTakeFirstOrThrow();
+  return shownBy(loads, source, row.found);
 }
 export type Shown = Awaited<ReturnType<typeof readShown>>;
 

@@ -44,8 +44,8 @@ const csv = (ids: readonly string[], plan = 'pro') =>
 const usersOf = async (environment: number): Promise<Profiles['users']> =>
   (await readProfiles(t.system, environment)).users;
 const ids = async () => Object.keys(await usersOf(environmentId));
-const outcome = async ({ jobId }: Load) =>
-  (await readShown(t.system, environmentId, jobId)).fields['mirror'] as MirrorField;
+const outcome = async (done: Load) =>
+  (await readShown(t.system, environmentId, done)).fields['mirror'] as MirrorField;
 
 async function identify(environment: number, keys: readonly string[], properties: object): Promise<void> {
   const row = (key: string) => ({

@@ -175,7 +175,7 @@ describe('a webhook', () => {
     expect(hook.headers).toMatchObject({ 'content-type': 'application/json' });
     const body = JSON.parse(hook.body.toString());
     const byCode = await countRejects(t.system, t.environment.environmentId, done.jobId);
-    const shown = await readShown(t.system, t.environment.environmentId, done.jobId);
+    const shown = await readShown(t.system, t.environment.environmentId, done);
     expect(body).toEqual({
       id: hook.headers['webhook-id'],
       type: 'load.completed_with_rejects',
