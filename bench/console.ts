@@ -9,7 +9,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 import { apiKey, startService } from './service.ts';
 import { userCells, writeUsersFile } from './users-file.ts';
 

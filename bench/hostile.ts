@@ -10,10 +10,10 @@ import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { createEnvironment } from '../src/access/environment-store.ts';
+import { createApiKey } from '../src/access/key-store.ts';
 import { createDatabase } from '../src/postgres/database.ts';
 import { createPool } from '../src/postgres/pool.ts';
-import { createApiKey } from '../src/postgres/stores/api-keys.ts';
-import { createEnvironment } from '../src/postgres/stores/environments.ts';
 import { blankRecords, hostileFiles } from '../test/support/hostile-files.ts';
 import { apiKey, type Service, startService } from './service.ts';
 

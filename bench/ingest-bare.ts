@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Fastify from 'fastify';
 import pg from 'pg';
-import { packageRoot } from '../src/package-root.ts';
-import { uuidv7 } from '../src/uuid.ts';
+import { packageRoot } from '../src/base/package-root.ts';
+import { uuidv7 } from '../src/base/uuid.ts';
 
 interface Body {
   readonly user_id: string;

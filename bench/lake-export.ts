@@ -1,7 +1,7 @@
+import { EXPORT_PART_BYTES } from '../src/base/limits.ts';
 import { type ExportRequest, everything, exportFormatFacts } from '../src/domain/export.ts';
-import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
-import type { openSystem } from '../src/open-system.ts';
+import type { openSystem } from '../src/processes/open-system.ts';
 
 /** Exports events in this process, as a worker does; packed by gzip unless the format packs itself. */
 export function exportEvents(

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { uuidv7 } from '../src/uuid.ts';
+import { uuidv7 } from '../src/base/uuid.ts';
 
 /** Single records, as an application would send them, that differ from one to the next. */
 export type RecordKind = 'track' | 'identify' | 'batch';

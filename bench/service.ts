@@ -4,8 +4,8 @@ import { rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
+import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { makeFolder } from './folder.ts';
 
 /** Between two looks whether a job has ended. */

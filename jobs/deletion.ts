@@ -1,10 +1,10 @@
-import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
 import {
   MAX_DELETION_FAILURES,
   MAX_DELETION_LOSSES,
   MAX_TIMEOUTS,
   TASK_PAUSE_MS,
-} from '../src/domain/limits.ts';
+} from '../src/base/limits.ts';
+import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
 import type { LoadContext } from '../src/load/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 

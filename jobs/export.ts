@@ -1,7 +1,7 @@
-import { removeLeftovers } from '../src/background-jobs/prune.ts';
-import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES, TASK_PAUSE_MS } from '../src/domain/limits.ts';
+import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES, TASK_PAUSE_MS } from '../src/base/limits.ts';
 import type { ExportContext } from '../src/export/context.ts';
 import { failExport, runExport } from '../src/export/run-export.ts';
+import { removeLeftovers } from '../src/jobs/prune.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /** An export that was asked for. Begun anew by whoever takes it over, so that errors that pass count too. */

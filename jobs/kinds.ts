@@ -2,12 +2,13 @@
  * Background jobs: the kinds of tasks, each with all that is particular to it: its tolerance of errors, its
  * pauses, what a final failure means, and its one call into src/. `worker.ts` runs them.
  */
+
+import type { Poller } from '../src/base/timers.ts';
 import type { System } from '../src/context.ts';
 import type { TaskKindName } from '../src/domain/task.ts';
 import { capabilities } from '../src/registry.ts';
 import type { WorkerProcess, WorkSeam } from '../src/tasks/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
-import type { Poller } from '../src/timers.ts';
 import { deletionJob } from './deletion.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';

@@ -1,4 +1,4 @@
-import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/domain/limits.ts';
+import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/base/limits.ts';
 import type { LoadContext } from '../src/load/context.ts';
 import { failLoad, startIdleLanes } from '../src/load/end-load.ts';
 import { finishLoad } from '../src/load/finish-load.ts';

@@ -1,8 +1,8 @@
-import { type PruneContext, prune } from '../src/background-jobs/prune.ts';
-import { ConflictError } from '../src/domain/errors.ts';
-import { endTask, repeatTask } from '../src/postgres/stores/tasks.ts';
+import { ConflictError } from '../src/base/errors.ts';
+import { type PruneContext, prune } from '../src/jobs/prune.ts';
 import { appendEvents } from '../src/retention/append-events.ts';
 import type { RetentionContext } from '../src/retention/archive-events.ts';
+import { endTask, repeatTask } from '../src/tasks/store.ts';
 import type { TaskContext, TaskKind } from '../src/tasks/task-kind.ts';
 
 const minuteMs = 60 * 1000;

@@ -1,15 +1,15 @@
-import { startSweeping } from '../src/background-jobs/prune.ts';
+import { Interrupted } from '../src/base/errors.ts';
+import { uuidv7 } from '../src/base/uuid.ts';
 import type { System } from '../src/context.ts';
-import { Interrupted } from '../src/domain/errors.ts';
 import { exportQueueName, queueName, queueOf, type TaskKindName } from '../src/domain/task.ts';
-import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
+import { startSweeping } from '../src/jobs/prune.ts';
 import { consume } from '../src/queue/notify.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
 import { type Runner, startRunner } from '../src/tasks/runner.ts';
 import type { WorkerProcess } from '../src/tasks/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
-import { uuidv7 } from '../src/uuid.ts';
+import { removeWorker, showWorker } from '../src/tasks/worker-store.ts';
 import { type Jobs, openJobs } from './kinds.ts';
 
 const signOfLifeMs = 5_000;

@@ -1,10 +1,10 @@
-import type { JobSeam, Tend } from './background-jobs/seam.ts';
+import type { SandboxTasks } from './base/sandbox/sandbox.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
 import type { LoadSeam } from './load/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
-import type { SandboxTasks } from './sandbox/sandbox.ts';
+import type { JobSeam, Tend } from './tasks/job-seam.ts';
 import type { WorkSeam } from './tasks/seam.ts';
 import type { FigureSeam } from './telemetry/seam.ts';
 

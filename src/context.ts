@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
-import type { Tend } from './background-jobs/seam.ts';
-import type { Config } from './config.ts';
+import type { Config } from './base/config.ts';
+import type { Sandboxes } from './base/sandbox/sandboxes.ts';
 import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
-import type { Health } from './health/ready.ts';
 import type { Ingest } from './ingest/ingest.ts';
 import type { LoadContext } from './load/context.ts';
 import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import type { Reader } from './postgres/pool.ts';
 import type { QueueBackend } from './queue/backend.ts';
-import type { Sandboxes } from './sandbox/sandboxes.ts';
+import type { Tend } from './tasks/job-seam.ts';
+import type { Health } from './telemetry/health/ready.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import type { FigureSeam } from './telemetry/seam.ts';
 

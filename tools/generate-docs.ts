@@ -4,11 +4,11 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { packageRoot } from '../src/base/package-root.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
-import { definitionsFileSchema } from '../src/definitions/definitions.ts';
-import { packageRoot } from '../src/package-root.ts';
+import { definitionsFileSchema } from '../src/lookups/definitions.ts';
+import { segmentSchema } from '../src/lookups/segments/segment.ts';
 import { rulesFileSchema } from '../src/rules/rules-file.ts';
-import { segmentSchema } from '../src/segments/segment.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 import { proofsPage } from './proofs.ts';
 

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
+import { embeddedPostgres } from '../src/postgres/embedded/embedded-postgres.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
 /** Tables that are read and written by SQL alone. */

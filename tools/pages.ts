@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { errorCodes } from '../src/domain/errors.ts';
+import { errorCodes } from '../src/base/errors.ts';
 import {
   INFLATE_RATIO_GRACE_BYTES,
   MAX_BLANK_BYTES,
@@ -14,9 +14,9 @@ import {
   MAX_SHARED_TEXT_BYTES,
   MAX_SHEETS,
   MAX_ZIP_MEMBERS,
-} from '../src/domain/limits.ts';
+} from '../src/base/limits.ts';
+import { settings } from '../src/base/settings.ts';
 import { rejectCodes } from '../src/domain/reject.ts';
-import { settings } from '../src/settings.ts';
 
 const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   missing_id: 'No `user_id` or `company_id`, or an empty one.',
@@ -64,7 +64,7 @@ export function errorsPage(): string {
   const rejects = rejectCodes.map((code) => `| \`${code}\` | ${rejectMeanings[code]} |`);
   return `# Errors
 
-Generated from \`src/domain/errors.ts\` and \`src/domain/reject.ts\` by \`npm run generate:docs\`.
+Generated from \`src/base/errors.ts\` and \`src/domain/reject.ts\` by \`npm run generate:docs\`.
 
 ## Requests that are refused
 
@@ -149,7 +149,7 @@ export function configurationPage(): string {
   });
   return `# Configuration
 
-Generated from \`src/settings.ts\` by \`npm run generate:docs\`.
+Generated from \`src/base/settings.ts\` by \`npm run generate:docs\`.
 
 A setting takes the first value that is given by
 

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 
 export interface Promised {
   readonly id: string;

@@ -5,7 +5,7 @@
  */
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageRoot } from '../src/package-root.ts';
+import { packageRoot } from '../src/base/package-root.ts';
 import { external } from './bundle-options.ts';
 
 const manifest = join(packageRoot, 'package.json');

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { formatBytes, formatCount } from '../../src/base/wording.ts';
 import { CommandFailed } from '../../src/cli/errors.ts';
 import { createProgress, type Progress } from '../../src/cli/follow.ts';
-import { formatBytes, formatCount } from '../../src/domain/wording.ts';
 import type { Client, Job } from './client.ts';
 import { companyId, type Expected, userCells, userId, writeCompanies, writeUsers } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { formatBytes, formatCount } from '../../src/base/wording.ts';
 import { type Columns, printable, renderTable } from '../../src/cli/terminal.ts';
-import { formatBytes, formatCount } from '../../src/domain/wording.ts';
 import type { Client, Job } from './client.ts';
 import { type Expected, userId } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';

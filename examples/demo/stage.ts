@@ -1,5 +1,5 @@
-import type { Service } from '../../src/cli/service/service.ts';
 import type { Cli } from '../../src/cli/settings.ts';
+import type { Service } from '../../src/processes/service.ts';
 
 export interface DemoFlags {
   readonly users: number;

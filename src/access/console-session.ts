@@ -1,7 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { inputError } from '../domain/errors.ts';
+import { inputError } from '../base/errors.ts';
 import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
+import { defaultEnvironmentName, findEnvironment } from './environment-store.ts';
 import {
   type ConsoleSession,
   digestKey,
@@ -10,8 +11,7 @@ import {
   insertSession,
   matchesDigest,
   takeLink,
-} from '../postgres/stores/api-keys.ts';
-import { defaultEnvironmentName, findEnvironment } from '../postgres/stores/environments.ts';
+} from './key-store.ts';
 import { type Caller, isRefusal, type KeyRefusal, staticKeyId, verifyKey } from './verify-key.ts';
 
 const maxClientName = 200;

@@ -6,26 +6,19 @@
  * way in of a browser.
  */
 import pLimit from 'p-limit';
-import { render } from '../api/render.ts';
-import { TransientError } from '../domain/errors.ts';
-import { MAX_WAITING_LOOKUPS, RECORD_DEADLINE_MS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../domain/limits.ts';
+import { TransientError } from '../base/errors.ts';
+import { MAX_WAITING_LOOKUPS, RECORD_DEADLINE_MS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../base/limits.ts';
+import { withDeadline } from '../base/timers.ts';
 import { keyScopes, type Scope, scopes } from '../domain/scope.ts';
+import { render } from '../http/render.ts';
 import type { Database } from '../postgres/database.ts';
-import {
-  type ApiKey,
-  digestKey,
-  findKey,
-  keyIdOf,
-  markUsed,
-  matchesDigest,
-} from '../postgres/stores/api-keys.ts';
 import {
   defaultEnvironmentName,
   type Environment,
   findEnvironment,
   type ListedEnvironment,
-} from '../postgres/stores/environments.ts';
-import { withDeadline } from '../timers.ts';
+} from './environment-store.ts';
+import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
 
 export interface Caller {
   readonly environment: Environment;

@@ -4,8 +4,8 @@
  */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { capitalise } from '../domain/wording.ts';
-import { defaultEnvironmentName } from '../postgres/stores/environments.ts';
+import { defaultEnvironmentName } from '../access/environment-store.ts';
+import { capitalise } from '../base/wording.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession, Session } from './session.ts';
 import type { AddCommand, Cli } from './settings.ts';

@@ -1,7 +1,7 @@
-import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../domain/errors.ts';
+import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../base/errors.ts';
 import { withFlags } from '../domain/source-options.ts';
-import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { MissingFileError } from '../files/file-store.ts';
+import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
 /** Scripts rely on these. */

@@ -2,16 +2,16 @@
 
 import { clearLine, cursorTo } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Job } from '../background-jobs/jobs.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../base/wording.ts';
 import type { System } from '../context.ts';
 import { requireDeletion } from '../deletion/deletions.ts';
-import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
+import type { Deletion } from '../deletion/store.ts';
 import { requireExport } from '../export/inspect-exports.ts';
+import type { Export } from '../export/store.ts';
+import type { Job } from '../jobs/jobs.ts';
+import { type Load, requireLoad } from '../load/read-store.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
-import type { Deletion } from '../postgres/stores/deletions.ts';
-import type { Export } from '../postgres/stores/exports.ts';
-import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
 import { CommandFailed } from './errors.ts';
 import { printable, type Terminal } from './terminal.ts';
 

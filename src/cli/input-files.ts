@@ -2,10 +2,10 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
-import { plural } from '../domain/wording.ts';
+import { MAX_OPERATOR_FILE_BYTES } from '../base/limits.ts';
+import type { RefusedFile } from '../base/operator-file/read.ts';
+import { plural } from '../base/wording.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
-import type { RefusedFile } from '../operator-file/read.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './terminal.ts';

@@ -1,7 +1,7 @@
 /** `sluice rules`: what the records of an environment must hold. */
-import { MAX_CHECKED_RECORDS } from '../domain/limits.ts';
+import { MAX_CHECKED_RECORDS } from '../base/limits.ts';
+import { formatCount } from '../base/wording.ts';
 import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
-import { formatCount } from '../domain/wording.ts';
 import type { Database } from '../postgres/database.ts';
 import { applyRules, readRules } from '../postgres/stores/rules.ts';
 import { checkRules } from '../rules/check-rules.ts';

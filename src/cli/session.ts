@@ -3,22 +3,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
-import type { System } from '../context.ts';
-import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import {
   createEnvironment,
   defaultEnvironmentName,
   type Environment,
   findEnvironment,
-} from '../postgres/stores/environments.ts';
+} from '../access/environment-store.ts';
+import type { Config } from '../base/config.ts';
+import type { System } from '../context.ts';
+import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import {
   findDatabaseUrl,
   isNewDatabase,
   type ProvidedDatabase,
   prepareDatabase,
   provideDatabase,
-} from '../provide-database.ts';
+} from '../queue/provide-database.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { type Cli, readSettings, type Settings } from './settings.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,11 +1,11 @@
 import { format } from 'node:util';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, readConfig } from '../base/config.ts';
+import { createLogger } from '../base/logger.ts';
+import { findMeant } from '../base/nearest.ts';
+import { settings } from '../base/settings.ts';
 import type { System, SystemOptions } from '../context.ts';
-import { findMeant } from '../domain/nearest.ts';
-import { settings } from '../settings.ts';
-import { createLogger } from '../telemetry/logger.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;

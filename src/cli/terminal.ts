@@ -1,6 +1,6 @@
 /** The terminal: where results go, and how times, texts and tables are written for a person. */
 import { styleText } from 'node:util';
-import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
+import { formatBytes, formatCount, formatDuration } from '../base/wording.ts';
 
 /** A terminal takes results on standard output and everything else on standard error. */
 export interface Terminal {

@@ -1,17 +1,17 @@
 /** The work of a command that waits for it is done by workers, and small loads by this process itself. */
 import { chunkJob } from '../../jobs/load.ts';
-import { renderJobListItem } from '../api/render.ts';
 import type { System } from '../context.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
-import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
-import { countLiveWorkers } from '../postgres/stores/workers.ts';
+import { renderJobListItem } from '../http/render.ts';
+import { type Load, requireLoad } from '../load/read-store.ts';
+import { findRedisFault } from '../processes/preflight.ts';
 import { openOwnTasks } from '../tasks/runner.ts';
+import { countLiveWorkers } from '../tasks/worker-store.ts';
 import type { Invocation } from './define-command.ts';
 import { CommandFailed, exitCodeOf } from './errors.ts';
 import { createProgress, describeHold, followLoad } from './follow.ts';
-import { findRedisFault } from './service/preflight.ts';
-import type { StopRequest } from './service/processes.ts';
-import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './service/processes.ts';
+import type { StopRequest } from './processes.ts';
+import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
 import { type EnvironmentSession, type Session, withEnvironment } from './session.ts';
 import { printDone } from './terminal.ts';
 

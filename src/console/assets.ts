@@ -6,7 +6,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { packageRoot } from '../package-root.ts';
+import { packageRoot } from '../base/package-root.ts';
 
 export const consolePath = '/console';
 

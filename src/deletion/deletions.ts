@@ -1,24 +1,31 @@
 import { isUtf8 } from 'node:buffer';
 import { Type } from 'typebox';
-import { renderJobListItem } from '../api/render.ts';
+import { inputError } from '../base/errors.ts';
+import { defuse } from '../base/formula.ts';
+import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
+import {
+  compileSchema,
+  ruled,
+  textProblem,
+  throwProblems,
+  type Wording,
+  worded,
+} from '../base/validation.ts';
 import type { IdOutcome } from '../domain/deletion.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
-import { inputError } from '../domain/errors.ts';
-import { defuse } from '../domain/formula.ts';
-import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
+import { renderJobListItem } from '../http/render.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end-load.ts';
-import { csvCell } from '../load/rejects-text.ts';
+import { csvCell } from '../load/rejects/text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { type Deletion, insertDeletion, readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
-import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
-import { lockLane } from '../postgres/stores/lanes.ts';
-import { uuidv7 } from '../uuid.ts';
-import { compileSchema, ruled, textProblem, throwProblems, type Wording, worded } from '../validation.ts';
+import { claimIdempotencyKey } from '../tasks/idempotency.ts';
+import { lockLane } from '../tasks/lane-store.ts';
 import type { DeletionOption, DeletionOptions } from './seam.ts';
+import { type Deletion, insertDeletion, readDeletions, readOutcomes } from './store.ts';
 
 const nobody = { requestId: null, origin: null };
 

@@ -1,23 +1,18 @@
+import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
+import { yielding } from '../base/yielding.ts';
 import type { Entity } from '../domain/entity.ts';
-import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { JOB_EXPIRED } from '../domain/load.ts';
 import { exportFolder } from '../export/context.ts';
+import { markFilesExpired } from '../export/store.ts';
 import { commitLake } from '../lake/commit.ts';
 import { bitsOf } from '../lake/id-filter.ts';
 import type { LoadContext } from '../load/context.ts';
 import { failLoad } from '../load/end-load.ts';
+import { deleteRejects, readRejectsPage } from '../load/rejects/store.ts';
+import { forgetFiles } from '../load/store.ts';
+import { condemnEarlierUploads, forgetUploads } from '../load/upload-store.ts';
 import { removeFiles } from '../load/uploads.ts';
 import type { Database } from '../postgres/database.ts';
-import {
-  countErased,
-  type DeletionStep,
-  findKeptExports,
-  findKeptFiles,
-  findLoadsWithRejects,
-  readIds,
-  restartExports,
-} from '../postgres/stores/deletions.ts';
-import { markFilesExpired } from '../postgres/stores/exports.ts';
 import {
   type DataFile,
   findHolders,
@@ -27,11 +22,16 @@ import {
   type WrittenFile,
 } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
-import { forgetFiles } from '../postgres/stores/loads.ts';
-import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
-import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkLength, checkStored, rewriteData } from '../retention/data-files.ts';
-import { yielding } from '../yielding.ts';
+import {
+  countErased,
+  type DeletionStep,
+  findKeptExports,
+  findKeptFiles,
+  findLoadsWithRejects,
+  readIds,
+  restartExports,
+} from './store.ts';
 
 /** An attempt under way: nothing of it is committed once the task is lost. */
 export interface Attempt {

@@ -1,10 +1,7 @@
+import { ConflictError } from '../base/errors.ts';
+import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
-import { ConflictError } from '../domain/errors.ts';
-import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
-import type { LoadContext } from '../load/context.ts';
-import { startLane } from '../load/end-load.ts';
-import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
 import {
   type DeletionBatch,
   deleteEvents,
@@ -15,20 +12,14 @@ import {
   releaseUsers,
   removeProfiles,
   withoutProfile,
-} from '../postgres/stores/deleted-profiles.ts';
-import {
-  addStep,
-  beginDeletion,
-  completeDeletion,
-  type DeletionStep,
-  type DeletionWork,
-  failDeletion as markFailed,
-  readIds,
-} from '../postgres/stores/deletions.ts';
+} from '../export/deleted-profile-store.ts';
+import type { LoadContext } from '../load/context.ts';
+import { startLane } from '../load/end-load.ts';
+import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
 import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
 import { noteErased } from '../postgres/stores/lake-months.ts';
-import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
 import {
   type Attempt,
   deleteMatchingRejects,
@@ -37,6 +28,15 @@ import {
   removeKeptFiles,
   removeUploads,
 } from './erase-files.ts';
+import {
+  addStep,
+  beginDeletion,
+  completeDeletion,
+  type DeletionStep,
+  type DeletionWork,
+  failDeletion as markFailed,
+  readIds,
+} from './store.ts';
 
 const notOurs = 'another worker has the deletion, or it has ended';
 

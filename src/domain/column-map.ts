@@ -1,5 +1,5 @@
-import { inputError } from './errors.ts';
-import { MAX_MAPPED_COLUMNS } from './limits.ts';
+import { inputError } from '../base/errors.ts';
+import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 
 /** Maps their header or key to our name; an empty name passes the column over. */
 export type ColumnMap = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
+import { type InputError, inputError } from '../base/errors.ts';
+import { capitalise } from '../base/wording.ts';
 import type { DataType } from './data-type.ts';
-import { type InputError, inputError } from './errors.ts';
-import { capitalise } from './wording.ts';
 
 /** The definitions of an operator. The file, the tables and the lookups use the same names, so that nothing is translated. */
 export const kinds = [

@@ -1,5 +1,5 @@
+import { MAX_CURSOR_CHARS } from '../base/limits.ts';
 import { eventKinds, isRecordKind } from './entity.ts';
-import { MAX_CURSOR_CHARS } from './limits.ts';
 import type { LoadStatus } from './load.ts';
 
 export const datasets = ['users', 'companies', 'events'] as const;

@@ -3,9 +3,9 @@
  * guard holds a load whose file is unlike what is expected, until a person decides: its figures are given, or come from the latest
  * loads of the same source.
  */
-import { keepableText } from './errors.ts';
-import { MAX_COLUMNS, MAX_SHOWN_COLUMNS, MIN_USUAL_LOADS } from './limits.ts';
-import { formatCount, plural } from './wording.ts';
+import { keepableText } from '../base/errors.ts';
+import { MAX_COLUMNS, MAX_SHOWN_COLUMNS, MIN_USUAL_LOADS } from '../base/limits.ts';
+import { formatCount, plural } from '../base/wording.ts';
 
 /** A number, or a share of the records of the file in per cent. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };

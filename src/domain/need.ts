@@ -1,5 +1,5 @@
 /* A need is something that a person must attend to. The overview, the console and `sluice status` show the same sentences. */
-import { plural } from './wording.ts';
+import { plural } from '../base/wording.ts';
 
 /** The kinds of needs, and the status of each. `failed`: something does not work. */
 export const needKinds = {

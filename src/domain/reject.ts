@@ -1,4 +1,4 @@
-import { MAX_PROPERTY_NAME_CHARS, MAX_SHAPE_CHARS } from './limits.ts';
+import { MAX_PROPERTY_NAME_CHARS, MAX_SHAPE_CHARS } from '../base/limits.ts';
 
 const maxShapedChars = 256;
 

@@ -1,9 +1,9 @@
+import { inputError } from '../base/errors.ts';
+import { MAX_MAPPED_COLUMNS, MAX_SHEET_NAME_CHARS } from '../base/limits.ts';
+import { capitalise } from '../base/wording.ts';
 import { cellTypes, readCellType } from './cell-type.ts';
-import { inputError } from './errors.ts';
 import { guardPattern, guardRule } from './guards.ts';
-import { MAX_MAPPED_COLUMNS, MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
-import { capitalise } from './wording.ts';
 
 /*
  * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in

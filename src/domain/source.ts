@@ -1,5 +1,5 @@
-import { inputError } from './errors.ts';
-import { MAX_RECORDS_PATH } from './limits.ts';
+import { inputError } from '../base/errors.ts';
+import { MAX_RECORDS_PATH } from '../base/limits.ts';
 
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];

@@ -1,16 +1,16 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { readSigningKey } from '../access/environment-store.ts';
+import { digestKey, isLiveKey } from '../access/key-store.ts';
 import { staticKeyId } from '../access/verify-key.ts';
-import { InputError, inputError } from '../domain/errors.ts';
+import { InputError, inputError } from '../base/errors.ts';
+import { LINK_TTL_MS } from '../base/limits.ts';
 import type { ExportFile } from '../domain/export.ts';
-import { LINK_TTL_MS } from '../domain/limits.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, isLiveKey } from '../postgres/stores/api-keys.ts';
-import { readSigningKey } from '../postgres/stores/environments.ts';
-import { type Export, findExportFile, readExports } from '../postgres/stores/exports.ts';
 import type { ExportContext } from './context.ts';
+import { type Export, findExportFile, readExports } from './store.ts';
 
 /** A file of an export and where to get it, for whoever has the link. */
 export interface FileLink {

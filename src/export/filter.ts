@@ -1,14 +1,14 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
-import { Fault, FinalFailure } from '../domain/errors.ts';
+import { Fault, FinalFailure } from '../base/errors.ts';
+import { createGlob } from '../base/glob.ts';
 import { type Exclusion, type ExportRequest, isCursor } from '../domain/export.ts';
-import { createGlob } from '../domain/glob.ts';
+import { type DefinedSegment, readSegmentDefinitions } from '../lookups/segment-store.ts';
+import { compileSegment } from '../lookups/segments/compile-segment.ts';
+import { arrayText } from '../lookups/segments/compile-test.ts';
+import { readSegment } from '../lookups/segments/read-segment.ts';
+import type { Segment } from '../lookups/segments/segment.ts';
 import { type Database, literally } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
-import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
-import { compileSegment } from '../segments/compile-segment.ts';
-import { arrayText } from '../segments/compile-test.ts';
-import { readSegment } from '../segments/read-segment.ts';
-import type { Segment } from '../segments/segment.ts';
 
 /** True if a row of sluice.users, under the alias given, is in a segment. */
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;

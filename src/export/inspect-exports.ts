@@ -1,9 +1,9 @@
-import { exportUrl, rateOf, renderJobListItem } from '../api/render.ts';
-import { inputError } from '../domain/errors.ts';
-import type { Environment } from '../postgres/stores/environments.ts';
-import { type Export, readExports } from '../postgres/stores/exports.ts';
+import type { Environment } from '../access/environment-store.ts';
+import { inputError } from '../base/errors.ts';
+import { exportUrl, rateOf, renderJobListItem } from '../http/render.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
+import { type Export, readExports } from './store.ts';
 
 /** Throws `InputError` `not_found`, also for another environment's export, and for a job that is none. */
 export async function requireExport(

@@ -4,7 +4,10 @@ import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type Static, Type } from 'typebox';
-import { Fault, inputError } from '../domain/errors.ts';
+import { Fault, inputError } from '../base/errors.ts';
+import { READ_BYTES } from '../base/limits.ts';
+import { readPackage } from '../base/package-root.ts';
+import { compileSchema } from '../base/validation.ts';
 import {
   type ExportFile,
   type ExportFormat,
@@ -14,9 +17,6 @@ import {
   isExportFormat,
   toGivenRequest,
 } from '../domain/export.ts';
-import { READ_BYTES } from '../domain/limits.ts';
-import { readPackage } from '../package-root.ts';
-import { compileSchema } from '../validation.ts';
 
 export const manifestName = 'manifest.json';
 

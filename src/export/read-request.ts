@@ -1,5 +1,14 @@
 import type { Static } from 'typebox';
-import type { Problem } from '../domain/errors.ts';
+import type { Problem } from '../base/errors.ts';
+import { type RangeEnd, readRangeEnd } from '../base/instant.ts';
+import {
+  MAX_EXCLUSION_PATTERNS,
+  MAX_EXCLUSIONS,
+  MAX_ID_BYTES,
+  MAX_REQUEST_PROBLEMS,
+} from '../base/limits.ts';
+import { findMeant } from '../base/nearest.ts';
+import { compileSchema, textProblem } from '../base/validation.ts';
 import {
   type Exclusion,
   type ExportLayout,
@@ -9,15 +18,6 @@ import {
   exportFormatFacts,
   selectEvents,
 } from '../domain/export.ts';
-import { type RangeEnd, readRangeEnd } from '../domain/instant.ts';
-import {
-  MAX_EXCLUSION_PATTERNS,
-  MAX_EXCLUSIONS,
-  MAX_ID_BYTES,
-  MAX_REQUEST_PROBLEMS,
-} from '../domain/limits.ts';
-import { findMeant } from '../domain/nearest.ts';
-import { compileSchema, textProblem } from '../validation.ts';
 import { exportRequest, notASegmentId } from './request-schema.ts';
 
 /* The request of an export: what its body asks for, and the checks that its schema cannot express. */

@@ -1,14 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from '../domain/errors.ts';
-import {
-  type ExportRequest,
-  type ExportWarning,
-  exportFormatFacts,
-  type FileDataset,
-  namesAmong,
-} from '../domain/export.ts';
+import { readExportLayout } from '../access/environment-store.ts';
+import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from '../base/errors.ts';
 import {
   EXPORT_COUNT_MS,
   MAX_PAGE_BYTES,
@@ -16,28 +10,34 @@ import {
   MEASURED_ROWS,
   PREVIEWED_ROWS,
   READ_TIMEOUT_MS,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
+import { shorten } from '../base/wording.ts';
+import {
+  type ExportRequest,
+  type ExportWarning,
+  exportFormatFacts,
+  type FileDataset,
+  namesAmong,
+} from '../domain/export.ts';
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
-import { shorten } from '../domain/wording.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Idempotency } from '../ingest/records.ts';
+import { readSegmentDefinitions } from '../lookups/segment-store.ts';
+import { findFeaturesAndEvents } from '../lookups/store.ts';
+import { findCursorProblem } from '../postgres/change-log.ts';
 import { type CopySelect, estimateRows, setParameters } from '../postgres/copy-out.ts';
 import { type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
-import { findCursorProblem } from '../postgres/stores/change-log.ts';
-import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
-import { readExportLayout } from '../postgres/stores/environments.ts';
-import { insertExport } from '../postgres/stores/exports.ts';
-import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
-import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
+import { claimIdempotencyKey } from '../tasks/idempotency.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { uuidv7 } from '../uuid.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired, findSegments } from './filter.ts';
 import { findEventWarnings } from './kept-events.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
+import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
 
 export interface ExportExtras {

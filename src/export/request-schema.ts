@@ -1,14 +1,9 @@
 import { type TSchema, Type } from 'typebox';
+import { readRangeEnd } from '../base/instant.ts';
+import { MAX_EVENT_NAME_BYTES, MAX_EXPORT_EMAILS, MAX_EXPORT_VALUES, MAX_ID_BYTES } from '../base/limits.ts';
+import { isMailAddress } from '../base/mail-address.ts';
+import { ruled, textProblem, worded } from '../base/validation.ts';
 import { compressions, exportFormats, exportLayouts, isCursor } from '../domain/export.ts';
-import { readRangeEnd } from '../domain/instant.ts';
-import {
-  MAX_EVENT_NAME_BYTES,
-  MAX_EXPORT_EMAILS,
-  MAX_EXPORT_VALUES,
-  MAX_ID_BYTES,
-} from '../domain/limits.ts';
-import { isMailAddress } from '../domain/mail-address.ts';
-import { ruled, textProblem, worded } from '../validation.ts';
 
 function end(name: 'from' | 'to', description: string) {
   const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;

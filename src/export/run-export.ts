@@ -1,12 +1,21 @@
-import { ConflictError, Fault, FinalFailure, inputError } from '../domain/errors.ts';
+import { ConflictError, Fault, FinalFailure, inputError } from '../base/errors.ts';
+import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../base/limits.ts';
+import { keepAlive } from '../base/timers.ts';
+import { plural } from '../base/wording.ts';
 import type { ExportWarning } from '../domain/export.ts';
-import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { type DueTask, jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
-import { plural } from '../domain/wording.ts';
+import { countAwaitedLoads } from '../load/unfinished-store.ts';
+import { findCursorProblem } from '../postgres/change-log.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
-import { findCursorProblem } from '../postgres/stores/change-log.ts';
+import { claimJobAction } from '../tasks/idempotency.ts';
+import { endTask, releaseTask, renewTask } from '../tasks/store.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import { endTaskSessions, nameTaskSession, taskSessionName } from '../tasks/worker-store.ts';
+import { attemptFolder, type ExportContext } from './context.ts';
+import { cursorExpired, findSegments } from './filter.ts';
+import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import {
   beginExport,
   completeExport,
@@ -15,16 +24,7 @@ import {
   failExport as markFailed,
   readExportEnd,
   recordProgress,
-} from '../postgres/stores/exports.ts';
-import { claimJobAction } from '../postgres/stores/idempotency.ts';
-import { endTask, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
-import { countAwaitedLoads } from '../postgres/stores/unfinished-loads.ts';
-import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/stores/workers.ts';
-import { notifyQueue } from '../tasks/task-kind.ts';
-import { keepAlive } from '../timers.ts';
-import { attemptFolder, type ExportContext } from './context.ts';
-import { cursorExpired, findSegments } from './filter.ts';
-import { renderExportDetail, requireExport } from './inspect-exports.ts';
+} from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
 /*

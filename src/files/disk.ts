@@ -1,6 +1,6 @@
 import { open, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { messageOf, TransientError } from '../domain/errors.ts';
+import { messageOf, TransientError } from '../base/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
 export interface Disk {

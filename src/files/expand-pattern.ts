@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join, parse, sep } from 'node:path';
-import { createGlob } from '../domain/glob.ts';
+import { createGlob } from '../base/glob.ts';
 
 /** Shells expand patterns themselves; this is for those that are quoted, and for shells that do not. */
 export function isPattern(name: string): boolean {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { Fault } from '../domain/errors.ts';
-import { READ_BYTES } from '../domain/limits.ts';
-import { uuidv7 } from '../uuid.ts';
+import { Fault } from '../base/errors.ts';
+import { READ_BYTES } from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
 
 /**
  * The file store holds received files and exports. Two implementations: a folder (`file-system.ts`) and a bucket on S3

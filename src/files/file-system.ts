@@ -1,10 +1,10 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { Fault, TransientError } from '../domain/errors.ts';
-import { FILE_SYNC_BYTES, FILE_TOUCH_MS, READ_BYTES } from '../domain/limits.ts';
-import { type KeepAlive, keepAlive } from '../timers.ts';
-import { uuidv7 } from '../uuid.ts';
+import { Fault, TransientError } from '../base/errors.ts';
+import { FILE_SYNC_BYTES, FILE_TOUCH_MS, READ_BYTES } from '../base/limits.ts';
+import { type KeepAlive, keepAlive } from '../base/timers.ts';
+import { uuidv7 } from '../base/uuid.ts';
 import { codeOf, ioError, syncFolder } from './disk.ts';
 import {
   checkFolder,

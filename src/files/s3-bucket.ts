@@ -18,7 +18,8 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { Fault } from '../domain/errors.ts';
+import { Fault } from '../base/errors.ts';
+import { guardAgent } from '../base/http-client.ts';
 import {
   MAX_PRESIGNED_SECONDS,
   MAX_S3_CONNECTIONS,
@@ -26,8 +27,7 @@ import {
   S3_CHECK_MS,
   S3_CONNECT_MS,
   S3_STALL_MS,
-} from '../domain/limits.ts';
-import { guardAgent } from '../net/http-client.ts';
+} from '../base/limits.ts';
 import { MissingFileError, type PresignedLink } from './file-store.ts';
 import { nameOf, s3Error } from './s3-error.ts';
 

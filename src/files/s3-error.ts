@@ -1,5 +1,5 @@
 /** What a failed call of S3 means, in words for whoever can mend it. */
-import { Fault, messageOf, TransientError } from '../domain/errors.ts';
+import { Fault, messageOf, TransientError } from '../base/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
 /** The bucket that a call is about; `endpoint` is null for Amazon's. */

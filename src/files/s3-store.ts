@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf, TransientError } from '../domain/errors.ts';
+import { messageOf, TransientError } from '../base/errors.ts';
 import {
   MAX_S3_PARTS,
   S3_ATTEMPTS,
@@ -8,7 +8,7 @@ import {
   S3_PARTS_IN_FLIGHT,
   S3_REMOVALS_AT_A_TIME,
   S3_UPLOAD_LIFE_MS,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
 import {
   checkFolder,
   checkRef,

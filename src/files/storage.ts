@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ConfigError } from '../domain/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import type { FileStore } from './file-store.ts';
 import { createFileSystemStore } from './file-system.ts';
 import type { S3Credentials, S3Location } from './s3-bucket.ts';

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
+import { InputError, inputError, type Problem } from '../base/errors.ts';
+import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../base/limits.ts';
+import { shorten } from '../base/wording.ts';
 import { type CellType, readCellType } from '../domain/cell-type.ts';
 import { resolveMap } from '../domain/column-map.ts';
 import { idColumn } from '../domain/entity.ts';
-import { InputError, inputError, type Problem } from '../domain/errors.ts';
-import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
 import { isRejectColumn } from '../domain/reject.ts';
-import { shorten } from '../domain/wording.ts';
 import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
 import { createCsvScanner } from './csv-scanner.ts';

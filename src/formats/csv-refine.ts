@@ -1,4 +1,4 @@
-import { inputError } from '../domain/errors.ts';
+import { inputError } from '../base/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';

@@ -1,4 +1,4 @@
-import { MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import type { CellTable } from './csv-cell-table.ts';
 import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';

@@ -3,8 +3,9 @@
  * delimiter that is most frequent in the first record) stands wherever it gives a header with an id column and records as wide as
  * that. Anything else must name an id column where the plain reading does not, or mend records without harming one.
  */
+
+import { inputError } from '../base/errors.ts';
 import { positionOf } from '../domain/column-map.ts';
-import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import { findNames, needsPositions, startsWithData } from './csv-cell-kinds.ts';
 import type { CsvDialect } from './csv-dialect.ts';

@@ -1,6 +1,6 @@
+import { defuse } from '../base/formula.ts';
+import { MAX_HEADER_BYTES, READ_BYTES } from '../base/limits.ts';
 import { automaticProperties } from '../domain/entity.ts';
-import { defuse } from '../domain/formula.ts';
-import { MAX_HEADER_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { isRejectColumn } from '../domain/reject.ts';
 import { encodeUtf8 } from './utf8.ts';
 
@@ -147,7 +147,7 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
   return cells.join(',');
 }
 
-/** Tells whether a file with these columns is one that we wrote: its names and cells are defused (`src/domain/formula.ts`). */
+/** Tells whether a file with these columns is one that we wrote: its names and cells are defused (`src/base/formula.ts`). */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;
   return automaticProperties.every((name) => columns.includes(name)) || exportedEvents.has(columns.join(','));

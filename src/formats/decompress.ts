@@ -1,6 +1,6 @@
 import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'node:zlib';
-import { type InputError, inputError } from '../domain/errors.ts';
-import { READ_BYTES } from '../domain/limits.ts';
+import { type InputError, inputError } from '../base/errors.ts';
+import { READ_BYTES } from '../base/limits.ts';
 
 /** Told of every piece as it comes out; throws to stop. */
 export type InflateGuard = (bytes: number) => void;

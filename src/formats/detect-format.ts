@@ -1,5 +1,5 @@
+import { type InputError, inputError } from '../base/errors.ts';
 import { recordKeys } from '../domain/entity.ts';
-import { type InputError, inputError } from '../domain/errors.ts';
 import { readRecordsPath, type SourceFormat, type SourceOptions } from '../domain/source.ts';
 import type { ArrayEnvelope } from './json-document.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';

@@ -1,5 +1,5 @@
-import { type InputError, inputError } from '../domain/errors.ts';
-import { MAX_RECORD_PROPERTIES, MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
+import { type InputError, inputError } from '../base/errors.ts';
+import { MAX_RECORD_PROPERTIES, MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { type RecordsPath, recordsPathText } from '../domain/source.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';

@@ -1,5 +1,5 @@
-import { InputError } from '../domain/errors.ts';
-import { MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { InputError } from '../base/errors.ts';
+import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
 /** The separation of NDJSON records, if not one in each line. */

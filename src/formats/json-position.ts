@@ -1,4 +1,4 @@
-import { type InputError, inputError } from '../domain/errors.ts';
+import { type InputError, inputError } from '../base/errors.ts';
 
 const MARK_BYTES = 3;
 

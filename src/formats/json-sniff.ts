@@ -1,5 +1,5 @@
-import { InputError } from '../domain/errors.ts';
-import { MAX_SNIFFED_LINES } from '../domain/limits.ts';
+import { InputError } from '../base/errors.ts';
+import { MAX_SNIFFED_LINES } from '../base/limits.ts';
 import type { RecordsPath } from '../domain/source.ts';
 import { DocumentRecords } from './json-document.ts';
 import { type LineLayout, plainLines } from './json-lines.ts';

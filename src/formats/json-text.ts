@@ -7,9 +7,9 @@ import {
   MAX_PARSED_DEPTH,
   MAX_RECORD_PROPERTIES,
   MAX_VALUE_BYTES,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
+import { shorten } from '../base/wording.ts';
 import { propertyNameProblem, type Reason } from '../domain/reject.ts';
-import { shorten } from '../domain/wording.ts';
 import { isNestedDeeper } from './json-position.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { Fault } from '../domain/errors.ts';
-import { MAX_BODY_DEPTH } from '../domain/limits.ts';
+import { Fault } from '../base/errors.ts';
+import { MAX_BODY_DEPTH } from '../base/limits.ts';
 import {
   firstState,
   isPlain,

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { type Compressors, snappyUncompress } from 'hyparquet';
-import { DamagedFile } from '../domain/errors.ts';
-import { MAX_PARQUET_PAGE_BYTES } from '../domain/limits.ts';
+import { DamagedFile } from '../base/errors.ts';
+import { MAX_PARQUET_PAGE_BYTES } from '../base/limits.ts';
 
 /** Unpacks a page of Parquet to `bytes`. No decoder writes more, whatever the page contains. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';
-import { DamagedFile } from '../domain/errors.ts';
-import { dayText, instantText, timeOfDayText } from '../domain/instant.ts';
-import { MAX_PARQUET_ROW_CHARS, MAX_PARSED_DEPTH } from '../domain/limits.ts';
+import { DamagedFile } from '../base/errors.ts';
+import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
+import { MAX_PARQUET_ROW_CHARS, MAX_PARSED_DEPTH } from '../base/limits.ts';
 
 /* Values of Parquet as JSON. hyparquet returns them as stored, nothing rounded; our parser makes JSON once per dictionary entry. */
 

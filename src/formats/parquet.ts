@@ -7,7 +7,7 @@ import {
   parquetSchema,
   type RowGroup,
 } from 'hyparquet';
-import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
+import { DamagedFile, InputError, inputError } from '../base/errors.ts';
 import {
   MAX_COLUMNS,
   MAX_PARQUET_FOOTER_BYTES,
@@ -16,7 +16,7 @@ import {
   PARQUET_SLICE_BYTES,
   PARQUET_SLICE_VALUES,
   READ_BYTES,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
 import { openCodecs } from './parquet-codecs.ts';
 import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';

@@ -2,7 +2,7 @@
  * Formats: bytes to records. Detection, decompression and encoding come first, then one scanner for each
  * format finds where records end. Everything here is linear in the bytes it reads, whatever they are.
  */
-import { MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { MAX_RECORD_BYTES } from '../base/limits.ts';
 
 /**
  * Finds where records end. The receiver counts and cuts with it, the worker walks a chunk with it; both see

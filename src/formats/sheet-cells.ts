@@ -1,10 +1,5 @@
-import { DamagedFile } from '../domain/errors.ts';
-import {
-  MAX_CELL_CHARS,
-  MAX_SHARED_TEXT_BYTES,
-  MAX_SHEET_COLUMNS,
-  MAX_SHEET_ROWS,
-} from '../domain/limits.ts';
+import { DamagedFile } from '../base/errors.ts';
+import { MAX_CELL_CHARS, MAX_SHARED_TEXT_BYTES, MAX_SHEET_COLUMNS, MAX_SHEET_ROWS } from '../base/limits.ts';
 import { type CsvText, csvCell } from './csv-text.ts';
 import { type NumberKind, numberText, temporalText } from './workbook-numbers.ts';
 import type { XmlAttributes, XmlHandler } from './xml-reader.ts';

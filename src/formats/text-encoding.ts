@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
-import { inputError } from '../domain/errors.ts';
+import { inputError } from '../base/errors.ts';
 import { describeFault, encodeUtf8, splitBytes, validPrefix } from './utf8.ts';
 
 /** Returns the encoding of a label of the WHATWG Encoding Standard: `utf-16` is `utf-16le`. @throws InputError `invalid_field` */

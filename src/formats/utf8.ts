@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { inputError } from '../domain/errors.ts';
+import { inputError } from '../base/errors.ts';
 
 /** Stands in text for what is no character, such as bytes that the file's encoding lacks. It is never UTF-8, whatever stands beside it. */
 const NO_CHARACTER = Buffer.of(0xff);

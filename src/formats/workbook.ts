@@ -1,10 +1,5 @@
-import { DamagedFile, inputError } from '../domain/errors.ts';
-import {
-  MAX_SHEET_NAME_CHARS,
-  MAX_SHEETS,
-  MAX_WORKBOOK_STYLES,
-  SHEET_SNIFF_BYTES,
-} from '../domain/limits.ts';
+import { DamagedFile, inputError } from '../base/errors.ts';
+import { MAX_SHEET_NAME_CHARS, MAX_SHEETS, MAX_WORKBOOK_STYLES, SHEET_SNIFF_BYTES } from '../base/limits.ts';
 import { CsvText } from './csv-text.ts';
 import type { InflateGuard } from './decompress.ts';
 import { type CellContext, SharedTextReader, SheetCells } from './sheet-cells.ts';

@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 import { SaxesParser } from 'saxes';
-import { DamagedFile } from '../domain/errors.ts';
+import { DamagedFile } from '../base/errors.ts';
 
 /*
  * XML as it passes by. saxes holds it to the rules of XML and knows no entities but the five; here it is held to bounds: what

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 import yauzl from 'yauzl';
-import { InputError, inputError } from '../domain/errors.ts';
-import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS } from '../domain/limits.ts';
-import { shorten } from '../domain/wording.ts';
+import { InputError, inputError } from '../base/errors.ts';
+import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS } from '../base/limits.ts';
+import { shorten } from '../base/wording.ts';
 import { type InflateGuard, inflateMember } from './decompress.ts';
 import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 

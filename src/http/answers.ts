@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type TSchema, Type } from 'typebox';
-import { errorRecord, withExamples } from '../api/schema.ts';
-import { type ErrorCode, errorCodes } from '../domain/errors.ts';
+import { type ErrorCode, errorCodes } from '../base/errors.ts';
+import { errorRecord, withExamples } from './schema.ts';
 
 const header = (type: 'string' | 'integer', description: string, rule: object = {}, required = true) => ({
   required,

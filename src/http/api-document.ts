@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { readPackage } from '../base/package-root.ts';
 import type { System } from '../context.ts';
-import { readPackage } from '../package-root.ts';
 import { answerHeaders, exampleOf, responseName } from './answers.ts';
 import { namesTag } from './parameters.ts';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import { type InputError, Interrupted, inputError } from '../domain/errors.ts';
+import { type InputError, Interrupted, inputError } from '../base/errors.ts';
 
 /*
  * Clients may leave before they are answered. Fastify goes on with a request whose client left while its key was looked up, and a

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import pLimit from 'p-limit';
 import type { Static } from 'typebox';
-import { MAX_PAGE_BYTES } from '../domain/limits.ts';
+import { MAX_PAGE_BYTES } from '../base/limits.ts';
 import { takeTurns } from '../postgres/pool.ts';
 import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts';
 import { lenientQuery } from './plugins/validation.ts';

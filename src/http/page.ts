@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { text } from '../api/schema.ts';
-import { inputError } from '../domain/errors.ts';
-import { readInstant } from '../domain/instant.ts';
+import { inputError } from '../base/errors.ts';
+import { readInstant } from '../base/instant.ts';
 import {
   DEFAULT_PAGE_SIZE,
   MAX_ID_BYTES,
@@ -10,8 +9,9 @@ import {
   MAX_PAGE_BYTES,
   MAX_PAGE_OFFSET,
   MAX_PAGE_SIZE,
-} from '../domain/limits.ts';
-import { isUuid, optional, ruled, textProblem } from '../validation.ts';
+} from '../base/limits.ts';
+import { isUuid, optional, ruled, textProblem } from '../base/validation.ts';
+import { text } from './schema.ts';
 
 /* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
 

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { type Static, type TNumberOptions as TIntegerOptions, type TSchema, Type } from 'typebox';
-import { exampleJobId } from '../api/job.ts';
-import { uuid } from '../api/schema.ts';
-import { inputError } from '../domain/errors.ts';
-import { readInstant, readRangeEnd } from '../domain/instant.ts';
+import { inputError } from '../base/errors.ts';
+import { readInstant, readRangeEnd } from '../base/instant.ts';
+import { isUuid, optional, ruled, textProblem, worded } from '../base/validation.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import type { Idempotency } from '../ingest/records.ts';
-import { isUuid, optional, ruled, textProblem, worded } from '../validation.ts';
+import { exampleJobId } from './job.ts';
+import { uuid } from './schema.ts';
 
 /* Parameters of paths and queries, and headers, that several nouns have. */
 

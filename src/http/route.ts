@@ -11,17 +11,17 @@ import type {
   HTTPMethods,
 } from 'fastify';
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
-import { type Example, withExamples } from '../api/schema.ts';
+import type { ErrorCode } from '../base/errors.ts';
+import { compileSchema, throwProblems } from '../base/validation.ts';
 import type { System } from '../context.ts';
-import type { ErrorCode } from '../domain/errors.ts';
 import type { Scope } from '../domain/scope.ts';
-import { compileSchema, throwProblems } from '../validation.ts';
 import { type AnswerHeader, errorAnswers, named } from './answers.ts';
 import type { DocumentText } from './api-document.ts';
 import { baseUrl } from './page.ts';
 import { environmentId, requireAdmin } from './plugins/auth.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
+import { type Example, withExamples } from './schema.ts';
 
 /** The bodies of a route are left on the wire, come in a form, or are read whole as JSON up to some size. `product`: packed as another product's SDK does. */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'product' | 'deletion';

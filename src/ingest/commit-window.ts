@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { TransientError } from '../domain/errors.ts';
+import { TransientError } from '../base/errors.ts';
 import {
   MAX_WAITING_BYTES,
   MAX_WAITING_RECORDS,
@@ -7,7 +7,7 @@ import {
   MAX_WINDOW_RECORDS,
   MAX_WINDOW_RETRIES,
   RECORD_DEADLINE_MS,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { RecordsRefused, refused } from './records.ts';
 

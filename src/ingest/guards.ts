@@ -1,9 +1,9 @@
-import type { InputError } from '../domain/errors.ts';
-import { MAX_WINDOW_RETRIES } from '../domain/limits.ts';
+import type { InputError } from '../base/errors.ts';
+import { MAX_WINDOW_RETRIES } from '../base/limits.ts';
 import type { Database, QueryFile } from '../postgres/database.ts';
 import { composeGuards, type Guard, type RefusalSeam, type Refusals } from '../postgres/guard.ts';
 import { constraintOf, isUnknownUse } from '../postgres/sqlstate.ts';
-import { readUses } from '../postgres/stores/uses.ts';
+import { readUses } from '../postgres/uses.ts';
 import { RecordsRefused } from './records.ts';
 
 interface OfEnvironment {

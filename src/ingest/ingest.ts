@@ -3,11 +3,11 @@
  * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
  * write it. Promise: a request is acknowledged after its commit.
  */
-import { inputError } from '../domain/errors.ts';
-import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
+import { inputError } from '../base/errors.ts';
+import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
+import { claimIdempotencyKey } from '../tasks/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
 import { Guards } from './guards.ts';
 import type { ReadBatch } from './read-batch.ts';

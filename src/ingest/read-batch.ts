@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { type ErrorCode, InputError, inputError } from '../base/errors.ts';
+import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
-import { type ErrorCode, InputError, inputError } from '../domain/errors.ts';
-import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
 import { type Fields, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { BatchItem, ItemRecord } from './records.ts';

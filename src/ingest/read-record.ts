@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer';
-import { automaticProperties } from '../domain/entity.ts';
-import { InputError, inputError, type Problem } from '../domain/errors.ts';
-import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
+import { InputError, inputError, type Problem } from '../base/errors.ts';
+import { type Instant, readEpoch, readInstant } from '../base/instant.ts';
 import {
   EARLIEST_EVENT,
   MAX_EVENT_AHEAD_MS,
   MAX_EVENT_NAME_BYTES,
   MAX_ID_BYTES,
   MAX_VALUE_BYTES,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
+import { capitalise } from '../base/wording.ts';
+import { automaticProperties } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
-import { capitalise } from '../domain/wording.ts';
 import {
   hasTooManyProperties,
   idText,

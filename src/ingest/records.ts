@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { InputError, inputError } from '../domain/errors.ts';
-import type { Instant } from '../domain/instant.ts';
+import { InputError, inputError } from '../base/errors.ts';
+import type { Instant } from '../base/instant.ts';
+import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Guard, Refusals } from '../postgres/guard.ts';
-import type { KnownProperties } from '../properties/known-properties.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;

@@ -1,11 +1,11 @@
 import type pg from 'pg';
-import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
+import { BATCH_STATEMENT_EVENTS } from '../base/limits.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Guard } from '../postgres/guard.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import type { EventRow } from '../postgres/stores/events.ts';
-import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
-import { createNamedUsers } from '../postgres/stores/profiles.ts';
+import { createNamedUsers } from '../profiles/store.ts';
+import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
+import type { EventRow } from './event-store.ts';
 import type { Guards } from './guards.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {

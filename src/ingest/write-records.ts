@@ -1,13 +1,13 @@
+import { TransientError } from '../base/errors.ts';
+import { uuidv7 } from '../base/uuid.ts';
 import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
 import type { Entity, PropertyEntity } from '../domain/entity.ts';
-import { TransientError } from '../domain/errors.ts';
 import { markedNumber, writeJson } from '../formats/json-text.ts';
+import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Database } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
-import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';
-import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../postgres/stores/profiles.ts';
-import type { KnownProperties } from '../properties/known-properties.ts';
-import { uuidv7 } from '../uuid.ts';
+import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../profiles/store.ts';
+import { EventPartitions, type EventRow, writeEvents } from './event-store.ts';
 import type {
   CompanyRecord,
   EventRecord,

@@ -12,8 +12,8 @@ import {
   MissingFileError,
   writeWhole,
 } from '../files/file-store.ts';
+import { definitionsOf } from '../lookups/store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { definitionsOf } from '../postgres/stores/definitions.ts';
 import {
   AbandonedFile,
   listData,

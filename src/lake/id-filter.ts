@@ -1,5 +1,5 @@
+import { MAX_LAKE_FILTER_BYTES } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
-import { MAX_LAKE_FILTER_BYTES } from '../domain/limits.ts';
 import type { IdBits } from '../postgres/stores/lake-files.ts';
 
 /*

@@ -7,7 +7,7 @@ import {
   parquetScan,
   type RowGroup,
 } from 'hyparquet';
-import { Fault, TransientError } from '../domain/errors.ts';
+import { Fault, TransientError } from '../base/errors.ts';
 import { everything } from '../domain/export.ts';
 import { columnsOf } from '../domain/export-columns.ts';
 import { type FileRef, type FileStore, LostLakeFile } from '../files/file-store.ts';

@@ -7,29 +7,29 @@
  */
 
 import { createHash } from 'node:crypto';
+import { inputError, TransientError } from '../base/errors.ts';
+import { COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
-import { inputError, TransientError } from '../domain/errors.ts';
 import { countLimits } from '../domain/guards.ts';
-import { COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
-import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
-import { insertLoad } from '../postgres/stores/loads.ts';
-import { findDuplicate, isInLedger, lockBytes } from '../postgres/stores/read-loads.ts';
-import { condemnReceived, takeReceived } from '../postgres/stores/uploads.ts';
 import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
 import { rewriteFile } from '../products/rewrite-file.ts';
-import { uuidv7 } from '../uuid.ts';
+import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
-import { findMended, readAsMended } from './mends.ts';
+import { planFile, requireRecord } from './map/column-plan.ts';
+import { findDuplicate, isInLedger, lockBytes } from './read-store.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { discardReceived, receivingStore } from './received.ts';
+import { findMended, readAsMended } from './rejects/mends.ts';
 import { askedFor } from './seam.ts';
+import { insertLoad } from './store.ts';
+import { condemnReceived, takeReceived } from './upload-store.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;

@@ -1,11 +1,11 @@
 import { byEventKind, type EventKind } from '../domain/entity.ts';
 import { keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
-import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';
-import { type AddedEvents, classifyEvents, copyEvents, mergeEvents } from '../postgres/merge/add-events.ts';
 import { isDeadlock, isUniqueViolation } from '../postgres/sqlstate.ts';
-import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { LoadMemory } from './context.ts';
+import type { EventBuffer, RecordFilter } from './map/event-buffer.ts';
+import { type AddedEvents, classifyEvents, copyEvents, mergeEvents } from './merge/add-events.ts';
+import type { LoadSource } from './running-store.ts';
 
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 

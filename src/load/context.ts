@@ -1,16 +1,16 @@
 import type pg from 'pg';
-import type { JobEvents } from '../background-jobs/seam.ts';
+import type { Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { DeletionSeam } from '../deletion/seam.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { Rows } from '../mapping/rows.ts';
+import { EventPartitions } from '../ingest/event-store.ts';
+import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { PersonalData } from '../personal/personal-data.ts';
 import type { Refusals } from '../postgres/guard.ts';
-import { EventPartitions } from '../postgres/stores/events.ts';
-import type { KnownProperties } from '../properties/known-properties.ts';
-import type { Sandboxes } from '../sandbox/sandboxes.ts';
+import type { JobEvents } from '../tasks/job-seam.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { Rates } from '../telemetry/metrics.ts';
+import { Rows } from './map/rows.ts';
 import type { LoadSeam } from './seam.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */

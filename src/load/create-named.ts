@@ -1,10 +1,10 @@
 import type { Entity } from '../domain/entity.ts';
 import { unescapeCopy } from '../formats/json-text.ts';
-import { textArray } from '../mapping/binary-array.ts';
-import type { Rows } from '../mapping/rows.ts';
 import type { Transaction } from '../postgres/database.ts';
-import { createNamed } from '../postgres/merge/create-named.ts';
-import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import { textArray } from './map/binary-array.ts';
+import type { Rows } from './map/rows.ts';
+import { createNamed } from './merge/create-named.ts';
+import type { LoadSource } from './running-store.ts';
 
 /**
  * Writes a chunk, and the users and companies that its events name: an event of another product implies them. Users come

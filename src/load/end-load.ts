@@ -1,5 +1,7 @@
 import pLimit from 'p-limit';
-import { Fault, inputError } from '../domain/errors.ts';
+import { Fault, inputError } from '../base/errors.ts';
+import { plural } from '../base/wording.ts';
+import { startDeletion } from '../deletion/store.ts';
 import { outcomeOf } from '../domain/job-event.ts';
 import { endedStatuses, HOLD_EXPIRED, type Tally } from '../domain/load.ts';
 import {
@@ -11,24 +13,22 @@ import {
   type TaskFailure,
   taskFields,
 } from '../domain/task.ts';
-import { plural } from '../domain/wording.ts';
 import type { FileRef } from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { startDeletion } from '../postgres/stores/deletions.ts';
-import { findExpiredHolds } from '../postgres/stores/held-loads.ts';
-import { claimJobAction } from '../postgres/stores/idempotency.ts';
-import { findLaneHead, idleLanes } from '../postgres/stores/lanes.ts';
+import { claimJobAction } from '../tasks/idempotency.ts';
+import { findLaneHead, idleLanes } from '../tasks/lane-store.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import type { LoadContext } from './context.ts';
+import { findExpiredHolds } from './held-store.ts';
+import { countRejects, readLoadEnd, requireLoad } from './read-store.ts';
+import { discardReceived } from './received.ts';
+import { renderLoadDetail } from './render-load.ts';
 import {
   cancelLoad as markCancelled,
   failLoad as markFailed,
   releasePersonalFile,
   startLoad,
-} from '../postgres/stores/loads.ts';
-import { countRejects, readLoadEnd, requireLoad } from '../postgres/stores/read-loads.ts';
-import { notifyQueue } from '../tasks/task-kind.ts';
-import type { LoadContext } from './context.ts';
-import { discardReceived } from './received.ts';
-import { renderLoadDetail } from './render-load.ts';
+} from './store.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files' | 'jobs' | 'loads'>;

@@ -1,22 +1,22 @@
 import type { RawBuilder } from 'kysely';
+import { ConflictError, Fault, FinalFailure } from '../base/errors.ts';
+import { plural } from '../base/wording.ts';
 import { entities } from '../domain/entity.ts';
-import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
 import { findSurprises, type Limits, type Surprise } from '../domain/guards.ts';
 import { balances, GUARD_EXCEEDED, keepsPlan, type LoadPass, type PlanSummary } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
-import { plural } from '../domain/wording.ts';
-import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { prepareIncoming } from '../postgres/merge/incoming.ts';
-import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
-import { replanIncoming } from '../postgres/merge/plan-batch.ts';
-import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
-import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
-import { holdLoad, readGuarded } from '../postgres/stores/held-loads.ts';
-import { completeLoad } from '../postgres/stores/loads.ts';
-import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
-import { requireLoad } from '../postgres/stores/read-loads.ts';
-import { readRefusedRows } from '../postgres/stores/rejects.ts';
+import { endTask, renewTask } from '../tasks/store.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
+import { noteWritten, readChunkRange } from './chunk-store.ts';
+import type { LoadContext } from './context.ts';
+import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
+import { holdLoad, readGuarded } from './held-store.ts';
+import type { Rows } from './map/rows.ts';
+import { noteEventRepeats } from './merge/event-repeats.ts';
+import { prepareIncoming } from './merge/incoming.ts';
+import { copyBatch, remergeIncoming } from './merge/merge-batch.ts';
 import {
   type ChunksDone,
   chunksToReplay,
@@ -24,7 +24,16 @@ import {
   findRepeats,
   keepReplayed,
   resolveRepeats,
-} from '../postgres/stores/repeats.ts';
+} from './merge/repeats.ts';
+import { batchOf } from './merge-rows.ts';
+import { replanIncoming } from './plans/plan-batch.ts';
+import { summarisePlan, takeBackRepeated } from './plans/store.ts';
+import { createStoringReader } from './read-chunk.ts';
+import { requireLoad } from './read-store.ts';
+import { noteMends } from './rejects/mends.ts';
+import { allRefused } from './rejects/rejects.ts';
+import { readRefusedRows } from './rejects/store.ts';
+import { replayEvents } from './replay-events.ts';
 import {
   beginPass,
   type FinishState,
@@ -32,18 +41,9 @@ import {
   readFinishState,
   readLimitedPlan,
   readLoadSource,
-} from '../postgres/stores/running-loads.ts';
-import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { nameTaskSession } from '../postgres/stores/workers.ts';
-import { notifyQueue } from '../tasks/task-kind.ts';
-import type { LoadContext } from './context.ts';
-import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
-import { noteMends } from './mends.ts';
-import { batchOf } from './merge-rows.ts';
-import { createStoringReader } from './read-chunk.ts';
-import { allRefused } from './rejects.ts';
-import { replayEvents } from './replay-events.ts';
+} from './running-store.ts';
 import { askedFor, type LoadSeam } from './seam.ts';
+import { completeLoad } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 

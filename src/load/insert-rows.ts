@@ -1,12 +1,12 @@
 import { noOutcomes } from '../domain/load.ts';
-import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
-import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
-import { hasNoUsers } from '../postgres/stores/profiles.ts';
-import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import { hasNoUsers } from '../profiles/store.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
+import type { Rows } from './map/rows.ts';
+import { insertNewUsers } from './merge/merge-batch.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';
+import type { LoadSource } from './running-store.ts';
 
 const NEW_ROW = 1;
 

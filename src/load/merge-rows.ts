@@ -2,18 +2,18 @@ import type pg from 'pg';
 import { type Entity, entities, eventKinds, kindOfEntity, type RecordKind } from '../domain/entity.ts';
 import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import { fromByteString, unescapeCopy } from '../formats/json-text.ts';
-import type { RecordFilter } from '../mapping/event-buffer.ts';
-import type { RowBuffer } from '../mapping/row-buffer.ts';
-import type { Rows } from '../mapping/rows.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';
-import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
-import { type Batch, type Merged, mergeBatch, noteUnchanged } from '../postgres/merge/merge-batch.ts';
-import { noteNewCompanies, planBatch } from '../postgres/merge/plan-batch.ts';
-import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { addEvents, addMissingEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
+import type { RecordFilter } from './map/event-buffer.ts';
+import type { RowBuffer } from './map/row-buffer.ts';
+import type { Rows } from './map/rows.ts';
+import { type MergeScope, prepareIncoming } from './merge/incoming.ts';
+import { type Batch, type Merged, mergeBatch, noteUnchanged } from './merge/merge-batch.ts';
+import { createCompanies } from './merge/upsert.ts';
+import { noteNewCompanies, planBatch } from './plans/plan-batch.ts';
+import type { LoadSource } from './running-store.ts';
 
 /** The outcomes of rows by kind of record; an absent kind has none. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;

@@ -1,9 +1,9 @@
-import { inputError } from '../domain/errors.ts';
+import { inputError } from '../base/errors.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-options.ts';
 import type { Database } from '../postgres/database.ts';
-import { readLoadOptions } from '../postgres/stores/read-loads.ts';
+import { readLoadOptions } from './read-store.ts';
 
 /**
  * Returns the request with the options of the earlier load that it names in `options_of`. Options of the request win.

@@ -1,5 +1,5 @@
+import { ConflictError } from '../base/errors.ts';
 import { propertyEntities } from '../domain/entity.ts';
-import { ConflictError } from '../domain/errors.ts';
 import {
   addOutcomes,
   type ChunkRange,
@@ -10,32 +10,32 @@ import {
 } from '../domain/load.ts';
 import type { Reason, Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
-import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
+import { addFindings } from '../postgres/stores/rules.ts';
+import { renewTask } from '../tasks/store.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
 import {
   type ChunkTally,
   endValidation,
   finishChunk,
   type LoadProgress,
   readChunkRange,
-} from '../postgres/stores/chunks.ts';
-import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
-import { addFindings } from '../postgres/stores/rules.ts';
-import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
-import { renewTask } from '../postgres/stores/tasks.ts';
-import { nameTaskSession } from '../postgres/stores/workers.ts';
-import { notifyQueue } from '../tasks/task-kind.ts';
-import { RejectCauses } from './causes/reject-causes.ts';
+} from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { withNamed } from './create-named.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
 import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
+import type { Rows } from './map/rows.ts';
+import { newUserStamp } from './merge/merge-batch.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createStoringReader, type FindRefusedUsers, readChanged } from './read-chunk.ts';
-import { allRefused } from './rejects.ts';
+import { RejectCauses } from './rejects/causes.ts';
+import { allRefused } from './rejects/rejects.ts';
+import { type CountedReject, insertRejects } from './rejects/store.ts';
+import { type LoadSource, readLoadSource } from './running-store.ts';
 import { applyPatch } from './undo/apply-patch.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';

@@ -2,25 +2,26 @@
  * Reading a chunk: its bytes become rows and rejects. Records that the profiles already bear are found by their digests first
  * and never become rows.
  */
+
+import { Fault } from '../base/errors.ts';
+import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
+import { breathing } from '../base/yielding.ts';
 import { entities } from '../domain/entity.ts';
-import { Fault } from '../domain/errors.ts';
-import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
-import { planFile } from '../mapping/column-plan.ts';
-import { CsvRows } from '../mapping/csv-rows.ts';
-import { NdjsonRows } from '../mapping/ndjson-rows.ts';
-import { digestKey } from '../mapping/record-digests.ts';
-import { type ChunkScope, Rows } from '../mapping/rows.ts';
-import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
-import { findRefuted } from '../postgres/merge/merge-batch.ts';
-import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { compileRules } from '../rules/compile-rules.ts';
-import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
+import { planFile } from './map/column-plan.ts';
+import { CsvRows } from './map/csv-rows.ts';
+import { NdjsonRows } from './map/ndjson-rows.ts';
+import { digestKey } from './map/record-digests.ts';
+import { type ChunkScope, Rows } from './map/rows.ts';
+import type { UnchangedRecords } from './map/unchanged-records.ts';
+import { findRefuted } from './merge/merge-batch.ts';
+import type { LoadSource } from './running-store.ts';
 
 /** Asking pays if at least one in so many records is unchanged. */
 const worthwhileShare = 8;

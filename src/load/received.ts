@@ -1,15 +1,10 @@
 /* Files that were received: stored before they belong to a load, and removed if they never do. */
-import { ABANDONED_FILE_MS } from '../domain/limits.ts';
+import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
-import {
-  condemnAbandoned,
-  forgetReceived,
-  recordReceived,
-  touchReceived,
-} from '../postgres/stores/uploads.ts';
 import type { LoadContext } from './context.ts';
 import type { ReceivingStore } from './receive/unpack.ts';
 import { convertIn, sniffIn } from './sandbox-tasks.ts';
+import { condemnAbandoned, forgetReceived, recordReceived, touchReceived } from './upload-store.ts';
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
 

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
-import { loadUrl, rateOf, render, renderJobListItem } from '../api/render.ts';
 import type { LoadPlan, ValueChanges } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
-import type { Load, Shown } from '../postgres/stores/read-loads.ts';
-import type { ShownPlan } from './plans.ts';
-import type { ListedReject } from './rejects.ts';
+import { loadUrl, rateOf, render, renderJobListItem } from '../http/render.ts';
+import type { ShownPlan } from './plans/plans.ts';
+import type { Load, Shown } from './read-store.ts';
+import type { ListedReject } from './rejects/rejects.ts';
 
 /* A load as callers see it, in the API, in events and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 

@@ -1,5 +1,5 @@
+import { ConflictError } from '../base/errors.ts';
 import { byEventKind, type EventKind, eventKinds } from '../domain/entity.ts';
-import { ConflictError } from '../domain/errors.ts';
 import {
   addOutcomes,
   type ChunkRange,
@@ -9,30 +9,30 @@ import {
   type OutcomesByKind,
 } from '../domain/load.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import type { IdCounter } from '../mapping/event-buffer.ts';
-import { eventKey } from '../mapping/key-table.ts';
-import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
+import { renewTask } from '../tasks/store.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
+import { readChunkRange } from './chunk-store.ts';
+import type { LoadContext } from './context.ts';
+import type { IdCounter } from './map/event-buffer.ts';
+import { eventKey } from './map/key-table.ts';
+import type { Rows } from './map/rows.ts';
 import {
   type AddedEvents,
   classifyEvents,
   type EventBatch,
   mergeEvents,
   replaceEvents,
-} from '../postgres/merge/add-events.ts';
-import { readChunkRange } from '../postgres/stores/chunks.ts';
+} from './merge/add-events.ts';
 import {
   type EventRepeat,
   endEventReplay,
   eventChunksToReplay,
   readEventRepeats,
-} from '../postgres/stores/event-repeats.ts';
-import { readRefusedRows } from '../postgres/stores/rejects.ts';
-import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
-import { renewTask } from '../postgres/stores/tasks.ts';
-import { nameTaskSession } from '../postgres/stores/workers.ts';
-import type { LoadContext } from './context.ts';
+} from './merge/event-repeats.ts';
 import { type ChunkReader, createStoringReader } from './read-chunk.ts';
+import { readRefusedRows } from './rejects/store.ts';
+import { type LoadSource, readLoadSource } from './running-store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 

@@ -1,28 +1,28 @@
-import { ConflictError, FinalFailure, type InputError, inputError } from '../domain/errors.ts';
-import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
+import { ConflictError, FinalFailure, type InputError, inputError } from '../base/errors.ts';
+import { UPLOAD_KEPT_MS } from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
+import { isBeforeDeletion } from '../deletion/store.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { toGivenSource } from '../domain/source-options.ts';
 import { type Origin, type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { isBeforeDeletion } from '../postgres/stores/deletions.ts';
-import { releaseHeld } from '../postgres/stores/held-loads.ts';
-import { claimJobAction } from '../postgres/stores/idempotency.ts';
-import { lockLane } from '../postgres/stores/lanes.ts';
-import { hasPersonalRules, isLoadUndone, requeueLoad } from '../postgres/stores/loads.ts';
-import { countDrift } from '../postgres/stores/plans.ts';
-import { readReading, requireLoad, type StoredReading } from '../postgres/stores/read-loads.ts';
-import { beginPass, queueApply, readBeginning } from '../postgres/stores/running-loads.ts';
-import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { attachPatch, readUndoSource } from '../postgres/stores/undo.ts';
-import { insertUploadOfLoad, type Upload } from '../postgres/stores/uploads.ts';
-import { nameTaskSession } from '../postgres/stores/workers.ts';
+import { claimJobAction } from '../tasks/idempotency.ts';
+import { lockLane } from '../tasks/lane-store.ts';
+import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { uuidv7 } from '../uuid.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
+import { releaseHeld } from './held-store.ts';
+import { countDrift } from './plans/store.ts';
+import { readReading, requireLoad, type StoredReading } from './read-store.ts';
 import { sheetDialect } from './receive/receive.ts';
+import { beginPass, queueApply, readBeginning } from './running-store.ts';
+import { hasPersonalRules, isLoadUndone, requeueLoad } from './store.ts';
+import { attachPatch, readUndoSource } from './undo/store.ts';
 import { writePatch } from './undo/write-patch.ts';
+import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does

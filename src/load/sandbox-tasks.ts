@@ -2,14 +2,12 @@
  * The tasks of the load route that run in sandboxes, because they parse bytes from outside. Commands run them in their own
  * process, which serves nobody else.
  */
-import { extname } from 'node:path';
-import type { Logger } from 'pino';
-import { Fault } from '../domain/errors.ts';
+import { Fault } from '../base/errors.ts';
+import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../formats/csv-sniff.ts';
-import { runTask, Sandboxes } from '../sandbox/sandboxes.ts';
-import { type CauseSample, type RefusedSource, sampleCause } from './causes/reject-causes.ts';
 import { type Convert, convertFile } from './receive/unpack.ts';
+import { type CauseSample, type RefusedSource, sampleCause } from './rejects/causes.ts';
 
 async function* sniff(sample: CsvBeginning): AsyncGenerator<Sniffed> {
   yield sniffCsv(sample);
@@ -29,12 +27,6 @@ export async function* sampleCauses(
 }
 
 export const loadTasks = { convert: convertFile, sniff, causes: sampleCauses };
-
-/** Opens the sandboxes of a server or a worker. */
-export function openLoadSandboxes(log: Logger): Sandboxes {
-  // The program lies beside this file in the sources, and beside the bundle that contains this file.
-  return new Sandboxes(new URL(`./sandbox-main${extname(import.meta.url)}`, import.meta.url), log);
-}
 
 export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
   return (input, ask, signal) =>

@@ -3,11 +3,16 @@
  * are those that were sent, and nothing of them is left once the upload has expired.
  */
 import type { Readable } from 'node:stream';
-import { inputError, TransientError } from '../domain/errors.ts';
-import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
+import { inputError, TransientError } from '../base/errors.ts';
+import { UPLOAD_KEPT_MS } from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { hasPersonalData } from '../postgres/stores/rules.ts';
+import type { LoadContext } from './context.ts';
+import { Intake, type ReceiveLimits } from './receive/intake.ts';
+import type { ReceiveHints } from './receive/receive.ts';
+import { receivingStore } from './received.ts';
 import {
   type CondemnedUpload,
   condemnExpiredUploads,
@@ -17,12 +22,7 @@ import {
   insertUpload,
   takeReceived,
   type Upload,
-} from '../postgres/stores/uploads.ts';
-import { uuidv7 } from '../uuid.ts';
-import type { LoadContext } from './context.ts';
-import { Intake, type ReceiveLimits } from './receive/intake.ts';
-import type { ReceiveHints } from './receive/receive.ts';
-import { receivingStore } from './received.ts';
+} from './upload-store.ts';
 
 export interface UploadDescription {
   readonly filename: string | null;

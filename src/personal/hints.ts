@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js';
-import { isMailAddress } from '../domain/mail-address.ts';
+import { isMailAddress } from '../base/mail-address.ts';
 import { type PersonalHint, personalHints } from '../domain/personal.ts';
 
 const looks: Readonly<Record<PersonalHint, (text: string) => boolean>> = {

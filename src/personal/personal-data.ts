@@ -1,8 +1,8 @@
 import { hkdfSync } from 'node:crypto';
-import { inputError, TransientError } from '../domain/errors.ts';
+import { readRecordKey } from '../access/environment-store.ts';
+import { inputError, TransientError } from '../base/errors.ts';
 import { hasHashes, hasPersonalRules, type RulesDocument } from '../domain/rules.ts';
 import type { Database } from '../postgres/database.ts';
-import { readRecordKey } from '../postgres/stores/environments.ts';
 import { hiddenValues, PersonalValues } from './values.ts';
 
 const noKey =

@@ -8,7 +8,7 @@ import {
 } from 'kysely';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { Fault } from '../domain/errors.ts';
+import { Fault } from '../base/errors.ts';
 
 export type CopyFormat = 'csv' | 'lines';
 

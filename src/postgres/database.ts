@@ -19,9 +19,9 @@ import {
   type UpdateResult,
 } from 'kysely';
 import type pg from 'pg';
-import { Fault } from '../domain/errors.ts';
-import { LOCK_PAUSE_MS, LOCK_TRIES, WRITERS_POLL_MS } from '../domain/limits.ts';
-import { packageRoot } from '../package-root.ts';
+import { Fault } from '../base/errors.ts';
+import { LOCK_PAUSE_MS, LOCK_TRIES, WRITERS_POLL_MS } from '../base/limits.ts';
+import { packageRoot } from '../base/package-root.ts';
 import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
 

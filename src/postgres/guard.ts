@@ -1,4 +1,4 @@
-import type { InputError } from '../domain/errors.ts';
+import type { InputError } from '../base/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 

@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import type { Logger } from 'pino';
-import { Fault } from '../domain/errors.ts';
-import { packageRoot } from '../package-root.ts';
+import { Fault } from '../base/errors.ts';
+import { packageRoot } from '../base/package-root.ts';
 import type { Database } from './database.ts';
 
 /** Spells SLUI: one migration at a time per database, whichever process starts first. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { Fault, TransientError } from '../domain/errors.ts';
+import { Fault, TransientError } from '../base/errors.ts';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 

@@ -1,4 +1,4 @@
-import { messageOf, TransientError } from '../domain/errors.ts';
+import { messageOf, TransientError } from '../base/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
 /** Translates PostgreSQL's error codes (PostgreSQL documentation, appendix A). */

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { anyObject, withExamples } from '../api/schema.ts';
 import { presetTitles } from '../domain/load.ts';
 import { baseUrl } from '../http/page.ts';
 import { pathParameter } from '../http/parameters.ts';
 import { directRoute, type Route } from '../http/route.ts';
+import { anyObject, withExamples } from '../http/schema.ts';
 import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
 /** Methods and path of a route, whose it is, and members that its records have by their path. */

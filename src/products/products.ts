@@ -6,7 +6,7 @@
 import type { Preset } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { isObject, type JsonObject, type ParsedJson, withoutTexts } from '../formats/json-text.ts';
-import { idOf } from '../mapping/ids.ts';
+import { idOf } from '../load/map/ids.ts';
 import { readAmplitude } from './amplitude.ts';
 import { readMixpanel } from './mixpanel.ts';
 import { readPosthog } from './posthog.ts';

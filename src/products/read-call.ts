@@ -1,14 +1,14 @@
+import { inputError } from '../base/errors.ts';
+import { type Instant, readEpoch, readInstant } from '../base/instant.ts';
+import { CLOCK_TOLERANCE_MS } from '../base/limits.ts';
+import { capitalise } from '../base/wording.ts';
 import { kindOfEntity, PAGE_VIEW_NAME } from '../domain/entity.ts';
-import { inputError } from '../domain/errors.ts';
-import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
-import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
-import { capitalise } from '../domain/wording.ts';
 import { isObject, type JsonObject, numberText } from '../formats/json-text.ts';
 import { readItem } from '../ingest/read-batch.ts';
 import { Fields, openRecord, readCompany, readEvent, readUser } from '../ingest/read-record.ts';
 import type { ItemRecord } from '../ingest/records.ts';
-import { splitUrl } from '../mapping/event-rules.ts';
+import { splitUrl } from '../load/map/event-rules.ts';
 import { readRecords } from './products.ts';
 import { isReason } from './record.ts';
 

@@ -1,11 +1,11 @@
-import { type InputError, inputError } from '../domain/errors.ts';
-import { SHOWN_RECORDS } from '../domain/limits.ts';
+import { type InputError, inputError } from '../base/errors.ts';
+import { SHOWN_RECORDS } from '../base/limits.ts';
+import { capitalise } from '../base/wording.ts';
 import type { LoadOptions } from '../domain/load.ts';
-import { capitalise } from '../domain/wording.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type JsonObject, parseObject } from '../formats/json-text.ts';
+import { listed } from '../load/map/column-plan.ts';
 import type { ReceivedFile } from '../load/receive/receive.ts';
-import { listed } from '../mapping/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from './recognise.ts';
 
 /** The beginning of a JSON file in which its first records are looked for. */

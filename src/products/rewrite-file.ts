@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
+import { turn } from '../base/yielding.ts';
 import { isRecordKind } from '../domain/entity.ts';
-import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange, Preset } from '../domain/load.ts';
 import {
   isRejectColumn,
@@ -14,13 +15,12 @@ import type { SourceOptions } from '../domain/source.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import { isObject, type JsonObject, parseJsonText, writeJson } from '../formats/json-text.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
+import { idOf } from '../load/map/ids.ts';
+import { notAnObject, notUtf8 } from '../load/map/reasons.ts';
+import { RecordIndex as RecordPlaces } from '../load/map/rows.ts';
 import type { ReceivedFile } from '../load/receive/receive.ts';
 import { RecordIndex } from '../load/receive/record-index.ts';
 import type { ReceivingStore } from '../load/receive/unpack.ts';
-import { idOf } from '../mapping/ids.ts';
-import { notAnObject, notUtf8 } from '../mapping/reasons.ts';
-import { RecordIndex as RecordPlaces } from '../mapping/rows.ts';
-import { turn } from '../yielding.ts';
 import { CsvObjects } from './csv-objects.ts';
 import { readRecords, userOf } from './products.ts';
 import { isReason, type ProductContext } from './record.ts';

@@ -3,15 +3,15 @@
  * answered as taken is committed. A key in a body is checked like one in a header, before anything is stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { inputError } from '../base/errors.ts';
 import type { System } from '../context.ts';
-import { inputError } from '../domain/errors.ts';
 import type { Preset } from '../domain/load.ts';
 import { readIdempotency } from '../http/parameters.ts';
 import { environmentId } from '../http/plugins/auth.ts';
 import { renderErrors } from '../http/plugins/errors.ts';
 import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from '../http/plugins/json-body.ts';
-import { problemsOf, takeItems } from '../http/take-batch.ts';
 import type { BatchFormat } from '../ingest/read-batch.ts';
+import { problemsOf, takeItems } from '../ingest/take-batch.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
 import { type CallContext, callReader, readMixedItem } from './read-call.ts';
 

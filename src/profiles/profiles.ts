@@ -5,14 +5,18 @@
  * has the figures that no index on properties is worth.
  */
 import type { Expression, SqlBool } from 'kysely';
-import type { Entity } from '../domain/entity.ts';
 import {
   MAX_NUMBER_EXPONENT,
   MAX_PAGE_BYTES,
   MAX_PROPERTY_NAME_CHARS,
   SEARCH_BUDGET_MS,
-} from '../domain/limits.ts';
+} from '../base/limits.ts';
+import { textProblem } from '../base/validation.ts';
+import type { Entity } from '../domain/entity.ts';
+import { compileSegment } from '../lookups/segments/compile-segment.ts';
+import type { Segment } from '../lookups/segments/segment.ts';
 import type { Reader } from '../postgres/pool.ts';
+import type { Sources } from './segments.ts';
 import {
   findRangeEnd,
   holdsOneOf,
@@ -23,11 +27,7 @@ import {
   profileAlias,
   type ReadProfile,
   readProfiles,
-} from '../postgres/stores/profiles.ts';
-import { compileSegment } from '../segments/compile-segment.ts';
-import type { Segment } from '../segments/segment.ts';
-import { textProblem } from '../validation.ts';
-import type { Sources } from './segments.ts';
+} from './store.ts';
 
 /** Profiles that the first statement of a search goes through. Later ones take as many as last about `searchStatementMs`. */
 const firstSearchedRows = 2_000;

@@ -1,16 +1,16 @@
 /** Who is in a segment. Only events that the database has count. */
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { inputError, TookTooLong } from '../domain/errors.ts';
-import { SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
+import { inputError, TookTooLong } from '../base/errors.ts';
+import { SEGMENT_PREVIEW_TIMEOUT_MS } from '../base/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
+import { findSegmentItem, readMembers, type SegmentMembers } from '../lookups/segment-store.ts';
+import { compileSegment } from '../lookups/segments/compile-segment.ts';
+import { readSegment } from '../lookups/segments/read-segment.ts';
+import type { Segment } from '../lookups/segments/segment.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { inSnapshot } from '../postgres/session.ts';
-import { findSegmentItem, readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
-import { compileSegment } from '../segments/compile-segment.ts';
-import { readSegment } from '../segments/read-segment.ts';
-import type { Segment } from '../segments/segment.ts';
 
 export interface Sources {
   readonly reader: Reader;

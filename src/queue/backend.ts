@@ -14,9 +14,9 @@ import {
 } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
+import { readRedisUrl } from '../base/redis-url.ts';
 import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { sessionSetUp } from '../postgres/pool.ts';
-import { readRedisUrl } from '../redis-url.ts';
 import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from './redis.ts';
 
 export interface QueueTarget {

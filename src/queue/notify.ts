@@ -1,7 +1,8 @@
 /* The queue (BullMQ on Redis or Postgres, `backend.ts`) only notifies: the table of tasks says what is due. Losing it costs seconds. */
 import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
-import { Fault, TransientError } from '../domain/errors.ts';
+import { Fault, TransientError } from '../base/errors.ts';
+import { withDeadline } from '../base/timers.ts';
 import {
   type DueTask,
   exportQueueName,
@@ -11,7 +12,6 @@ import {
   queueOf,
 } from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
-import { withDeadline } from '../timers.ts';
 import type { QueueBackend } from './backend.ts';
 
 /** A call that takes longer than this is given up; the reconciler notifies again. */

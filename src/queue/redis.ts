@@ -1,8 +1,8 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
+import { type RedisTarget, readRedisUrl } from '../base/redis-url.ts';
+import { withDeadline } from '../base/timers.ts';
 import { certificateFaults } from '../postgres/sqlstate.ts';
-import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
-import { withDeadline } from '../timers.ts';
 
 /** Redis as the configuration names it. */
 export interface RedisServer {

@@ -1,4 +1,4 @@
-import { MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
+import { MAX_ARCHIVE_TRIES } from '../base/limits.ts';
 import { databaseOn } from '../postgres/database.ts';
 import { inSnapshot } from '../postgres/session.ts';
 import {

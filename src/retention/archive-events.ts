@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
-import { ConflictError, TransientError } from '../domain/errors.ts';
-import { MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
+import type { Config } from '../base/config.ts';
+import { ConflictError, TransientError } from '../base/errors.ts';
+import { MAX_ARCHIVE_TRIES } from '../base/limits.ts';
 import { commitLake, isAbandoned, type LakeContext } from '../lake/commit.ts';
 import { readGroups } from '../lake/read-events.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';

@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { Fault, TransientError } from '../base/errors.ts';
+import { instantOfMicros } from '../base/instant.ts';
+import { ARCHIVE_PART_BYTES } from '../base/limits.ts';
 import { idColumn } from '../domain/entity.ts';
-import { Fault, TransientError } from '../domain/errors.ts';
 import { type ExportFile, type ExportRequest, everything } from '../domain/export.ts';
-import { instantOfMicros } from '../domain/instant.ts';
-import { ARCHIVE_PART_BYTES } from '../domain/limits.ts';
 import type { Filter } from '../export/filter.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
 import { selectValues } from '../export/write/page.ts';

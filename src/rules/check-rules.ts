@@ -1,5 +1,5 @@
+import { CHECKED_AT_A_TIME } from '../base/limits.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
-import { CHECKED_AT_A_TIME } from '../domain/limits.ts';
 import type { CountedFinding, PropertyRule, RulesDocument } from '../domain/rules.ts';
 import { isObject, parseJsonText } from '../formats/json-text.ts';
 import type { Database } from '../postgres/database.ts';

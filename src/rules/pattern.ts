@@ -3,7 +3,7 @@
  * and `^(a+)+$` keeps it busy for hours. RE2 has neither look-around nor back-references; escapes of JavaScript are translated.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
-import { KEPT_PATTERNS, MAX_PATTERN_SIZE, MAX_PATTERN_WORK, PATTERN_MEMORY_BYTES } from '../domain/limits.ts';
+import { KEPT_PATTERNS, MAX_PATTERN_SIZE, MAX_PATTERN_WORK, PATTERN_MEMORY_BYTES } from '../base/limits.ts';
 
 const surrogate = /\\u[dD][89a-fA-F]/;
 

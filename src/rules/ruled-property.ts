@@ -1,5 +1,5 @@
+import { readEpoch, readInstant } from '../base/instant.ts';
 import { resemblesIsoDateBytes } from '../domain/data-type.ts';
-import { readEpoch, readInstant } from '../domain/instant.ts';
 import type { PropertyRule, Remedy } from '../domain/rules.ts';
 import {
   isObject,

@@ -1,7 +1,7 @@
 /*
  * Rules: what the records of an environment must hold. An operator writes them in one file (docs/rules.md), which `sluice rules apply`
  * and the API store as a version. `compile-rules.ts` makes of a version the stage that every record passes, whatever way it comes:
- * `src/mapping/row-writer.ts` for files and bulk data, `src/ingest/ingest.ts` for requests.
+ * `src/load/map/row-writer.ts` for files and bulk data, `src/ingest/ingest.ts` for requests.
  */
 import { type Static, Type } from 'typebox';
 import { stringify } from 'yaml';
@@ -12,15 +12,14 @@ import {
   MAX_PATTERN_CHARS,
   MAX_RULED_PROPERTIES,
   MAX_VALUE_BYTES,
-} from '../domain/limits.ts';
-import { personalActions, type RulesDocument, remedies, ruleTypes } from '../domain/rules.ts';
+} from '../base/limits.ts';
 import {
   type FileReading,
   type OperatorFile,
   type Place,
   publishedSchema,
   readOperatorFile,
-} from '../operator-file/read.ts';
+} from '../base/operator-file/read.ts';
 import {
   atMostBytes,
   choice,
@@ -30,7 +29,8 @@ import {
   rule,
   text,
   wholeNumber,
-} from '../operator-file/schema.ts';
+} from '../base/operator-file/schema.ts';
+import { personalActions, type RulesDocument, remedies, ruleTypes } from '../domain/rules.ts';
 import type { AppliedRules } from '../postgres/stores/rules.ts';
 import { patternProblem } from './pattern.ts';
 

@@ -1,16 +1,10 @@
-import { RECONCILE_MS } from '../domain/limits.ts';
+import { RECONCILE_MS } from '../base/limits.ts';
+import { type Poller, startPoller } from '../base/timers.ts';
 import { taskFields } from '../domain/task.ts';
-import {
-  findSuspect,
-  type LostTask,
-  rescueTasks,
-  type Suspect,
-  takeUnnotifiedTasks,
-} from '../postgres/stores/tasks.ts';
-import { endLostSessions } from '../postgres/stores/workers.ts';
-import { type Poller, startPoller } from '../timers.ts';
 import type { StopSignals } from './run-task.ts';
+import { findSuspect, type LostTask, rescueTasks, type Suspect, takeUnnotifiedTasks } from './store.ts';
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
+import { endLostSessions } from './worker-store.ts';
 
 /** A task that the queue was notified of and nobody took is told of again after this long. */
 const notifyAgainMs = 5_000;

@@ -1,11 +1,11 @@
-import { ConflictError, Fault, FinalFailure, Interrupted } from '../domain/errors.ts';
-import { HEARTBEAT_MS } from '../domain/limits.ts';
+import { ConflictError, Fault, FinalFailure, Interrupted } from '../base/errors.ts';
+import { HEARTBEAT_MS } from '../base/limits.ts';
+import { keepAlive } from '../base/timers.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
-import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
-import { endEarlierSessions, endOwnSession } from '../postgres/stores/workers.ts';
-import { keepAlive } from '../timers.ts';
+import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from './store.ts';
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
+import { endEarlierSessions, endOwnSession } from './worker-store.ts';
 
 /** When a worker is to stop: what may take long gives up at `stopping`, the rest when the time runs short. */
 export interface StopSignals {

@@ -1,9 +1,9 @@
-import { Interrupted } from '../domain/errors.ts';
-import { RECONCILE_MS } from '../domain/limits.ts';
+import { Interrupted } from '../base/errors.ts';
+import { RECONCILE_MS } from '../base/limits.ts';
+import { startPoller } from '../base/timers.ts';
 import type { DueTask, TaskClaim, TaskKindName } from '../domain/task.ts';
-import { claimTask, findNextTasks } from '../postgres/stores/tasks.ts';
-import { startPoller } from '../timers.ts';
 import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
+import { claimTask, findNextTasks } from './store.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 
 /** Does tasks of kinds that mostly wait for others beside the queue: one that hangs takes no place of a chunk. */

@@ -1,6 +1,6 @@
+import type { Poller } from '../base/timers.ts';
 import type { System } from '../context.ts';
 import type { TaskKindName } from '../domain/task.ts';
-import type { Poller } from '../timers.ts';
 import type { TaskKind } from './task-kind.ts';
 
 /** Background work of a capability. */

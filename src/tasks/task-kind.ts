@@ -1,5 +1,5 @@
 /*
- * The one engine of background work. A task is a row of `sluice.tasks` (src/postgres/stores/tasks.ts), made by the transaction that
+ * The one engine of background work. A task is a row of `sluice.tasks` (src/tasks/store.ts), made by the transaction that
  * makes the work necessary. Then the queue is notified; a job of it carries the task's id and attempt, and says only that
  * something is due: whoever takes one does what is next in fair turns of the environments (`runNextTask`). `runTask` is the frame
  * of every kind: claim, renew the lease while it runs, and give the task back by what became of it. The reconciler

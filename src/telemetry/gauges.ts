@@ -1,9 +1,9 @@
 import { Gauge, type Registry } from 'prom-client';
 import { outcomes } from '../domain/load.ts';
-import type { HealthReport } from '../health/ready.ts';
-import type { ChangeLog } from '../postgres/stores/change-log.ts';
-import type { Backlog, LoadRows, Unfinished } from '../postgres/stores/health.ts';
+import type { ChangeLog } from '../postgres/change-log.ts';
 import type { EventRetention } from '../postgres/stores/retention.ts';
+import type { HealthReport } from './health/ready.ts';
+import type { Backlog, LoadRows, Unfinished } from './health/store.ts';
 import type { Metrics } from './metrics.ts';
 
 /** The pool of connections for records and uploads, as pg counts them. */

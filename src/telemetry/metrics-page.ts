@@ -1,8 +1,6 @@
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-client';
-import { createProbe, type Health } from '../health/ready.ts';
-import { readChangeLog } from '../postgres/stores/change-log.ts';
-import { readBacklog, readLoadRows } from '../postgres/stores/health.ts';
+import { readChangeLog } from '../postgres/change-log.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import {
   ofBacklog,
@@ -17,6 +15,8 @@ import {
   register,
   type Sample,
 } from './gauges.ts';
+import { createProbe, type Health } from './health/ready.ts';
+import { readBacklog, readLoadRows } from './health/store.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 import type { FigureSeam, Figures } from './seam.ts';
 

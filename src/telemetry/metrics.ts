@@ -4,9 +4,9 @@
  */
 
 import type { Logger } from 'pino';
-import { RATES_FLUSH_MS } from '../domain/limits.ts';
+import { RATES_FLUSH_MS } from '../base/limits.ts';
+import { addRates, type Counted } from '../jobs/overview-store.ts';
 import type { Database } from '../postgres/database.ts';
-import { addRates, type Counted } from '../postgres/stores/overview.ts';
 
 /** A histogram. Adding a value is a few additions, and allocates nothing. */
 export class Distribution {

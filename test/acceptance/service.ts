@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
 import { connectTo } from '../support/connect.ts';
 import { patienceMs, waitFor } from '../support/wait-for.ts';
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environment-store.ts';
+import { createApiKey } from '../../src/access/key-store.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
-import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
 import { blankRecords } from '../support/hostile-files.ts';
 import { peakBytes } from '../support/processes.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { LAKE_APPENDS } from '../../src/base/limits.ts';
 import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.ts';
-import { LAKE_APPENDS } from '../../src/domain/limits.ts';
 import { comparable, expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../support/lake.ts';
 import { expireLeases } from '../support/load-file.ts';
 import { type SluiceProcess, startSluice } from '../support/processes.ts';

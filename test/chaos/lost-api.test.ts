@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 const small = createProfileFile({ rows: 1_000, seed: 9 });
-/** As in src/postgres/stores/lanes.ts: who holds it decides which load starts. */
+/** As in src/tasks/lane-store.ts: who holds it decides which load starts. */
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { endEarlierSessions, endLostSessions, endTaskSessions } from '../../src/postgres/stores/workers.ts';
+import { endEarlierSessions, endLostSessions, endTaskSessions } from '../../src/tasks/worker-store.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 test.each(['chunk', 'export'] as const)(

@@ -6,18 +6,18 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
-import { superviseWorkers } from '../../src/cli/service/processes.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
+import { createApiKey } from '../../src/access/key-store.ts';
 import {
   MAX_CHUNK_LOSSES,
   MAX_DELETION_LOSSES,
   MAX_EXPORT_LOSSES,
   SMALL_LOAD_BYTES,
   SUSPECT_LOSSES,
-} from '../../src/domain/limits.ts';
-import { packageRoot } from '../../src/package-root.ts';
+} from '../../src/base/limits.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
+import { superviseWorkers } from '../../src/cli/processes.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
-import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { bundleOptions } from '../../tools/bundle-options.ts';
 import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';

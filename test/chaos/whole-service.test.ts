@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
 import { ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { signalPostmaster } from '../support/private-postgres.ts';
 import { type SluiceProcess, startSluice } from '../support/processes.ts';

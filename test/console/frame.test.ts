@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook, hurryTo, phone } from '../support/console.ts';
 import { serve } from '../support/http.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';

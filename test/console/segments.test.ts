@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
+import { createApiKey } from '../../src/access/key-store.ts';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
 
 const stage = consoleStage();

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { createEnvironment, ensureDefaultEnvironment } from '../../src/access/environment-store.ts';
+import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/access/key-store.ts';
 import { verifyKey } from '../../src/access/verify-key.ts';
 import { scopes } from '../../src/domain/scope.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/postgres/stores/api-keys.ts';
-import { createEnvironment, ensureDefaultEnvironment } from '../../src/postgres/stores/environments.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { systemOfFile } from '../support/system.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { listCauses } from '../../src/load/causes/list-causes.ts';
-import { listRejects } from '../../src/load/rejects.ts';
+import { listCauses } from '../../src/load/rejects/list-causes.ts';
+import { listRejects } from '../../src/load/rejects/rejects.ts';
+import { createProgram } from '../../src/processes/program.ts';
 import { acceptFile, type FileOptions } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 

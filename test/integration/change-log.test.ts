@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { sweep } from '../../src/background-jobs/prune.ts';
 import { openRecord, readUser } from '../../src/ingest/read-record.ts';
+import { sweep } from '../../src/jobs/prune.ts';
+import { findCursorProblem, readChangeLog, switchChangeLog } from '../../src/postgres/change-log.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { findCursorProblem, readChangeLog, switchChangeLog } from '../../src/postgres/stores/change-log.ts';
-import { prepareDatabase } from '../../src/provide-database.ts';
+import { prepareDatabase } from '../../src/queue/provide-database.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';

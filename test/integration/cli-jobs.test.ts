@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
+import { createProgram } from '../../src/processes/program.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { acceptFile, manualLoad, runManually, startManually, withoutQueue } from '../support/load-file.ts';

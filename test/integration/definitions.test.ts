@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Applied } from '../../src/definitions/apply-definitions.ts';
-import { writeDefinitionsFile } from '../../src/definitions/definitions.ts';
-import { createSegment } from '../../src/definitions/segments.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
-import { packageRoot } from '../../src/package-root.ts';
-import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
+import type { Applied } from '../../src/lookups/apply-definitions.ts';
+import { writeDefinitionsFile } from '../../src/lookups/definitions.ts';
+import { createSegment } from '../../src/lookups/segments.ts';
+import { readDefinitions, withoutIds } from '../../src/lookups/store.ts';
 import { apply, itemsOf, noItems, segmentItem } from '../support/definitions.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
 

@@ -1,16 +1,16 @@
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { deletionJob } from '../../jobs/deletion.ts';
+import { Interrupted } from '../../src/base/errors.ts';
+import { uuidv7 } from '../../src/base/uuid.ts';
 import type { System } from '../../src/context.ts';
 import { requireDeletion } from '../../src/deletion/deletions.ts';
-import { Interrupted } from '../../src/domain/errors.ts';
+import { insertDeletion } from '../../src/deletion/store.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
-import { uuidv7 } from '../../src/uuid.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
 import {

@@ -21,10 +21,10 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { locatePackage } from '../../src/embedded-postgres/binaries.ts';
-import { serverSettings } from '../../src/embedded-postgres/cluster.ts';
-import { ensureRoot, layoutOf } from '../../src/embedded-postgres/data-directory.ts';
-import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { locatePackage } from '../../src/postgres/embedded/binaries.ts';
+import { serverSettings } from '../../src/postgres/embedded/cluster.ts';
+import { ensureRoot, layoutOf } from '../../src/postgres/embedded/data-directory.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
 
 const run = promisify(execFile);
 const log = pino({ level: 'silent' });
@@ -99,7 +99,7 @@ interface ChildOptions {
 /** Another Node process that starts the server in dataDir and then lives until it is killed. */
 function startInChild(dataDir: string, options: ChildOptions = {}): StartedChild {
   const source = pathToFileURL(
-    join(options.checkout ?? repository, 'src/embedded-postgres/embedded-postgres.ts'),
+    join(options.checkout ?? repository, 'src/postgres/embedded/embedded-postgres.ts'),
   ).href;
   const script = `
     const { embeddedPostgres } = await import(${JSON.stringify(source)});
@@ -158,7 +158,7 @@ const until = (condition: () => Promise<void>, timeout = 10_000) =>
 /** The launcher and its packages, copied as a fresh `npm ci --ignore-scripts` leaves them: without links. */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
-  for (const part of ['src/embedded-postgres', 'src/files', 'src/domain', 'src/timers.ts', 'src/uuid.ts'])
+  for (const part of ['src/postgres/embedded', 'src/files', 'src/base'])
     await cp(join(repository, part), join(checkout, part), { recursive: true });
   await writeFile(join(checkout, 'package.json'), '{"type":"module"}');
   const installed = await locatePackage();
@@ -313,7 +313,7 @@ describe('an embedded Postgres and the process that started it', () => {
 
   test("outlives the terminal's Ctrl-C until its owner has finished", async () => {
     const dataDir = await usedDir();
-    const connection = pathToFileURL(join(repository, 'src/embedded-postgres/launch-server.ts')).href;
+    const connection = pathToFileURL(join(repository, 'src/postgres/embedded/launch-server.ts')).href;
     const { child, next } = startInChild(dataDir, {
       afterwards: `
         const { askVersion } = await import(${JSON.stringify(connection)});

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
 import { type ExportOptions, exportAll, records, texts } from '../support/export-files.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';

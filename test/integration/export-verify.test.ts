@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { InputError } from '../../src/domain/errors.ts';
+import { InputError } from '../../src/base/errors.ts';
 import type { ExportFormat } from '../../src/domain/export.ts';
 import { verifyExport } from '../../src/export/manifest.ts';
 import { exportAll, inDirectory } from '../support/export-files.ts';

@@ -8,11 +8,11 @@ import { propertyNameProblem } from '../../src/domain/reject.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, texts as textArray } from '../../src/export/filter.ts';
 import { heading } from '../../src/export/write/csv.ts';
+import { compileSegment } from '../../src/lookups/segments/compile-segment.ts';
+import { text } from '../../src/lookups/segments/compile-test.ts';
 import { compileForCopy, copyOut } from '../../src/postgres/copy-out.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
-import { compileSegment } from '../../src/segments/compile-segment.ts';
-import { text } from '../../src/segments/compile-test.ts';
 import {
   contentHashes,
   type ExportOptions,

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { pruneJob } from '../../jobs/prune.ts';
-import { pruneExports, queuePruning } from '../../src/background-jobs/prune.ts';
-import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
-import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
+import { Fault, Interrupted, TransientError } from '../../src/base/errors.ts';
+import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/base/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
+import { pruneExports, queuePruning } from '../../src/jobs/prune.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
-import { claimNextTask } from '../../src/postgres/stores/tasks.ts';
-import { taskSessionName } from '../../src/postgres/stores/workers.ts';
+import { claimNextTask } from '../../src/tasks/store.ts';
+import { taskSessionName } from '../../src/tasks/worker-store.ts';
 import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
 import {
   acceptFile,

@@ -12,7 +12,7 @@ import { type DueTask, kindsInTurn, queueName } from '../../src/domain/task.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import { startLane } from '../../src/load/end-load.ts';
-import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
+import { requireLoad } from '../../src/load/read-store.ts';
 import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
 import { acceptFile, manualLoad, startManually } from '../support/load-file.ts';
 import { queues } from '../support/site.ts';

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
-import { Fault, TransientError } from '../../src/domain/errors.ts';
+import { readConfig } from '../../src/base/config.ts';
+import { Fault, TransientError } from '../../src/base/errors.ts';
 import {
   type FileFolder,
   type FileRef,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { readConfig } from '../../src/config.ts';
-import { settings } from '../../src/settings.ts';
+import { readConfig } from '../../src/base/config.ts';
+import { settings } from '../../src/base/settings.ts';
 import { describeApi } from '../../tools/describe-api.ts';
 import { repository } from '../support/compose.ts';
 

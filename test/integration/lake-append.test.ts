@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environment-store.ts';
+import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../src/base/limits.ts';
 import { failDeletion } from '../../src/deletion/run-deletion.ts';
-import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../src/domain/limits.ts';
 import type { FileRef, FileStore } from '../../src/files/file-store.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
 import { appendEvents } from '../../src/retention/append-events.ts';
 import type { RetentionContext } from '../../src/retention/archive-events.ts';

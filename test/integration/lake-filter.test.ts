@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { MAX_LAKE_FILTER_BYTES } from '../../src/domain/limits.ts';
+import { MAX_LAKE_FILTER_BYTES } from '../../src/base/limits.ts';
 import { bitsOf, IdFilter } from '../../src/lake/id-filter.ts';
 import { findHolders } from '../../src/postgres/stores/lake-files.ts';
 import { mayHold } from '../support/lake-filter.ts';

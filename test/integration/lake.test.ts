@@ -1,10 +1,10 @@
 import { parquetMetadata } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { prune } from '../../src/background-jobs/prune.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
 import type { FileRef, FileStore } from '../../src/files/file-store.ts';
+import { prune } from '../../src/jobs/prune.ts';
 import { readGroups } from '../../src/lake/read-events.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import type { WrittenFile } from '../../src/postgres/stores/lake-files.ts';
 import { apply } from '../support/definitions.ts';
 import { acceptDeletion } from '../support/deletions.ts';

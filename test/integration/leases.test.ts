@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { LEASE_MS } from '../../src/domain/limits.ts';
+import { LEASE_MS } from '../../src/base/limits.ts';
 import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import {
@@ -10,8 +10,8 @@ import {
   renewTask,
   rescueTasks,
   takeUnnotifiedTasks,
-} from '../../src/postgres/stores/tasks.ts';
-import { endLostSessions } from '../../src/postgres/stores/workers.ts';
+} from '../../src/tasks/store.ts';
+import { endLostSessions } from '../../src/tasks/worker-store.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
 import { systemOfFile } from '../support/system.ts';
 

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { sweep } from '../../src/background-jobs/prune.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
 import type { System } from '../../src/context.ts';
+import { sweep } from '../../src/jobs/prune.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
+import { requireLoad } from '../../src/load/read-store.ts';
 import { Asides } from '../../src/load/receive/unpack.ts';
 import { receivingStore } from '../../src/load/received.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
-import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   manualLoad,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InputError } from '../../src/domain/errors.ts';
+import { InputError } from '../../src/base/errors.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { anyFile, type DialectFile, tellingFile } from '../support/dialect-files.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';

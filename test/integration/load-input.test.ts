@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { InputError } from '../../src/domain/errors.ts';
+import { InputError } from '../../src/base/errors.ts';
 import type { RejectCode } from '../../src/domain/reject.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
+import type { Load } from '../../src/load/read-store.ts';
 import {
   type FileOptions,
   newEnvironment,

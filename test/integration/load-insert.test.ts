@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { KeyHash } from '../../src/mapping/key-table.ts';
+import { KeyHash } from '../../src/load/map/key-table.ts';
 import { collidingTexts } from '../support/colliding-hashes.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';

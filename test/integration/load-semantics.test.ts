@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { pruneFiles } from '../../src/background-jobs/prune.ts';
-import { InputError } from '../../src/domain/errors.ts';
-import { MAX_REFUSED_AT_FIRST } from '../../src/domain/limits.ts';
+import { InputError } from '../../src/base/errors.ts';
+import { MAX_REFUSED_AT_FIRST } from '../../src/base/limits.ts';
+import { pruneFiles } from '../../src/jobs/prune.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
-import { listRejects } from '../../src/load/rejects.ts';
+import type { Load } from '../../src/load/read-store.ts';
+import { listRejects } from '../../src/load/rejects/rejects.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   type FileOptions,

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
 import { createEmptyDatabase, type TestDatabase } from '../support/postgres.ts';
 

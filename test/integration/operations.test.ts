@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneJob } from '../../jobs/prune.ts';
-import { readStatus } from '../../src/background-jobs/jobs.ts';
-import { prune, queuePruning } from '../../src/background-jobs/prune.ts';
-import { recordOf } from '../../src/cli/status.ts';
+import { readStatus } from '../../src/jobs/jobs.ts';
+import { prune, queuePruning } from '../../src/jobs/prune.ts';
+import { recordOf } from '../../src/jobs/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';

@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
-import { settings } from '../../src/settings.ts';
+import { readConfig } from '../../src/base/config.ts';
+import { settings } from '../../src/base/settings.ts';
 import {
   type ComposeFile,
   exampleVariables,

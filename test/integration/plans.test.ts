@@ -2,9 +2,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
-import { switchChangeLog } from '../../src/postgres/stores/change-log.ts';
-import { forgetFiles } from '../../src/postgres/stores/loads.ts';
-import { writeCompanies } from '../../src/postgres/stores/profiles.ts';
+import { forgetFiles } from '../../src/load/store.ts';
+import { switchChangeLog } from '../../src/postgres/change-log.ts';
+import { writeCompanies } from '../../src/profiles/store.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {

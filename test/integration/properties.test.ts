@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MAX_LISTED_NAMES } from '../../src/base/limits.ts';
 import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { MAX_LISTED_NAMES } from '../../src/domain/limits.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { KnownProperties } from '../../src/properties/known-properties.ts';
+import type { Load } from '../../src/load/read-store.ts';
+import { KnownProperties } from '../../src/lookups/known-properties.ts';
 import {
   type FileOptions,
   newEnvironment,

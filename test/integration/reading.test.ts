@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readSegment } from '../../src/lookups/segments/read-segment.ts';
 import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/profiles.ts';
-import { readSegment } from '../../src/segments/read-segment.ts';
 import { serve, type TestServer } from '../support/http.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 

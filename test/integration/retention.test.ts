@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { prune } from '../../src/background-jobs/prune.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
 import { openRecord, readEvent } from '../../src/ingest/read-record.ts';
+import { prune } from '../../src/jobs/prune.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { findOldMonths, readEventRetention } from '../../src/postgres/stores/retention.ts';
 import { inEventTables, removeDoomed, retireMonth } from '../../src/postgres/stores/retirements.ts';
 import { connectTo } from '../support/connect.ts';

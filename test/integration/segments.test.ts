@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { TookTooLong } from '../../src/domain/errors.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
+import { TookTooLong } from '../../src/base/errors.ts';
+import { compileSegment } from '../../src/lookups/segments/compile-segment.ts';
+import { readSegment } from '../../src/lookups/segments/read-segment.ts';
+import type { Segment } from '../../src/lookups/segments/segment.ts';
 import { previewSegment } from '../../src/profiles/segments.ts';
-import { compileSegment } from '../../src/segments/compile-segment.ts';
-import { readSegment } from '../../src/segments/read-segment.ts';
-import type { Segment } from '../../src/segments/segment.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { conditionsOn, definition, now, storedValues, world } from '../support/random-segments.ts';
 import { runs } from '../support/runs.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { finishJob } from '../../jobs/load.ts';
-import { Interrupted } from '../../src/domain/errors.ts';
+import { Interrupted } from '../../src/base/errors.ts';
 import { acceptFile, runTaskOf, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { superviseWorkers } from '../../src/cli/service/processes.ts';
+import { superviseWorkers } from '../../src/cli/processes.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { waitFor } from '../support/wait-for.ts';
 

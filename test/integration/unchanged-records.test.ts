@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Tally } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { writeCompanies } from '../../src/postgres/stores/profiles.ts';
+import { writeCompanies } from '../../src/profiles/store.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type ManualLoad,

@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../jobs/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
+import type { Load } from '../../src/load/read-store.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   type FileOptions,

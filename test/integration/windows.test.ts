@@ -5,7 +5,7 @@ import type { System } from '../../src/context.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { pageOf } from '../../src/export/write/page.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import type { UserRow } from '../../src/postgres/stores/profiles.ts';
+import type { UserRow } from '../../src/profiles/store.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { everything } from '../support/export-files.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';

@@ -1,6 +1,6 @@
 /**
  * Texts of 12 printable characters that all have the same `hashtextextended(text, 0)`, all 64 bits of it, as an attacker
- * would choose them: the hash (see src/mapping/key-table.ts) has no seed, and so can be run backwards from what is to come out.
+ * would choose them: the hash (see src/load/map/key-table.ts) has no seed, and so can be run backwards from what is to come out.
  */
 export function collidingTexts(count: number): string[] {
   const found: string[] = [];

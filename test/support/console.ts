@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 import { patienceMs, waitFor } from './wait-for.ts';

@@ -1,6 +1,6 @@
-import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
-import { readDefinitionsFile } from '../../src/definitions/definitions.ts';
 import type { Definitions, SegmentItem } from '../../src/domain/definitions.ts';
+import { applyDefinitions } from '../../src/lookups/apply-definitions.ts';
+import { readDefinitionsFile } from '../../src/lookups/definitions.ts';
 import type { Tenant, TestSystem } from './system.ts';
 
 export const noItems: Definitions = {

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { deletionJob } from '../../jobs/deletion.ts';
 import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.ts';
+import { type Deletion, readOutcomes } from '../../src/deletion/store.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
-import { type Deletion, readOutcomes } from '../../src/postgres/stores/deletions.ts';
 import { runTaskOf, withoutQueue } from './load-file.ts';
 
 /** A deletion that no worker touches: the test runs it itself. */

@@ -3,8 +3,8 @@ import type { System } from '../../src/context.ts';
 import type { ExportContext, ExportWriter } from '../../src/export/context.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { requestExport } from '../../src/export/request-export.ts';
+import type { Export } from '../../src/export/store.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import type { Export } from '../../src/postgres/stores/exports.ts';
 import { runTaskOf } from './load-file.ts';
 
 export interface ManualExport {

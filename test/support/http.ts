@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach } from 'vitest';
-import { type HttpServer, startHttpServer } from '../../src/http/listen.ts';
+import { type HttpServer, startHttpServer } from '../../src/processes/listen.ts';
 import { checkAnswer } from './check-answer.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
 import { waitFor } from './wait-for.ts';

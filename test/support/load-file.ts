@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { beginJob, chunkJob, finishJob } from '../../jobs/load.ts';
+import { createEnvironment } from '../../src/access/environment-store.ts';
+import { MAX_REJECT_RAW_BYTES } from '../../src/base/limits.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { MAX_REJECT_RAW_BYTES } from '../../src/domain/limits.ts';
 import {
   defaultLoadOptions,
   endedStatuses,
@@ -12,12 +13,11 @@ import type { Reject } from '../../src/domain/reject.ts';
 import { acceptLoad } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
+import type { Load } from '../../src/load/read-store.ts';
+import { requireLoad } from '../../src/load/read-store.ts';
 import { receive } from '../../src/load/receive/receive.ts';
 import { receivingStore } from '../../src/load/received.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
-import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
+import { readRejectsPage } from '../../src/load/rejects/store.ts';
 import { runTaskById, type StopSignals } from '../../src/tasks/run-task.ts';
 import type { TaskKind } from '../../src/tasks/task-kind.ts';
 import type { Profiles, StoredProfile } from './serial-oracle.ts';

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const needed = [
   'package.json',
   'tools',
-  'src/package-root.ts',
+  'src/base/package-root.ts',
   'src/capabilities',
   'dist/bundle',
   'dist/console',

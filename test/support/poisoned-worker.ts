@@ -7,10 +7,10 @@ import { Command } from 'commander';
 import { sql } from 'kysely';
 import { addGlobalOptions } from '../../src/cli/settings.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { workCommand } from '../../src/cli/work.ts';
 import type { System, SystemOptions } from '../../src/context.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
-import { openSystem } from '../../src/open-system.ts';
+import { openSystem } from '../../src/processes/open-system.ts';
+import { workCommand } from '../../src/processes/work.ts';
 
 const silentMs = 1_500;
 

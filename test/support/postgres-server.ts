@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
-import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
-import { prepareDatabase } from '../../src/provide-database.ts';
+import { embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
+import { prepareDatabase } from '../../src/queue/provide-database.ts';
 import { connectTo } from './connect.ts';
 
 declare module 'vitest' {

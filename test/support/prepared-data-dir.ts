@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
-import { prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
+import { prepareDatabase, provideDatabase } from '../../src/queue/provide-database.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { isAlive, readPostmasterFile } from '../../src/embedded-postgres/claims.ts';
-import { layoutOf } from '../../src/embedded-postgres/data-directory.ts';
-import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { isAlive, readPostmasterFile } from '../../src/postgres/embedded/claims.ts';
+import { layoutOf } from '../../src/postgres/embedded/data-directory.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../src/postgres/embedded/embedded-postgres.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A server of one test's own which it may stop the hard way and start again under the same address. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { inputError } from '../../src/domain/errors.ts';
-import { serveTasks, type TaskHandler } from '../../src/sandbox/sandbox.ts';
+import { inputError } from '../../src/base/errors.ts';
+import { serveTasks, type TaskHandler } from '../../src/base/sandbox/sandbox.ts';
 
 /* Runs in the sandboxes of tests: tasks that do what hostile bytes make a parser do. */
 

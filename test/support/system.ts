@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { afterAll } from 'vitest';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
-import { type Config, readConfig } from '../../src/config.ts';
-import type { System } from '../../src/context.ts';
-import { endedStatuses } from '../../src/domain/load.ts';
-import type { ExportWriter } from '../../src/export/context.ts';
-import { openSystem } from '../../src/open-system.ts';
-import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import {
   createEnvironment,
   type Environment,
   ensureDefaultEnvironment,
-} from '../../src/postgres/stores/environments.ts';
-import type { Load } from '../../src/postgres/stores/read-loads.ts';
-import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
+} from '../../src/access/environment-store.ts';
+import { createApiKey } from '../../src/access/key-store.ts';
+import { type Config, readConfig } from '../../src/base/config.ts';
+import type { System } from '../../src/context.ts';
+import { endedStatuses } from '../../src/domain/load.ts';
+import type { ExportWriter } from '../../src/export/context.ts';
+import type { Load } from '../../src/load/read-store.ts';
+import { requireLoad } from '../../src/load/read-store.ts';
+import { openSystem } from '../../src/processes/open-system.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { startS3, type TestS3 } from './s3.ts';

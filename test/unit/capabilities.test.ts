@@ -1,12 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { capabilities } from '../../src/registry.ts';
 
 /** May import the registry: they put a process together. */
 const roots = new Set([
-  ...['src/open-system.ts', 'src/http/app.ts', 'src/cli/program.ts', 'src/load/sandbox-main.ts'],
+  ...[
+    'src/processes/open-system.ts',
+    'src/processes/app.ts',
+    'src/processes/program.ts',
+    'src/processes/sandbox.ts',
+  ],
   'jobs/kinds.ts',
 ]);
 
@@ -71,24 +76,24 @@ const ofOrigins = 'a closed list of the interface';
 const ofOptions = 'options of loads are one table, which query, form, file and flags follow';
 /** The core names capabilities only here. */
 const exceptions: Readonly<Record<string, string>> = {
-  'src/api/job.ts': ofDocument,
-  'src/api/load.ts': ofDocument,
-  'src/api/overview.ts': ofDocument,
-  'src/api/upload.ts': ofDocument,
+  'src/http/job.ts': ofDocument,
+  'src/load/api.ts': ofDocument,
+  'src/jobs/overview-api.ts': ofDocument,
+  'src/load/upload/api.ts': ofDocument,
   'src/export/request-schema.ts': ofDocument,
   'src/http/api-document.ts': 'chapters of the API document, in their order',
 
-  'src/settings.ts': oneTable,
-  'src/cli/service/processes.ts': oneTable,
+  'src/base/settings.ts': oneTable,
+  'src/cli/processes.ts': oneTable,
   'src/cli/workers.ts': oneTable,
   'src/domain/source.ts': ofOptions,
   'src/domain/source-options.ts': ofOptions,
-  'src/http/upload/options.ts': ofOptions,
+  'src/load/upload/options.ts': ofOptions,
   'src/load/options-of.ts': ofOptions,
-  'src/cli/import.ts': ofOptions,
+  'src/load/cli.ts': ofOptions,
   'src/domain/task.ts': ofOrigins,
   'src/domain/need.ts': ofOrigins,
-  'src/postgres/stores/held-loads.ts': 'loads of one source are told apart by their origin',
+  'src/load/held-store.ts': 'loads of one source are told apart by their origin',
   'src/postgres/schema.ts': 'generated from the database',
 };
 

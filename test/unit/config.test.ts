@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { workerEnvironment } from '../../src/cli/service/processes.ts';
-import { readConfig, showSettings } from '../../src/config.ts';
+import { readConfig, showSettings } from '../../src/base/config.ts';
+import { workerEnvironment } from '../../src/cli/processes.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/base/package-root.ts';
 import { promisesOf, proofsOf, proofsPage, readPromises, readProofs } from '../../tools/proofs.ts';
 import { repeating } from '../support/tiers.ts';
 

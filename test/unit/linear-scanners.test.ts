@@ -1,7 +1,7 @@
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
+import { createGlob } from '../../src/base/glob.ts';
 import { createIdMatcher } from '../../src/deletion/erase-files.ts';
-import { createGlob } from '../../src/domain/glob.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
 import { sniffCsv } from '../../src/formats/csv-sniff.ts';
 import { detectFormat, layoutOfJson } from '../../src/formats/detect-format.ts';
@@ -10,13 +10,13 @@ import { plainLinesOf, sequenceToNdjson } from '../../src/formats/json-lines.ts'
 import { parseJsonText } from '../../src/formats/json-text.ts';
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import { findEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';
-import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
+import { planFile } from '../../src/load/map/column-plan.ts';
+import { CsvRows } from '../../src/load/map/csv-rows.ts';
+import { KeyTable } from '../../src/load/map/key-table.ts';
+import { NdjsonRows } from '../../src/load/map/ndjson-rows.ts';
+import { Rows } from '../../src/load/map/rows.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
-import { planFile } from '../../src/mapping/column-plan.ts';
-import { CsvRows } from '../../src/mapping/csv-rows.ts';
-import { KeyTable } from '../../src/mapping/key-table.ts';
-import { NdjsonRows } from '../../src/mapping/ndjson-rows.ts';
-import { Rows } from '../../src/mapping/rows.ts';
+import { RejectCauses } from '../../src/load/rejects/causes.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
 import { expectLinear, KiB, numbered, repeated, type Scanner } from '../support/linear.ts';
 import { inPieces } from './formats/in-pieces.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
-import { describeRedis, readRedisUrl } from '../../src/redis-url.ts';
+import { readConfig } from '../../src/base/config.ts';
+import { describeRedis, readRedisUrl } from '../../src/base/redis-url.ts';
 
 const plain = {
   kind: 'server',

@@ -1,6 +1,6 @@
 import { getActiveResourcesInfo } from 'node:process';
 import { expect, test } from 'vitest';
-import { withDeadline } from '../../src/timers.ts';
+import { withDeadline } from '../../src/base/timers.ts';
 
 const never = new Promise<never>(() => undefined);
 const tooLate = (): never => {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { inTurns, turn } from '../../src/yielding.ts';
+import { inTurns, turn } from '../../src/base/yielding.ts';
 
 /** Works for so many milliseconds. */
 function work(ms: number): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { uuidv7 } from '../../src/uuid.ts';
+import { uuidv7 } from '../../src/base/uuid.ts';
 
 test('ids are UUIDs of version 7 with the time, each greater than the one before it', () => {
   const before = Date.now();

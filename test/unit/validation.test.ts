@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
+import { InputError, type Problem } from '../../src/base/errors.ts';
+import { MAX_DELETION_IDS, MAX_REQUEST_PROBLEMS } from '../../src/base/limits.ts';
+import { compileSchema, ruled, worded } from '../../src/base/validation.ts';
 import { deletionRequests } from '../../src/deletion/deletions.ts';
-import { InputError, type Problem } from '../../src/domain/errors.ts';
-import { MAX_DELETION_IDS, MAX_REQUEST_PROBLEMS } from '../../src/domain/limits.ts';
-import { compileSchema, ruled, worded } from '../../src/validation.ts';
 
 const brief = (problems: readonly Problem[]) =>
   problems.map(({ code, message, details }) => `${code} | ${message} | ${details}`);

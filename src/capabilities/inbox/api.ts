@@ -14,7 +14,7 @@ import {
   texts,
   time,
   uuid,
-} from '../../api/schema.ts';
+} from '../../http/schema.ts';
 
 const at = (description: string) => time(description, '2026-11-20T12:00:41.120Z');
 

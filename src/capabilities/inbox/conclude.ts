@@ -5,9 +5,9 @@ import type { GuardLimit } from '../../domain/guards.ts';
 import type { RefusalReason } from '../../domain/job-event.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import { syncFolder } from '../../files/disk.ts';
-import { exportRejects } from '../../load/rejects.ts';
+import { countRejects, type Load, readLoads, readReadAs } from '../../load/read-store.ts';
+import { exportRejects } from '../../load/rejects/rejects.ts';
 import { renderReadAs } from '../../load/render-load.ts';
-import { countRejects, type Load, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
 import {
   type Backoff,
   type Inbox,

@@ -1,5 +1,5 @@
 /* Figures of the inbox for the overview and `sluice status`. */
-import { plural } from '../../domain/wording.ts';
+import { plural } from '../../base/wording.ts';
 import { readFigures } from '../../postgres/pool.ts';
 import type { FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 

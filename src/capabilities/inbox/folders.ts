@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { TransientError } from '../../domain/errors.ts';
+import { TransientError } from '../../base/errors.ts';
 import { codeOf } from '../../files/disk.ts';
 import { classifyName, mappingName } from './context.ts';
 import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from './files.ts';

@@ -1,12 +1,12 @@
-import { render } from '../../api/render.ts';
-import { TransientError } from '../../domain/errors.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
-import { type Answer, createProbe, type ProbeOptions } from '../../health/ready.ts';
+import { TransientError } from '../../base/errors.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../base/limits.ts';
 import { limitParameter, pageBytes } from '../../http/page.ts';
 import { idParameter } from '../../http/parameters.ts';
 import { callerEnvironment } from '../../http/plugins/auth.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
+import { render } from '../../http/render.ts';
 import { type Route, route } from '../../http/route.ts';
+import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/health/ready.ts';
 import { type Inbox, inboxRecord, takenAgain } from './api.ts';
 import type { InboxFile } from './files.ts';
 import { placeOf } from './folders.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import type { Environment } from '../../access/environment-store.ts';
 import type { Database } from '../../postgres/database.ts';
-import type { Environment } from '../../postgres/stores/environments.ts';
 import { findInbox, mappingErrorName } from './context.ts';
 import { inboxFolders } from './files.ts';
 import { isFolder, lookInto, placeOf, statOf } from './folders.ts';

@@ -1,6 +1,6 @@
 import { type InferResult, sql } from 'kysely';
 import pg from 'pg';
-import { ConflictError } from '../../domain/errors.ts';
+import { ConflictError } from '../../base/errors.ts';
 import type { RefusalReason } from '../../domain/job-event.ts';
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, daysAgo, hex } from '../../postgres/columns.ts';

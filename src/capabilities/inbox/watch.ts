@@ -1,11 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { ConflictError, Interrupted } from '../../domain/errors.ts';
+import { type Environment, listEnvironments } from '../../access/environment-store.ts';
+import { ConflictError, Interrupted } from '../../base/errors.ts';
+import { type Poller, startPoller } from '../../base/timers.ts';
 import { codeOf } from '../../files/disk.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
-import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
-import { type Poller, startPoller } from '../../timers.ts';
 import { concludeFiles } from './conclude.ts';
 import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './context.ts';
 import { type InboxFolder, inboxFolders } from './files.ts';

@@ -1,7 +1,11 @@
 import { type Static, Type } from 'typebox';
-import { readAs, rejectsByCode } from '../../api/load.ts';
-import { reject } from '../../api/reject.ts';
 import { ruleFinding } from '../../api/rules.ts';
+import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
+import { cellTypes } from '../../domain/cell-type.ts';
+import { dataTypes } from '../../domain/data-type.ts';
+import { recordKinds } from '../../domain/entity.ts';
+import { presets } from '../../domain/load.ts';
+import { personalHints } from '../../domain/personal.ts';
 import {
   choice,
   choiceOrNull,
@@ -20,13 +24,9 @@ import {
   texts,
   time,
   uuid,
-} from '../../api/schema.ts';
-import { cellTypes } from '../../domain/cell-type.ts';
-import { dataTypes } from '../../domain/data-type.ts';
-import { recordKinds } from '../../domain/entity.ts';
-import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
-import { presets } from '../../domain/load.ts';
-import { personalHints } from '../../domain/personal.ts';
+} from '../../http/schema.ts';
+import { readAs, rejectsByCode } from '../../load/api.ts';
+import { reject } from '../../load/rejects/api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
 const column = object('A column of the file, or a key of its records.', {

@@ -1,10 +1,10 @@
+import { InputError } from '../../base/errors.ts';
+import { plural } from '../../base/wording.ts';
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { idColumn, isAutomaticProperty } from '../../domain/entity.ts';
-import { InputError } from '../../domain/errors.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
-import { plural } from '../../domain/wording.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
+import { type ColumnPlan, planFile, requireRecord } from '../../load/map/column-plan.ts';
 import type { ForeignRecords } from '../../products/recognise.ts';
 import { foreignProblem } from '../../products/recognise-file.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';

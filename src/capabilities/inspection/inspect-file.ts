@@ -3,20 +3,20 @@
  * own reader, so that what is shown is what would be loaded.
  */
 
+import type { InputError } from '../../base/errors.ts';
+import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import type { InputError } from '../../domain/errors.ts';
-import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
+import type { Rows } from '../../load/map/rows.ts';
 import { createChunkReader, type ReadSource } from '../../load/read-chunk.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import { renderReadAs, renderReject } from '../../load/render-load.ts';
-import type { Rows } from '../../mapping/rows.ts';
 import { hiddenValues } from '../../personal/values.ts';
 import { findForeign, readBeginning } from '../../products/recognise-file.ts';
 import { rewriteBeginning } from '../../products/rewrite-file.ts';

@@ -1,9 +1,9 @@
 /* A file is looked at in a sandbox, because its bytes come from outside. Commands do it in their own process. */
-import { InputError, type Problem } from '../../domain/errors.ts';
+import { InputError, type Problem } from '../../base/errors.ts';
+import { runTask, type Sandboxes } from '../../base/sandbox/sandboxes.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
 import type { Stretch } from '../../load/receive/unpack.ts';
 import { only } from '../../load/sandbox-tasks.ts';
-import { runTask, type Sandboxes } from '../../sandbox/sandboxes.ts';
 import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect-file.ts';
 
 interface LookInput {

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { choiceOrNull, count, object, orNull, text } from '../../api/schema.ts';
+import { choiceOrNull, count, object, orNull, text } from '../../http/schema.ts';
 import { type KeptReason, keptReasons } from './outcome.ts';
 
 export const mirrorField = orNull(

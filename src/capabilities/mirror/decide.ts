@@ -1,12 +1,12 @@
+import { ConflictError, inputError } from '../../base/errors.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { ConflictError, inputError } from '../../domain/errors.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { taskFields } from '../../domain/task.ts';
+import { noteWritten } from '../../load/chunk-store.ts';
 import type { LoadSeam } from '../../load/seam.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { noteWritten } from '../../postgres/stores/chunks.ts';
-import { renewTask } from '../../postgres/stores/tasks.ts';
-import { nameTaskSession } from '../../postgres/stores/workers.ts';
+import { renewTask } from '../../tasks/store.ts';
+import { nameTaskSession } from '../../tasks/worker-store.ts';
 import { type KeptReason, mirrorOf } from './outcome.ts';
 import { keepsChanges, listMissing, readMirror, workOffMissing } from './store.ts';
 

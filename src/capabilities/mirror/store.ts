@@ -4,14 +4,14 @@
  * every profile, which rewrites the unchanged ones.
  */
 import { type RawBuilder, sql } from 'kysely';
+import { Fault } from '../../base/errors.ts';
+import { PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { Fault } from '../../domain/errors.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
-import { PLANNED_ROWS_AT_A_TIME } from '../../domain/limits.ts';
+import { keyHash } from '../../load/merge/incoming.ts';
+import { isKey } from '../../postgres/change-log.ts';
 import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
-import { keyHash } from '../../postgres/merge/incoming.ts';
-import { isKey } from '../../postgres/stores/change-log.ts';
 import { type KeptReason, type Mirrored, mirrorOf } from './outcome.ts';
 
 /** The decision of a mirror, and how far it has been worked off; `null` until then, and for other loads. */

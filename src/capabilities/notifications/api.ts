@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { outcomes } from '../../domain/job-event.ts';
 import {
   choice,
   count,
@@ -12,8 +13,7 @@ import {
   text,
   time,
   uuid,
-} from '../../api/schema.ts';
-import { outcomes } from '../../domain/job-event.ts';
+} from '../../http/schema.ts';
 import { channels, deliveryStates, jobKinds } from './names.ts';
 
 const at = (description: string) => time(description, '2026-11-20T12:00:41.120Z');

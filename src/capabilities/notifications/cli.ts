@@ -1,5 +1,6 @@
 /** `sluice notifications`: who is notified when jobs end, what was sent, and sending it again. */
 
+import { formatCount } from '../../base/wording.ts';
 import {
   defineCommand,
   flag,
@@ -16,7 +17,6 @@ import { exitCodes, UsageError } from '../../cli/errors.ts';
 import { withEnvironment } from '../../cli/session.ts';
 import { printDone, printList } from '../../cli/terminal.ts';
 import { type Outcome, outcomes } from '../../domain/job-event.ts';
-import { formatCount } from '../../domain/wording.ts';
 import { openSendContext } from './context.ts';
 import { readDeliveryPolicy } from './deliver.ts';
 import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';

@@ -1,9 +1,9 @@
 import type pg from 'pg';
-import type { Config } from '../../config.ts';
-import { ConflictError, FinalFailure, messageOf } from '../../domain/errors.ts';
-import { isMailAddress } from '../../domain/mail-address.ts';
+import type { Config } from '../../base/config.ts';
+import { ConflictError, FinalFailure, messageOf } from '../../base/errors.ts';
+import { isMailAddress } from '../../base/mail-address.ts';
 import type { TaskClaim } from '../../domain/task.ts';
-import { endTask, releaseTask } from '../../postgres/stores/tasks.ts';
+import { endTask, releaseTask } from '../../tasks/store.ts';
 import type { TaskContext } from '../../tasks/task-kind.ts';
 import { type AttemptReport, beginAttempt, type DeliveryAttempt, endAttempt } from './delivery-store.ts';
 import { composeMail, type LinkedFiles, type MailTransport } from './mail.ts';

@@ -1,5 +1,5 @@
-import { render } from '../../api/render.ts';
-import { inputError } from '../../domain/errors.ts';
+import { inputError } from '../../base/errors.ts';
+import { render } from '../../http/render.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { notifyQueue, type TaskContext } from '../../tasks/task-kind.ts';
 import type { TestDelivery } from './api.ts';

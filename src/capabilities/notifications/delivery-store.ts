@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { uuidv7 } from '../../base/uuid.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel } from '../../postgres/columns.ts';
 import {
@@ -9,7 +10,6 @@ import {
   rowsOf,
   updateWhere,
 } from '../../postgres/database.ts';
-import { uuidv7 } from '../../uuid.ts';
 import type { Channel, DeliveryState } from './names.ts';
 
 /*

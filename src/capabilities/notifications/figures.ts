@@ -1,5 +1,5 @@
 /* Figures of notifications for `/metrics`, `sluice status` and the overview. */
-import { plural } from '../../domain/wording.ts';
+import { plural } from '../../base/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';
 import type { Counted, FigureSeam } from '../../telemetry/seam.ts';

@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
-import { render } from '../../api/render.ts';
-import { listOf, object, text, uuid } from '../../api/schema.ts';
-import { inputError } from '../../domain/errors.ts';
+import { inputError } from '../../base/errors.ts';
+import { isUuid, optional } from '../../base/validation.ts';
 import { outcomes } from '../../domain/job-event.ts';
 import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../../http/page.ts';
 import {
@@ -15,8 +14,9 @@ import {
   severalOf,
 } from '../../http/parameters.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
+import { render } from '../../http/render.ts';
 import { type Route, route } from '../../http/route.ts';
-import { isUuid, optional } from '../../validation.ts';
+import { listOf, object, text, uuid } from '../../http/schema.ts';
 import {
   deliveryDetail,
   deliveryPage,

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { JobDetail } from '../../api/load.ts';
-import type { Config } from '../../config.ts';
-import { FinalFailure } from '../../domain/errors.ts';
+import type { Config } from '../../base/config.ts';
+import { FinalFailure } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/uuid.ts';
+import { capitalise, plural, summaries } from '../../base/wording.ts';
 import type { ExportWarning } from '../../domain/export.ts';
 import type { RefusedFile } from '../../domain/job-event.ts';
-import { capitalise, plural, summaries } from '../../domain/wording.ts';
-import { uuidv7 } from '../../uuid.ts';
+import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 
 /*

@@ -1,5 +1,5 @@
-import type { JobEvent } from '../../background-jobs/seam.ts';
 import type { Outcome } from '../../domain/job-event.ts';
+import type { JobEvent } from '../../tasks/job-seam.ts';
 
 /** A `schedule` is a run of one: it may make no job, or many. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;

@@ -1,8 +1,8 @@
-import type { JobEvent } from '../../background-jobs/seam.ts';
+import { uuidv7 } from '../../base/uuid.ts';
 import type { Outcome } from '../../domain/job-event.ts';
 import type { DueTask } from '../../domain/task.ts';
 import type { Database } from '../../postgres/database.ts';
-import { uuidv7 } from '../../uuid.ts';
+import type { JobEvent } from '../../tasks/job-seam.ts';
 import { insertDeliveries, queueDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 import { findSubscribed, insertEvent, readSender } from './subscription-store.ts';

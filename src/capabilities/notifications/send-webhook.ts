@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { Interrupted, messageOf } from '../../domain/errors.ts';
-import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../../net/http-client.ts';
+import { Interrupted, messageOf } from '../../base/errors.ts';
+import { type HttpAnswer, type Reach, readRetryAfter, sendRequest } from '../../base/http-client.ts';
 import { oneLine } from './mail.ts';
 
 const MAX_NOTIFICATION_ERROR_CHARS = 500;

@@ -1,8 +1,8 @@
 import { type Selection, sql } from 'kysely';
+import { uuidv7 } from '../../base/uuid.ts';
 import type { Outcome } from '../../domain/job-event.ts';
 import { camel, daysAgo, snake, type Tables } from '../../postgres/columns.ts';
 import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../../postgres/database.ts';
-import { uuidv7 } from '../../uuid.ts';
 import { killDeliveries, type Recipient } from './delivery-store.ts';
 import type { EventType, JobKind } from './names.ts';
 

@@ -1,6 +1,6 @@
-import { inputError, messageOf } from '../../domain/errors.ts';
-import { isMailAddress } from '../../domain/mail-address.ts';
-import { requireAllowedHost } from '../../net/http-client.ts';
+import { inputError, messageOf } from '../../base/errors.ts';
+import { requireAllowedHost } from '../../base/http-client.ts';
+import { isMailAddress } from '../../base/mail-address.ts';
 import type { Database } from '../../postgres/database.ts';
 import { generateSecret, reachOf, type WebhookRules } from './send-webhook.ts';
 import {

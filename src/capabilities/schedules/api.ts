@@ -11,7 +11,7 @@ import {
   text,
   time,
   uuid,
-} from '../../api/schema.ts';
+} from '../../http/schema.ts';
 
 export const SHOWN_RUNS = 14;
 /** The next due times that are shown of a schedule. */

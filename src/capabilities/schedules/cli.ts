@@ -1,16 +1,16 @@
 /** `sluice schedules`: loads and exports that run by the clock. */
 
+import { readInstant } from '../../base/instant.ts';
 import { defineCommand, flag, limitOption, optional, required, text } from '../../cli/define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from '../../cli/errors.ts';
 import { follow } from '../../cli/follow.ts';
 import { readOperatorFile } from '../../cli/input-files.ts';
-import { listenForStop } from '../../cli/service/processes.ts';
+import { listenForStop } from '../../cli/processes.ts';
 import { requireEnvironment, withEnvironment } from '../../cli/session.ts';
 import { readSettings } from '../../cli/settings.ts';
 import { formatTime, printDone, printList, printRecord, type Terminal } from '../../cli/terminal.ts';
-import { readInstant } from '../../domain/instant.ts';
 import type { Database } from '../../postgres/database.ts';
-import { countLiveWorkers } from '../../postgres/stores/workers.ts';
+import { countLiveWorkers } from '../../tasks/worker-store.ts';
 import { confinementOf } from './confinement.ts';
 import { renderRun } from './end-run.ts';
 import { readSchedulesFile } from './file.ts';

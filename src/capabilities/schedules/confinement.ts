@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
-import type { Config } from '../../config.ts';
-import type { Place } from '../../operator-file/read.ts';
-import type { Keys } from '../../operator-file/schema.ts';
+import type { Config } from '../../base/config.ts';
+import type { Place } from '../../base/operator-file/read.ts';
+import type { Keys } from '../../base/operator-file/schema.ts';
 import { grantOf } from './context.ts';
 import type { LoadDefinition, ScheduleDefinition } from './schema.ts';
 import { fillInAnything, namedVariables, SourceFailure } from './source.ts';

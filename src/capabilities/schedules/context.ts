@@ -1,14 +1,14 @@
 import { join } from 'node:path';
-import type { Config } from '../../config.ts';
-import { ConflictError } from '../../domain/errors.ts';
-import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../domain/limits.ts';
+import type { Config } from '../../base/config.ts';
+import { ConflictError } from '../../base/errors.ts';
+import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../base/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { renewTask } from '../../postgres/stores/tasks.ts';
+import { renewTask } from '../../tasks/store.ts';
 import { insertRunItem, type RunWork } from './run-store.ts';
 import type { Variables } from './source.ts';
 

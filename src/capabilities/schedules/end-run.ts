@@ -1,11 +1,11 @@
-import { exportUrl, loadUrl, render } from '../../api/render.ts';
 import { addressesFor } from '../../domain/job-event.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
+import { readExports } from '../../export/store.ts';
+import { exportUrl, loadUrl, render } from '../../http/render.ts';
+import { readLoads, readShown } from '../../load/read-store.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { readExports } from '../../postgres/stores/exports.ts';
-import { readLoads, readShown } from '../../postgres/stores/read-loads.ts';
-import { deleteTasks } from '../../postgres/stores/tasks.ts';
+import { deleteTasks } from '../../tasks/store.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { MAX_TOLD_ITEMS } from './api.ts';
 import type { ScheduleContext } from './context.ts';

@@ -1,10 +1,10 @@
 /* Figures of schedules for `/metrics`, `sluice status` and the overview. */
 import type pg from 'pg';
-import { SHOWN_FAILURES } from '../../domain/limits.ts';
-import { plural } from '../../domain/wording.ts';
+import { SHOWN_FAILURES } from '../../base/limits.ts';
+import { plural } from '../../base/wording.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
-import { type Unfinished, unfinished } from '../../postgres/stores/health.ts';
 import type { Gauges } from '../../telemetry/gauges.ts';
+import { type Unfinished, unfinished } from '../../telemetry/health/store.ts';
 import type { Counted, Failure, FigureSeam, NeedOf } from '../../telemetry/seam.ts';
 
 interface Backlog {

@@ -1,12 +1,12 @@
-import { readRequest } from '../../export/read-request.ts';
-import { checkLoad } from '../../operator-file/load-options.ts';
 import {
   type FileReading,
   type OperatorFile,
   type Place,
   publishedSchema,
   readOperatorFile,
-} from '../../operator-file/read.ts';
+} from '../../base/operator-file/read.ts';
+import { checkLoad } from '../../domain/load-options.ts';
+import { readRequest } from '../../export/read-request.ts';
 import { type Confinement, reportUnconfined } from './confinement.ts';
 import {
   type ExportDefinition,

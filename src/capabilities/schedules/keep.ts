@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type InputError, inputError } from '../../domain/errors.ts';
+import { type InputError, inputError } from '../../base/errors.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
   deleteSchedule,

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { mkdir, open, realpath, rename } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { InputError } from '../../domain/errors.ts';
+import { InputError } from '../../base/errors.ts';
 import type { ExportFile, ExportWarning } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { ConflictError, InputError } from '../../domain/errors.ts';
+import { ConflictError, InputError } from '../../base/errors.ts';
+import { toFileOptions } from '../../domain/load-options.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
 import { acceptSource, receiveSource } from '../../load/take-file.ts';
-import { toFileOptions } from '../../operator-file/load-options.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
+import { deleteTasks, endTask, releaseTask } from '../../tasks/store.ts';
 import {
   confine,
   holdRun,

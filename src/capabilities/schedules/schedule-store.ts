@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
 import { type Database, deleteWhere, rowsOf, selectWhere, updateWhere } from '../../postgres/database.ts';
-import { isOwn } from '../../postgres/stores/tasks.ts';
+import { isOwn } from '../../tasks/store.ts';
 import { hasOpenRun } from './run-store.ts';
 
 /*

@@ -1,10 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { entities } from '../../domain/entity.ts';
-import { isTimeZone } from '../../domain/instant.ts';
-import type { Outcome } from '../../domain/job-event.ts';
-import { isMailAddress } from '../../domain/mail-address.ts';
-import { exportRequest } from '../../export/request-schema.ts';
-import { loadMembers } from '../../operator-file/load-options.ts';
+import { isTimeZone } from '../../base/instant.ts';
+import { isMailAddress } from '../../base/mail-address.ts';
 import {
   anything,
   choice,
@@ -18,8 +14,12 @@ import {
   type Wording,
   wholeNumber,
   withDefault,
-} from '../../operator-file/schema.ts';
-import { ruled } from '../../validation.ts';
+} from '../../base/operator-file/schema.ts';
+import { ruled } from '../../base/validation.ts';
+import { entities } from '../../domain/entity.ts';
+import type { Outcome } from '../../domain/job-event.ts';
+import { loadMembers } from '../../domain/load-options.ts';
+import { exportRequest } from '../../export/request-schema.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 

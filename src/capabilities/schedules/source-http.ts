@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { forbiddenAddress, type HttpAnswer, readRetryAfter, sendRequest } from '../../net/http-client.ts';
+import { forbiddenAddress, type HttpAnswer, readRetryAfter, sendRequest } from '../../base/http-client.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
+import { forbiddenAddress, guardedLookup, requireAllowedHost } from '../../base/http-client.ts';
 import { openClient } from '../../files/s3-bucket.ts';
-import { forbiddenAddress, guardedLookup, requireAllowedHost } from '../../net/http-client.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schema.ts';
 import { fillIn, type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';

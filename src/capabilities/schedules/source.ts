@@ -2,8 +2,8 @@ import { type BigIntStats, constants } from 'node:fs';
 import { lstat, open, realpath } from 'node:fs/promises';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
-import { keepableText } from '../../domain/errors.ts';
-import { READ_BYTES } from '../../domain/limits.ts';
+import { keepableText } from '../../base/errors.ts';
+import { READ_BYTES } from '../../base/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 

@@ -3,10 +3,10 @@
  * asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded twice.
  */
 
-import { RECONCILE_MS } from '../../domain/limits.ts';
+import { RECONCILE_MS } from '../../base/limits.ts';
+import { type Poller, startPoller } from '../../base/timers.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
-import { type Poller, startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';

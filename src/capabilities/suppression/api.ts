@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { count, defineRecord } from '../../api/schema.ts';
+import { count, defineRecord } from '../../http/schema.ts';
 
 export const suppressionCount = defineRecord('SuppressionCount', 'IDs that are kept out.', {
   count: count('Number of IDs whose records are refused.', 12),

@@ -1,10 +1,10 @@
-import { withExamples } from '../../api/schema.ts';
+import { MAX_ID_BYTES } from '../../base/limits.ts';
 import { idList } from '../../deletion/deletions.ts';
-import { MAX_ID_BYTES } from '../../domain/limits.ts';
 import { textParameter } from '../../http/parameters.ts';
 import { bodyBytes } from '../../http/plugins/json-body.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { type Route, route } from '../../http/route.ts';
+import { withExamples } from '../../http/schema.ts';
 import { liftedSuppressions, suppressionCount } from './api.ts';
 import { countSuppressions, findSuppressed, liftSuppressions } from './store.ts';
 

@@ -3,10 +3,11 @@
  * on every way in refuses their records, until somebody lifts the suppression. Promises: what is refused leaves no text behind; nobody
  * can list the ids; no record that was being written meanwhile stays.
  */
+
+import { inputError } from '../../base/errors.ts';
 import type { Capability } from '../../capability.ts';
-import { inputError } from '../../domain/errors.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { beginUse, writersKnow } from '../../postgres/stores/uses.ts';
+import { beginUse, writersKnow } from '../../postgres/uses.ts';
 import { findSuppressed, guardUser, SUPPRESSED_CONSTRAINT, suppressIds } from './store.ts';
 
 const name = 'suppression';

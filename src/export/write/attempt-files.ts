@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import type { Logger } from 'pino';
+import { GZIP_BLOCK_BYTES, MAX_GZIP_BLOCKS } from '../../base/limits.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
-import { GZIP_BLOCK_BYTES, MAX_GZIP_BLOCKS } from '../../domain/limits.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 
 /** The files of one attempt at an export: all of them, or none. */

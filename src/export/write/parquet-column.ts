@@ -4,7 +4,7 @@ import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
-import { Fault } from '../../domain/errors.ts';
+import { Fault } from '../../base/errors.ts';
 import type { Column } from '../../domain/export-columns.ts';
 import { bitsOf, eachText, storeOf, type ValueStore, type Values } from './parquet-values.ts';
 

@@ -1,11 +1,11 @@
 import type { ColumnMetaData, RowGroup } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
+import { readInstant } from '../../base/instant.ts';
 import type { DataType } from '../../domain/data-type.ts';
 import type { LakeField } from '../../domain/definitions.ts';
 import { entities, idColumn } from '../../domain/entity.ts';
 import { type Column, columnsOf } from '../../domain/export-columns.ts';
-import { readInstant } from '../../domain/instant.ts';
 import { IdFilter } from '../../lake/id-filter.ts';
 import type { LakeGroup } from '../../lake/read-events.ts';
 import type { FileFacts } from '../../postgres/stores/lake-files.ts';

@@ -1,5 +1,5 @@
+import { instantOfMicros } from '../../base/instant.ts';
 import type { Column } from '../../domain/export-columns.ts';
-import { instantOfMicros } from '../../domain/instant.ts';
 
 /** Between the values of a row. */
 export const separator = '\u0002';

@@ -1,6 +1,6 @@
+import { READ_BYTES } from '../../base/limits.ts';
 import type { ExportRequest } from '../../domain/export.ts';
 import { columnsOf } from '../../domain/export-columns.ts';
-import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import { type CopySelect, compileForCopy } from '../../postgres/copy-out.ts';

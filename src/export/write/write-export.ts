@@ -5,7 +5,7 @@
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { Fault } from '../../domain/errors.ts';
+import { Fault } from '../../base/errors.ts';
 import {
   type Dataset,
   datasets,
@@ -15,10 +15,10 @@ import {
   type FileDataset,
 } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { findUnfinishedLoads } from '../../load/unfinished-store.ts';
 import { type CopySelect, compileForCopy, copyOut, estimateRows } from '../../postgres/copy-out.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
-import { findUnfinishedLoads } from '../../postgres/stores/unfinished-loads.ts';
 import type { Filter } from '../filter.ts';
 import { findLaterStart } from '../kept-events.ts';
 import {

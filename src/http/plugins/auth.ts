@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { verifySession } from '../../access/console-session.ts';
+import type { Environment } from '../../access/environment-store.ts';
 import {
   type Caller,
   inTime,
@@ -9,12 +10,11 @@ import {
   LookupTurns,
   verifyKey,
 } from '../../access/verify-key.ts';
+import { inputError } from '../../base/errors.ts';
+import { CONSOLE_SESSION_MS } from '../../base/limits.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
-import { CONSOLE_SESSION_MS } from '../../domain/limits.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Origin } from '../../domain/task.ts';
-import type { Environment } from '../../postgres/stores/environments.ts';
 import { isForwardedTls } from '../page.ts';
 
 type NeededScope = Scope | 'any';

@@ -4,8 +4,6 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Static } from 'typebox';
-import type { errorRecord } from '../../api/schema.ts';
-import type { System } from '../../context.ts';
 import {
   DamagedFile,
   errorCodes,
@@ -14,13 +12,15 @@ import {
   type Problem,
   TookTooLong,
   TransientError,
-} from '../../domain/errors.ts';
+} from '../../base/errors.ts';
+import type { System } from '../../context.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { MissingFileError } from '../../files/file-store.ts';
-import { createProbe } from '../../health/ready.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
+import { createProbe } from '../../telemetry/health/ready.ts';
 import { wentAway } from '../gone-client.ts';
 import { formOf, pathOf } from '../paths.ts';
+import type { errorRecord } from '../schema.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

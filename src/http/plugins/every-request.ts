@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { inputError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
 import type { RouteMetrics } from '../../telemetry/metrics.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;

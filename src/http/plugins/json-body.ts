@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { inputError, TransientError } from '../../domain/errors.ts';
+import { inputError, TransientError } from '../../base/errors.ts';
 import {
   MAX_HELD_STRANGERS_BYTES,
   MAX_HELD_STRANGERS_BYTES_PER_ADDRESS,
   MAX_PARSED_DEPTH,
   MAX_RECORD_BYTES,
-} from '../../domain/limits.ts';
+} from '../../base/limits.ts';
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';

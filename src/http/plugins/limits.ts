@@ -5,9 +5,9 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
+import { inputError } from '../../base/errors.ts';
+import { BROWSER_WINDOW_MS, MAX_BROWSER_CALLS, RECORDS_OF_CALL } from '../../base/limits.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
-import { BROWSER_WINDOW_MS, MAX_BROWSER_CALLS, RECORDS_OF_CALL } from '../../domain/limits.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
 export interface ServerState {

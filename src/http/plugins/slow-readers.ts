@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type InputError, inputError } from '../../domain/errors.ts';
-import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../domain/limits.ts';
+import { type InputError, inputError } from '../../base/errors.ts';
+import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../base/limits.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;

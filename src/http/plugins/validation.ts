@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
-import { InputError, type Problem } from '../../domain/errors.ts';
-import { findMeant } from '../../domain/nearest.ts';
-import { shorten } from '../../domain/wording.ts';
-import { compileSchema, hasWording, throwProblems } from '../../validation.ts';
+import { InputError, type Problem } from '../../base/errors.ts';
+import { findMeant } from '../../base/nearest.ts';
+import { compileSchema, hasWording, throwProblems } from '../../base/validation.ts';
+import { shorten } from '../../base/wording.ts';
 
 /**
  * Holds the path, the query and the headers of requests to the schemas of their routes. Bodies are not looked at here: some are

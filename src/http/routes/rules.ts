@@ -1,13 +1,13 @@
 import { Type } from 'typebox';
 import { rulesRecord } from '../../api/rules.ts';
-import { object } from '../../api/schema.ts';
-import { MAX_RECORD_BYTES } from '../../domain/limits.ts';
-import { throwFileProblems } from '../../operator-file/read.ts';
+import { MAX_RECORD_BYTES } from '../../base/limits.ts';
+import { throwFileProblems } from '../../base/operator-file/read.ts';
+import { worded } from '../../base/validation.ts';
 import { applyRules, readRules } from '../../postgres/stores/rules.ts';
 import { readRulesFile, renderRules } from '../../rules/rules-file.ts';
-import { worded } from '../../validation.ts';
 import { callerKeyId } from '../plugins/auth.ts';
 import { type Route, route } from '../route.ts';
+import { object } from '../schema.ts';
 
 const show = route({
   at: 'GET /v1/rules',

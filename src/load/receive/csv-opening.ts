@@ -1,5 +1,5 @@
-import { inputError } from '../../domain/errors.ts';
-import { DIALECT_SAMPLE_BYTES, MAX_BLANK_BYTES, MAX_HEADER_BYTES } from '../../domain/limits.ts';
+import { inputError } from '../../base/errors.ts';
+import { DIALECT_SAMPLE_BYTES, MAX_BLANK_BYTES, MAX_HEADER_BYTES } from '../../base/limits.ts';
 import {
   type CsvHeader,
   type CsvReading,

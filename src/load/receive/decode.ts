@@ -1,17 +1,17 @@
-import { inputError } from '../../domain/errors.ts';
+import { inputError } from '../../base/errors.ts';
 import {
   ENCODING_SNIFF_BYTES,
   JSON_SNIFF_BYTES,
   MAX_COLUMNAR_RATIO,
   SNIFF_BYTES,
-} from '../../domain/limits.ts';
+} from '../../base/limits.ts';
+import { inTurns, turn } from '../../base/yielding.ts';
 import type { SourceFormat } from '../../domain/source.ts';
 import { detectFormat, isBinary, layoutOfJson, recordKeyTest } from '../../formats/detect-format.ts';
 import { arrayToNdjson, documentToNdjson } from '../../formats/json-document.ts';
 import { isPlainLines, plainLinesOf, sequenceToNdjson } from '../../formats/json-lines.ts';
 import type { JsonLayout, SniffedJson } from '../../formats/json-sniff.ts';
 import { encodingOfLabel, findEncoding, toUtf8 } from '../../formats/text-encoding.ts';
-import { inTurns, turn } from '../../yielding.ts';
 import { peek } from './intake.ts';
 import {
   type Asides,

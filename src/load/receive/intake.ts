@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { inputError } from '../../domain/errors.ts';
-import { READ_BYTES, UPLOAD_RATE_WINDOW_MS } from '../../domain/limits.ts';
+import { inputError } from '../../base/errors.ts';
+import { READ_BYTES, UPLOAD_RATE_WINDOW_MS } from '../../base/limits.ts';
 
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;

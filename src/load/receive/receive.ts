@@ -4,15 +4,16 @@
  * load.
  */
 
-import type { Config } from '../../config.ts';
-import { inputError } from '../../domain/errors.ts';
+import type { Config } from '../../base/config.ts';
+import { inputError } from '../../base/errors.ts';
 import {
   CHUNK_BYTES,
   CHUNK_RECORDS,
   MAX_READ_AS_COLUMNS,
   MAX_RECORD_BYTES,
   SNIFFED_HERE_BYTES,
-} from '../../domain/limits.ts';
+} from '../../base/limits.ts';
+import { turn } from '../../base/yielding.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
 import { requireFitting } from '../../domain/source-options.ts';
@@ -20,8 +21,7 @@ import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
-import { listed } from '../../mapping/column-plan.ts';
-import { turn } from '../../yielding.ts';
+import { listed } from '../map/column-plan.ts';
 import { type Decoded, decode, storedText } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';

@@ -1,4 +1,4 @@
-import { CHUNK_RECORDS, MAX_RECORD_BYTES, SCAN_BYTES } from '../../domain/limits.ts';
+import { CHUNK_RECORDS, MAX_RECORD_BYTES, SCAN_BYTES } from '../../base/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';

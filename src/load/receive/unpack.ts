@@ -1,11 +1,12 @@
-import { inputError } from '../../domain/errors.ts';
+import { inputError } from '../../base/errors.ts';
 import {
   FILE_TOUCH_MS,
   INFLATE_RATIO_GRACE_BYTES,
   MAX_GZIP_LAYERS,
   MAX_INFLATE_RATIO,
   SNIFF_BYTES,
-} from '../../domain/limits.ts';
+} from '../../base/limits.ts';
+import { type KeepAlive, keepAlive } from '../../base/timers.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { CsvBeginning, Sniffed } from '../../formats/csv-sniff.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
@@ -14,7 +15,6 @@ import { parquetToNdjson } from '../../formats/parquet.ts';
 import type { ReadRange, WholeFile } from '../../formats/whole-file.ts';
 import { documentKind, openWorkbook } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
-import { type KeepAlive, keepAlive } from '../../timers.ts';
 import { type Intake, type Peeked, peek } from './intake.ts';
 
 /*

@@ -4,16 +4,16 @@
  * profiles are as if the loads had never been, but for what somebody else has changed since.
  */
 import { createHash } from 'node:crypto';
-import { inputError } from '../../domain/errors.ts';
+import { inputError } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/uuid.ts';
 import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { claimIdempotencyKey } from '../../postgres/stores/idempotency.ts';
-import { insertPatch } from '../../postgres/stores/loads.ts';
-import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
-import { uuidv7 } from '../../uuid.ts';
+import { claimIdempotencyKey } from '../../tasks/idempotency.ts';
 import type { LoadContext } from '../context.ts';
 import { startLaneSoon } from '../end-load.ts';
+import { insertPatch } from '../store.ts';
+import { readUndoable, type Undoable } from './store.ts';
 
 export interface UndoRequest extends Limits<GuardLimit> {
   readonly plan: boolean;

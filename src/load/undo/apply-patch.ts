@@ -1,5 +1,5 @@
+import { ConflictError } from '../../base/errors.ts';
 import { entities, kindOfEntity } from '../../domain/entity.ts';
-import { ConflictError } from '../../domain/errors.ts';
 import {
   addOutcomes,
   type ChunkRange,
@@ -10,15 +10,15 @@ import {
 import type { TaskClaim } from '../../domain/task.ts';
 import { MissingFileError } from '../../files/file-store.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { copyPatch } from '../../postgres/merge/patch-lines.ts';
-import { planPutBack, putBackProfiles, type RefusedLine } from '../../postgres/merge/put-back.ts';
-import { planEvents, removeEvents } from '../../postgres/merge/remove-events.ts';
-import { type ChunkTally, finishChunk, type LoadProgress } from '../../postgres/stores/chunks.ts';
-import { type CountedReject, insertRejects } from '../../postgres/stores/rejects.ts';
-import type { LoadSource } from '../../postgres/stores/running-loads.ts';
-import { nameTaskSession } from '../../postgres/stores/workers.ts';
-import { RejectCauses } from '../causes/reject-causes.ts';
+import { nameTaskSession } from '../../tasks/worker-store.ts';
+import { type ChunkTally, finishChunk, type LoadProgress } from '../chunk-store.ts';
 import type { LoadContext } from '../context.ts';
+import { copyPatch } from '../merge/patch-lines.ts';
+import { planPutBack, putBackProfiles, type RefusedLine } from '../merge/put-back.ts';
+import { planEvents, removeEvents } from '../merge/remove-events.ts';
+import { RejectCauses } from '../rejects/causes.ts';
+import { type CountedReject, insertRejects } from '../rejects/store.ts';
+import type { LoadSource } from '../running-store.ts';
 
 const newline = 0x0a;
 

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
+import { FinalFailure } from '../../base/errors.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS, READ_BYTES } from '../../base/limits.ts';
 import { entities } from '../../domain/entity.ts';
-import { FinalFailure } from '../../domain/errors.ts';
-import { CHUNK_BYTES, CHUNK_RECORDS, READ_BYTES } from '../../domain/limits.ts';
 import type { TaskClaim } from '../../domain/task.ts';
 import type { FileWriter } from '../../files/file-store.ts';
 import { compileForCopy, copyOut } from '../../postgres/copy-out.ts';
 import { inSnapshot } from '../../postgres/session.ts';
-import type { UndoSource, WrittenFile } from '../../postgres/stores/undo.ts';
-import { addedEvents, changedProfiles, madeProfiles } from '../../postgres/stores/undo-lines.ts';
-import { taskSessionName } from '../../postgres/stores/workers.ts';
+import { taskSessionName } from '../../tasks/worker-store.ts';
 import type { LoadContext } from '../context.ts';
 import { ChunkCutter } from '../receive/chunk-cutter.ts';
 import { receivingStore } from '../received.ts';
+import { addedEvents, changedProfiles, madeProfiles } from './line-store.ts';
+import type { UndoSource, WrittenFile } from './store.ts';
 import {
   type LoggedChange,
   type LoggedEnd,

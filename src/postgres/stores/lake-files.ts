@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { TransientError } from '../../domain/errors.ts';
+import { TransientError } from '../../base/errors.ts';
 import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
 import { changedBy, columnOf, type Database, inTransaction, rowsOf } from '../database.ts';
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../domain/limits.ts';
+import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../base/limits.ts';
 import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../database.ts';
 import { eventTable, type Month } from './retention.ts';
 import { removeDoomed } from './retirements.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import { uuidv7 } from '../../base/uuid.ts';
 import type { LakeField } from '../../domain/definitions.ts';
 import type { FileRef } from '../../files/file-store.ts';
-import { uuidv7 } from '../../uuid.ts';
 import { changedBy, columnOf, type Database, firstRow } from '../database.ts';
 
 /** The Iceberg table of the events of an environment. */

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { EVENT_STORE_LOCK_MS } from '../../domain/limits.ts';
+import { EVENT_STORE_LOCK_MS } from '../../base/limits.ts';
 import { type Database, onConnection, rowsOf } from '../database.ts';
 import { readFigure } from '../pool.ts';
 

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { ConflictError } from '../../domain/errors.ts';
-import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
+import { ConflictError } from '../../base/errors.ts';
+import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../base/limits.ts';
 import { instantText } from '../columns.ts';
 import { countOf, type Database, findValue, inTransaction, rowOf, rowsOf, updateWhere } from '../database.ts';
 import {

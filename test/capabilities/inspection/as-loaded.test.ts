@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { SHOWN_RECORDS } from '../../../src/base/limits.ts';
 import { type Inspection, inspectFile, look } from '../../../src/capabilities/inspection/inspect-file.ts';
-import { SHOWN_RECORDS } from '../../../src/domain/limits.ts';
 import { renderReject } from '../../../src/load/render-load.ts';
 import {
   newEnvironment,

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SHOWN_RECORDS } from '../../../src/base/limits.ts';
 import {
   INSPECTED_BYTES,
   type Inspection,
@@ -9,10 +10,9 @@ import {
   look,
 } from '../../../src/capabilities/inspection/inspect-file.ts';
 import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.ts';
-import { SHOWN_RECORDS } from '../../../src/domain/limits.ts';
 import { personalRule } from '../../../src/domain/personal.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
-import { explainRefusals } from '../../../src/load/rejects.ts';
+import { explainRefusals } from '../../../src/load/rejects/rejects.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 
 let folder: string;

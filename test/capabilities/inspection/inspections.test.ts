@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { JobDetail as Detail } from '../../../src/api/load.ts';
-import { sweep } from '../../../src/background-jobs/prune.ts';
+import { createEnvironment } from '../../../src/access/environment-store.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
 import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
 import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
-import { findUpload } from '../../../src/postgres/stores/uploads.ts';
+import { sweep } from '../../../src/jobs/prune.ts';
+import type { JobDetail as Detail } from '../../../src/load/api.ts';
+import { findUpload } from '../../../src/load/upload-store.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
 import { recordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';

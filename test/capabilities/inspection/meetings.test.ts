@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import type { uploadOfLoad } from '../../../src/api/upload.ts';
 import type { Inspection } from '../../../src/capabilities/inspection/api.ts';
+import type { uploadOfLoad } from '../../../src/load/upload/api.ts';
 import { openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail, Plan } from '../../../src/api/load.ts';
 import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
 import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deliver.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
+import type { JobDetail, Plan } from '../../../src/load/api.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import type { Tenant } from '../../support/system.ts';

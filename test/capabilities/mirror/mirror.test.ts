@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
 import { MIRROR_SLICE_PROFILES } from '../../../src/capabilities/mirror/decide.ts';
 import { cancelLoad, startLane } from '../../../src/load/end-load.ts';
+import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { retryLoad } from '../../../src/load/retry-load.ts';
-import { type Load, readShown } from '../../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   countLeftovers,

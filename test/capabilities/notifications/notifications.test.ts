@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { prune } from '../../../src/background-jobs/prune.ts';
+import { Interrupted } from '../../../src/base/errors.ts';
+import { LEASE_MS } from '../../../src/base/limits.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import { openSendContext } from '../../../src/capabilities/notifications/context.ts';
 import {
   type DeliveryPolicy,
@@ -31,19 +33,17 @@ import {
   MAX_SENDS_PER_SUBSCRIPTION,
   NOTIFICATIONS_AT_A_TIME,
 } from '../../../src/capabilities/notifications/work.ts';
-import { Interrupted } from '../../../src/domain/errors.ts';
 import type { Outcome } from '../../../src/domain/job-event.ts';
-import { LEASE_MS } from '../../../src/domain/limits.ts';
 import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
+import { prune } from '../../../src/jobs/prune.ts';
 import { cancelLoad } from '../../../src/load/end-load.ts';
+import { countRejects, readShown } from '../../../src/load/read-store.ts';
 import { renderLoadDetail } from '../../../src/load/render-load.ts';
-import { packageRoot } from '../../../src/package-root.ts';
-import { countRejects, readShown } from '../../../src/postgres/stores/read-loads.ts';
-import { endTask, findNextTasks } from '../../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../../src/tasks/run-task.ts';
 import { startRunner } from '../../../src/tasks/runner.ts';
+import { endTask, findNextTasks } from '../../../src/tasks/store.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { connectTo } from '../../support/connect.ts';
 import { acceptExport, runExportTask } from '../../support/exports.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { readRetryAfter } from '../../../src/base/http-client.ts';
 import { pauseAfter, readDeliveryPolicy } from '../../../src/capabilities/notifications/deliver.ts';
 import { signWebhook } from '../../../src/capabilities/notifications/send-webhook.ts';
 import { checkWebhookUrl } from '../../../src/capabilities/notifications/subscriptions.ts';
-import { readRetryAfter } from '../../../src/net/http-client.ts';
 
 describe('a signature', () => {
   test('is that of the published example of Standard Webhooks', () => {

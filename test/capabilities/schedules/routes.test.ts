@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/access/key-store.ts';
 import type { Schedule } from '../../../src/capabilities/schedules/api.ts';
 import { MAX_SCHEDULE_BYTES } from '../../../src/capabilities/schedules/file.ts';
 import { MAX_SCHEDULES } from '../../../src/capabilities/schedules/schema.ts';
 import { askForRun } from '../../../src/capabilities/schedules/start.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { readSchedule } from '../../support/schedules.ts';
 

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import type { Confinement } from '../../../src/capabilities/schedules/confinement.ts';
 import {
   readSchedulesFile as readFileOf,
   schedulesFileSchema,
 } from '../../../src/capabilities/schedules/file.ts';
 import { readCommandsFile } from '../../../src/capabilities/schedules/source-command.ts';
-import { toFileOptions } from '../../../src/operator-file/load-options.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { toFileOptions } from '../../../src/domain/load-options.ts';
 
 const variables = ['PARTNER_TOKEN', 'ARCHIVE_KEY', 'ARCHIVE_SECRET'];
 const confinement: Confinement = {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/load.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
 import { concluded, drop } from '../../support/inbox.ts';
 import { waitFor } from '../../support/wait-for.ts';

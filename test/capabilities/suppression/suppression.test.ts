@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findSuppressed, liftSuppressions } from '../../../src/capabilities/suppression/store.ts';
+import type { Deletion } from '../../../src/deletion/store.ts';
 import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
+import type { Load } from '../../../src/load/read-store.ts';
 import { inTransaction } from '../../../src/postgres/database.ts';
-import type { Deletion } from '../../../src/postgres/stores/deletions.ts';
-import type { Load } from '../../../src/postgres/stores/read-loads.ts';
 import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
 import { type Scope, scopes } from '../../../src/domain/scope.ts';
-import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { describedApi } from '../../support/api-document.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';

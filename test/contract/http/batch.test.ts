@@ -5,7 +5,7 @@ import {
   MAX_HELD_BATCH_BYTES,
   MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
   MAX_RECORD_BYTES,
-} from '../../../src/domain/limits.ts';
+} from '../../../src/base/limits.ts';
 import type { BatchAnswer } from '../../../src/ingest/write-batch.ts';
 import type { ErrorBody } from '../../support/http.ts';
 import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';

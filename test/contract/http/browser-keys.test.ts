@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { changeEnvironment } from '../../../src/access/environment-store.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
 import { scopes } from '../../../src/domain/scope.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { changeEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { readEvents } from '../../support/events.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';

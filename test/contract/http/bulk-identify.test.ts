@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { JobRecord as Job } from '../../../src/api/job.ts';
+import type { JobRecord as Job } from '../../../src/http/job.ts';
 import { type ErrorBody, form, openServer } from '../../support/http.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { Caller as Who } from '../../../src/access/api.ts';
 import { createSignInLink } from '../../../src/access/console-session.ts';
-import type { Caller as Who } from '../../../src/api/access.ts';
-import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
 import { type ErrorBody, openServer, serve, serversPerTest, type TestServer } from '../../support/http.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';

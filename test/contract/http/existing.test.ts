@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/load.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { ExportJob as Detail } from '../../../src/api/export.ts';
-import { pruneExports } from '../../../src/background-jobs/prune.ts';
-import { warnOfStorage } from '../../../src/cli/service/preflight.ts';
+import type { ExportJob as Detail } from '../../../src/export/api.ts';
 import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
+import { pruneExports } from '../../../src/jobs/prune.ts';
+import { warnOfStorage } from '../../../src/processes/preflight.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { JobHistory, JobListItem, JobRecord } from '../../../src/api/job.ts';
-import type { JobDetail } from '../../../src/api/load.ts';
-import type { Overview } from '../../../src/api/overview.ts';
+import type { JobHistory, JobListItem, JobRecord } from '../../../src/http/job.ts';
+import type { Overview } from '../../../src/jobs/overview-api.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import { readSamples } from '../../support/metrics.ts';

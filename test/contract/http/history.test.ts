@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ProfileHistory as History } from '../../../src/api/profile.ts';
+import type { ProfileHistory as History } from '../../../src/profiles/api.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 
 const { t, server } = await openServer({ worker: true });

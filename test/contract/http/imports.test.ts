@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import type { Static } from 'typebox';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { JobDetail as Detail, importRecord } from '../../../src/api/load.ts';
+import type { JobDetail as Detail, importRecord } from '../../../src/load/api.ts';
 import { parquetOf } from '../../support/columnar-file.ts';
 import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobRecord as Job } from '../../../src/api/job.ts';
+import type { JobRecord as Job } from '../../../src/http/job.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 
 const { t, server } = await openServer();

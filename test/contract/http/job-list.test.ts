@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { JobHistory as History, JobListItem as Job } from '../../../src/api/job.ts';
-import type { Overview } from '../../../src/api/overview.ts';
-import { RATE_PERIODS } from '../../../src/domain/limits.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
+import { RATE_PERIODS } from '../../../src/base/limits.ts';
+import type { JobHistory as History, JobListItem as Job } from '../../../src/http/job.ts';
+import type { Overview } from '../../../src/jobs/overview-api.ts';
 import { form, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
-import type { JobListItem as Item } from '../../../src/api/job.ts';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
+import type { JobListItem as Item } from '../../../src/http/job.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -1,9 +1,9 @@
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { readConfig } from '../../../src/config.ts';
+import { createApiKey, revokeApiKey } from '../../../src/access/key-store.ts';
+import { readConfig } from '../../../src/base/config.ts';
 import { addLoadShedding } from '../../../src/http/plugins/limits.ts';
-import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, serversPerTest } from '../../support/http.ts';
 import type { openTestSystem } from '../../support/system.ts';

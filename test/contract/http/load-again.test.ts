@@ -2,11 +2,11 @@ import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import type { JobDetail as Detail } from '../../../src/api/load.ts';
-import type { uploadOfLoad } from '../../../src/api/upload.ts';
+import { createEnvironment } from '../../../src/access/environment-store.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
+import type { JobDetail as Detail } from '../../../src/load/api.ts';
+import type { uploadOfLoad } from '../../../src/load/upload/api.ts';
 import { removeExpiredUploads } from '../../../src/load/uploads.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { packageRoot } from '../../../src/base/package-root.ts';
 import type {
   SegmentPage as Page,
   Property,
   EventPropertyPage as PropertyPage,
-} from '../../../src/api/definition.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+} from '../../../src/lookups/api.ts';
 import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';

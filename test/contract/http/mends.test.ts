@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/load.ts';
-import type { Overview } from '../../../src/api/overview.ts';
+import type { Overview } from '../../../src/jobs/overview-api.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { form, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { keepCsv } from '../../support/uploads.ts';

@@ -2,7 +2,7 @@ import { readFile, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { prepareDatabase } from '../../../src/provide-database.ts';
+import { prepareDatabase } from '../../../src/queue/provide-database.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
 import { acceptExport } from '../../support/exports.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';

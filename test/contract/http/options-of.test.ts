@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/load.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
+import { createEnvironment } from '../../../src/access/environment-store.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
 import { keepCsv } from '../../support/uploads.ts';
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { requirePersonalKey } from '../../../src/cli/service/preflight.ts';
 import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { requirePersonalKey } from '../../../src/processes/preflight.ts';
 import { readRulesFile } from '../../../src/rules/rules-file.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail as Detail, Plan } from '../../../src/api/load.ts';
-import { MAX_PLAN_PROPERTIES } from '../../../src/domain/limits.ts';
+import { MAX_PLAN_PROPERTIES } from '../../../src/base/limits.ts';
+import type { JobDetail as Detail, Plan } from '../../../src/load/api.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 

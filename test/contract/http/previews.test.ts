@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { DeletionPreview as Counts } from '../../../src/api/deletion.ts';
-import type { ExportPreview } from '../../../src/api/export.ts';
+import type { DeletionPreview as Counts } from '../../../src/deletion/api.ts';
+import type { ExportPreview } from '../../../src/export/api.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, type TestServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';

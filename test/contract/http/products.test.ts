@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { createApiKey } from '../../../src/access/key-store.ts';
 import type { SdkProduct } from '../../../src/products/take-calls.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { readEvents, type StoredEvent } from '../../support/events.ts';

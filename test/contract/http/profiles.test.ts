@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import type { UserProfile as Profile, userPage } from '../../../src/api/profile.ts';
+import type { UserProfile as Profile, userPage } from '../../../src/profiles/api.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobDetail as Job } from '../../../src/api/load.ts';
+import type { JobDetail as Job } from '../../../src/load/api.ts';
 import { openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { SegmentDetail } from '../../../src/api/definition.ts';
+import type { SegmentDetail } from '../../../src/lookups/api.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';

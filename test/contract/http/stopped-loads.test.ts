@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/load.ts';
-import type { Overview } from '../../../src/api/overview.ts';
+import type { Overview } from '../../../src/jobs/overview-api.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { form, openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

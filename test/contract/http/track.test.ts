@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS } from '../../../src/domain/limits.ts';
+import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS } from '../../../src/base/limits.ts';
 import {
   openRecordSite,
   type ProblemText,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/api/load.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
 import { keepCsv } from '../../support/uploads.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobDetail as Detail } from '../../../src/api/load.ts';
+import type { JobDetail as Detail } from '../../../src/load/api.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 

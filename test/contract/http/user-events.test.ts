@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import type { eventPageAnswer } from '../../../src/api/profile.ts';
+import type { eventPageAnswer } from '../../../src/profiles/api.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 

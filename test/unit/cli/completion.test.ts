@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { createProgram } from '../../../src/cli/program.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
+import { createProgram } from '../../../src/processes/program.ts';
 
 async function printed(...words: string[]): Promise<string> {
   let text = '';

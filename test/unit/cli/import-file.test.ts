@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { describeReading } from '../../../src/cli/import-file.ts';
 import type { CsvReadAs, ReadAs } from '../../../src/domain/source.ts';
+import { describeReading } from '../../../src/load/import-file.ts';
 
 const csv: CsvReadAs = {
   delimiter: ',',

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { readSourceFlags, sourceFlags } from '../../../src/cli/source-flags.ts';
+import { readSourceFlags, sourceFlags } from '../../../src/load/source-flags.ts';
 
 function createCommand(): Command {
   const command = new Command('import').exitOverride().configureOutput({ writeErr: () => undefined });

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readDefinitionsFile } from '../../../src/definitions/definitions.ts';
 import {
   MAX_OPERATOR_FILE_BYTES,
   MAX_OPERATOR_FILE_ITEMS,
   MAX_OPERATOR_FILE_PROBLEMS,
-} from '../../../src/domain/limits.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+} from '../../../src/base/limits.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
+import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
 const read = (text: string) => readDefinitionsFile(Buffer.from(text));
 

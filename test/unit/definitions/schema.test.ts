@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { definitionsFileSchema, readDefinitionsFile } from '../../../src/definitions/definitions.ts';
-import { packageRoot } from '../../../src/package-root.ts';
+import { packageRoot } from '../../../src/base/package-root.ts';
+import { definitionsFileSchema, readDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 

@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  fileFormats,
-  readDefinitionsFile,
-  writeDefinitionsFile,
-} from '../../../src/definitions/definitions.ts';
+import { withoutHidden } from '../../../src/base/wording.ts';
 import { dataTypes } from '../../../src/domain/data-type.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
-import { withoutHidden } from '../../../src/domain/wording.ts';
+import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../../../src/lookups/definitions.ts';
 
 /** Texts that YAML would take for something else, were they not quoted. */
 const tricky = [

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { MAX_REJECT_RAW_BYTES } from '../../../src/base/limits.ts';
 import { createIdMatcher } from '../../../src/deletion/erase-files.ts';
-import { MAX_REJECT_RAW_BYTES } from '../../../src/domain/limits.ts';
 
 const holds = (id: string, raw: string) => createIdMatcher([id])(Buffer.from(raw));
 const cell = (id: string) => `"${id.replaceAll('"', '""')}"`;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MAX_SHAPE_CHARS } from '../../../src/domain/limits.ts';
+import { MAX_SHAPE_CHARS } from '../../../src/base/limits.ts';
 import { isNullWord, outlineOf, readCauseId, shapeOf, writeCauseId } from '../../../src/domain/reject.ts';
 
 describe('the shape of a value', () => {

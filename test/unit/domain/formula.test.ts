@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { defuse, undoDefuse } from '../../../src/domain/formula.ts';
+import { defuse, undoDefuse } from '../../../src/base/formula.ts';
 import { hazardousText } from '../../support/formulas.ts';
 
 describe('a cell that is defused', () => {

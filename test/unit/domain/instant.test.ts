@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { dayText, instantText, readEpoch, readInstant, timeOfDayText } from '../../../src/domain/instant.ts';
+import { dayText, instantText, readEpoch, readInstant, timeOfDayText } from '../../../src/base/instant.ts';
 
 const instants = fc.date({ min: new Date('1000-01-01'), max: new Date('9999-12-30'), noInvalidDate: true });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isMailAddress } from '../../../src/domain/mail-address.ts';
+import { isMailAddress } from '../../../src/base/mail-address.ts';
 
 test.each([
   'ada@example.com',

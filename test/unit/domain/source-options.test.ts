@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
+import { InputError } from '../../../src/base/errors.ts';
 import {
   findContradictions,
   type GivenSource,

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from '
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Fault, TransientError } from '../../../src/domain/errors.ts';
+import { Fault, TransientError } from '../../../src/base/errors.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 const script = `
   import { createRequire } from 'node:module';
   const { openFileStore } = await import('./src/files/storage.ts');
-  const { readConfig } = await import('./src/config.ts');
+  const { readConfig } = await import('./src/base/config.ts');
   const loaded = () => Object.keys(createRequire(import.meta.url).cache).some((file) => file.includes('client-s3'));
   const url = 's3://bucket?endpoint=http://127.0.0.1:1';
   const { storage } = readConfig({ STORAGE_URL: url, AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' });

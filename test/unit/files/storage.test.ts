@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { workerEnvironment } from '../../../src/cli/service/processes.ts';
-import { readConfig } from '../../../src/config.ts';
+import { readConfig } from '../../../src/base/config.ts';
+import { workerEnvironment } from '../../../src/cli/processes.ts';
 
 const read = (url: string, more: Record<string, string> = {}) =>
   readConfig({ STORAGE_URL: url, DATA_DIR: '/data', ...more }).storage;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
+import { InputError } from '../../../src/base/errors.ts';
 import { type CsvReading, readCsvHeader } from '../../../src/formats/csv-header.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
 import { hazardousText } from '../../support/formulas.ts';

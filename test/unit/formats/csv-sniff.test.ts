@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
+import { InputError } from '../../../src/base/errors.ts';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 import { type CsvHints, sniffCsv } from '../../../src/formats/csv-sniff.ts';
 

@@ -1,4 +1,4 @@
-import { InputError } from '../../../src/domain/errors.ts';
+import { InputError } from '../../../src/base/errors.ts';
 import type { WholeFile } from '../../../src/formats/whole-file.ts';
 
 /** `bytes` as a stream of buffers that end at `ends`; each a copy, as buffers from outside are. */

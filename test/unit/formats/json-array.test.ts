@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
+import { InputError } from '../../../src/base/errors.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../../../src/formats/json-document.ts';
 import { bytewise, collect, inPieces } from './in-pieces.ts';
 

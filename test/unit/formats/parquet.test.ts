@@ -5,12 +5,12 @@ import { ByteWriter, type ColumnSource, parquetWriteBuffer } from 'hyparquet-wri
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { Sandboxes } from '../../../src/base/sandbox/sandboxes.ts';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
 import { openCodecs } from '../../../src/formats/parquet-codecs.ts';
 import { columnOf } from '../../../src/formats/parquet-values.ts';
 import type { Converted, Stretch } from '../../../src/load/receive/unpack.ts';
 import { textOf } from '../../../src/load/receive/unpack.ts';
-import { Sandboxes } from '../../../src/sandbox/sandboxes.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
 const bufferOf = (columnData: readonly ColumnSource[], options: object = {}): Buffer =>
@@ -329,7 +329,7 @@ describe('a Parquet file', () => {
       changes: fc.array(fc.record({ at: fc.nat(5_000), byte: fc.nat(255) }), { maxLength: 4 }),
       cut: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat(5_000)),
     });
-    const program = new URL('../../../src/load/sandbox-main.ts', import.meta.url);
+    const program = new URL('../../../src/processes/sandbox.ts', import.meta.url);
     const sandboxes = new Sandboxes(program, pino({ level: 'silent' }), { itemMs: 3_000 });
     onTestFinished(() => sandboxes.close());
     await fc.assert(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
+import { InputError } from '../../../src/base/errors.ts';
 import { openWorkbook } from '../../../src/formats/workbook.ts';
 import { ZipArchive } from '../../../src/formats/zip.ts';
 import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/workbook-file.ts';

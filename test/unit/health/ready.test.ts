@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createProbe } from '../../../src/health/ready.ts';
+import { createProbe } from '../../../src/telemetry/health/ready.ts';
 
 /** A question whose answers the test gives. */
 function question() {

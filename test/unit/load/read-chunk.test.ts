@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../src/domain/limits.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../src/base/limits.ts';
 import type { StoredFormat } from '../../../src/domain/load.ts';
 import type { FileRef } from '../../../src/files/file-store.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CellType, cellTypes, readCellType } from '../../../src/domain/cell-type.ts';
 import { isIsoDate } from '../../../src/domain/data-type.ts';
-import { readTyped, typesOf } from '../../../src/mapping/cell-types.ts';
+import { readTyped, typesOf } from '../../../src/load/map/cell-types.ts';
 
 const read = (type: CellType, text: string): string | null => {
   const cell = readTyped(type, text, 'Column');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
-import { planFile } from '../../../src/mapping/column-plan.ts';
+import { InputError } from '../../../src/base/errors.ts';
+import { planFile } from '../../../src/load/map/column-plan.ts';
 
 const rolesOf = (columns: readonly string[], map: Record<string, string> = {}) =>
   planFile({ columns }, map, 'auto').roles;

@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RejectCode } from '../../../src/domain/reject.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
+import { Rows } from '../../../src/load/map/rows.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
 import { readCsvRows } from './read-rows.ts';
 

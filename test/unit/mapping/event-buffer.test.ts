@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { EventBuffer, EventRow, instantChars } from '../../../src/mapping/event-buffer.ts';
+import { EventBuffer, EventRow, instantChars } from '../../../src/load/map/event-buffer.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 

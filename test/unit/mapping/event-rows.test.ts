@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { defuse } from '../../../src/base/formula.ts';
 import { recordKinds } from '../../../src/domain/entity.ts';
-import { defuse } from '../../../src/domain/formula.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
-import { splitUrl } from '../../../src/mapping/event-rules.ts';
-import type { Rows } from '../../../src/mapping/rows.ts';
+import { splitUrl } from '../../../src/load/map/event-rules.ts';
+import type { Rows } from '../../../src/load/map/rows.ts';
 import { openCsv } from '../formats/open-csv.ts';
 import { copiedFields, readCopyText } from './copy-text.ts';
 import { type Reading, readCsvRows, readNdjsonRows } from './read-rows.ts';

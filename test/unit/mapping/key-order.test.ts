@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
+import { NdjsonRows } from '../../../src/load/map/ndjson-rows.ts';
+import { Rows } from '../../../src/load/map/rows.ts';
 import { copiedFields } from './copy-text.ts';
 
 const shared = new Rows();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KeyTable, SeededHash } from '../../../src/mapping/key-table.ts';
+import { KeyTable, SeededHash } from '../../../src/load/map/key-table.ts';
 
 const bytes = Buffer.from(Array.from({ length: 3000 }, (_, n) => `${n % 2000}`.padStart(4, '0')).join(''));
 

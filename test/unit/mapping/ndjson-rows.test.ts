@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Reject } from '../../../src/domain/reject.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
+import { Rows } from '../../../src/load/map/rows.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
 import { readNdjsonRows } from './read-rows.ts';
 

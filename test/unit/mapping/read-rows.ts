@@ -1,10 +1,10 @@
 import type { LoadEntity } from '../../../src/domain/entity.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
-import { planFile } from '../../../src/mapping/column-plan.ts';
-import { CsvRows } from '../../../src/mapping/csv-rows.ts';
-import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
-import { type ChunkScope, Rows } from '../../../src/mapping/rows.ts';
+import { planFile } from '../../../src/load/map/column-plan.ts';
+import { CsvRows } from '../../../src/load/map/csv-rows.ts';
+import { NdjsonRows } from '../../../src/load/map/ndjson-rows.ts';
+import { type ChunkScope, Rows } from '../../../src/load/map/rows.ts';
 
 export interface Reading extends ChunkScope {
   readonly entity?: LoadEntity;

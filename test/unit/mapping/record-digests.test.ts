@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { digestKey, RecordMac } from '../../../src/mapping/record-digests.ts';
+import { digestKey, RecordMac } from '../../../src/load/map/record-digests.ts';
 
 const mask = 0xffff_ffffn;
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LoadEntity } from '../../../src/domain/entity.ts';
 import { propertyEntities } from '../../../src/domain/entity.ts';
-import { JsonRecords } from '../../../src/mapping/json-records.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
+import { JsonRecords } from '../../../src/load/map/json-records.ts';
+import { Rows } from '../../../src/load/map/rows.ts';
 import { copiedFields } from './copy-text.ts';
 import { readNdjsonRows, wholeChunk } from './read-rows.ts';
 

@@ -4,7 +4,7 @@ import {
   guardedLookup,
   isAllowed,
   requireAllowedHost,
-} from '../../../src/net/http-client.ts';
+} from '../../../src/base/http-client.ts';
 
 const isForbidden = expect.objectContaining({ code: forbiddenAddress });
 

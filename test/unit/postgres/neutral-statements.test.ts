@@ -49,7 +49,7 @@ function sqlTextsOf(source: string): string[] {
 
 /** The texts from ON CONFLICT to RETURNING, and the files in which the merge puts its own together. */
 const conflictSets = [
-  { path: 'src/postgres/merge/upsert.ts', text: read('src/postgres/merge/upsert.ts') },
+  { path: 'src/load/merge/upsert.ts', text: read('src/load/merge/upsert.ts') },
   ...statements.flatMap(({ path, text }) =>
     [...text.matchAll(/do update\s+set|doUpdateSet\(/g)].map(({ index }) => ({
       path,

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Sandboxes, type SandboxesOptions, type Work } from '../../../src/sandbox/sandboxes.ts';
+import { Sandboxes, type SandboxesOptions, type Work } from '../../../src/base/sandbox/sandboxes.ts';
 import type { tasks } from '../../support/sandbox-of-test.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

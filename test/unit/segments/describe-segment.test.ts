@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeSegment, readSegment } from '../../../src/segments/read-segment.ts';
+import { describeSegment, readSegment } from '../../../src/lookups/segments/read-segment.ts';
 
 function words(definition: unknown): string[] {
   const { segment } = readSegment(definition);

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readSegment } from '../../../src/segments/read-segment.ts';
-import { operators, segmentSchema } from '../../../src/segments/segment.ts';
+import { readSegment } from '../../../src/lookups/segments/read-segment.ts';
+import { operators, segmentSchema } from '../../../src/lookups/segments/segment.ts';
 import { definition } from '../../support/random-segments.ts';
 
 const schemaUrl = new URL('../../../docs/schemas/segment.schema.json', import.meta.url);

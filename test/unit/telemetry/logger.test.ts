@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { collapseRepeats, LogSink } from '../../../src/telemetry/logger.ts';
+import { collapseRepeats, LogSink } from '../../../src/base/logger.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 function collect() {
@@ -81,7 +81,7 @@ test('fields that may hold a secret are written without their value', async () =
     req: { headers: { authorization: 'hidden' } },
   };
   const program = `
-    import { createLogger } from './src/telemetry/logger.ts';
+    import { createLogger } from './src/base/logger.ts';
     createLogger('info', 'test').info(${JSON.stringify(line)}, 'shown');`;
   const args = ['--import', 'tsx', '--input-type=module', '--eval', program];
   const { stderr } = await promisify(execFile)(process.execPath, args);

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { Overview } from '../../../api/overview.ts';
+import type { Overview } from '../../../jobs/overview-api.ts';
 import { consoleRoot, screenHref, session, useAction, useApi } from '../lib/api.ts';
 import { timeZone, visibleText } from '../lib/format.ts';
 import { chooseEnvironment, signOut } from '../lib/sign-in.ts';

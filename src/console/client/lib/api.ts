@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { Caller } from '../../../api/access.ts';
+import type { Caller } from '../../../access/api.ts';
 import type { Scope } from '../../../domain/scope.ts';
 
 /** The prefix that a proxy puts before every path; the server writes it into the page. */

@@ -1,10 +1,11 @@
 /* Jobs as the screens show them: records, names, states, and how often they are asked for. */
-import type { DeletionJobDetail } from '../../../api/deletion.ts';
-import type { ExportJob } from '../../../api/export.ts';
-import type { JobListItem } from '../../../api/job.ts';
-import type { JobDetail as LoadDetail } from '../../../api/load.ts';
-import type { UserProfile } from '../../../api/profile.ts';
+
 import type { Inspection } from '../../../capabilities/inspection/api.ts';
+import type { DeletionJobDetail } from '../../../deletion/api.ts';
+import type { ExportJob } from '../../../export/api.ts';
+import type { JobListItem } from '../../../http/job.ts';
+import type { JobDetail as LoadDetail } from '../../../load/api.ts';
+import type { UserProfile } from '../../../profiles/api.ts';
 import { pollMs, restMs, screenHref } from './api.ts';
 import { visibleText } from './format.ts';
 

@@ -1,7 +1,8 @@
 /* A job once more, now or by the clock: from the form of an export or the parameters in the ledger. */
-import type { ExportPreview } from '../../../api/export.ts';
-import type { JobHistory } from '../../../api/job.ts';
+
 import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
+import type { ExportPreview } from '../../../export/api.ts';
+import type { JobHistory } from '../../../http/job.ts';
 import { plural } from './format.ts';
 import { isLoad, type JobDetail } from './jobs.ts';
 

@@ -1,6 +1,6 @@
 /* Who is signed in, in which environment: the beginning and the end of a session, which `api.ts` holds. */
 import { signal } from '@preact/signals';
-import type { Caller } from '../../../api/access.ts';
+import type { Caller } from '../../../access/api.ts';
 import { ApiError, api, post, session } from './api.ts';
 
 const others = new BroadcastChannel('sluice-session');

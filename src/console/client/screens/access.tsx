@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ApiKey, Environment } from '../../../api/access.ts';
+import type { ApiKey, Environment } from '../../../access/api.ts';
 import { keyScopes, type Scope } from '../../../domain/scope.ts';
 import { api, post, session, useApi } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';

@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { DeletionPreview } from '../../../api/deletion.ts';
 import type { SuppressionCount } from '../../../capabilities/suppression/api.ts';
+import type { DeletionPreview } from '../../../deletion/api.ts';
 import { api, useApi, useData } from '../lib/api.ts';
 import { plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';

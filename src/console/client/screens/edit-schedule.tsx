@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { JobHistory } from '../../../api/job.ts';
 import type { ScheduleList } from '../../../capabilities/schedules/api.ts';
+import type { JobHistory } from '../../../http/job.ts';
 import { api, screenHref, useData, useQuery } from '../lib/api.ts';
 import { slugOf, timeZone } from '../lib/format.ts';
 import { type JobDetail, jobPath } from '../lib/jobs.ts';

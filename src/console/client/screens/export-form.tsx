@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import type { ExportItem } from '../../../api/export.ts';
 import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
+import type { ExportItem } from '../../../export/api.ts';
 import { useApi, useApiPage, useData } from '../lib/api.ts';
 import { formatCount, formatTime, plural, visibleText } from '../lib/format.ts';
 import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';

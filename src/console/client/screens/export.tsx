@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
-import type { ExportPreview } from '../../../api/export.ts';
-import type { JobHistory, JobListItem } from '../../../api/job.ts';
+import type { ExportPreview } from '../../../export/api.ts';
+import type { JobHistory, JobListItem } from '../../../http/job.ts';
 import {
   type Loaded as LoadedData,
   post,

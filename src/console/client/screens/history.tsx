@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { ProfileChange, ProfileHistory } from '../../../api/profile.ts';
+import type { ProfileChange, ProfileHistory } from '../../../profiles/api.ts';
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
 import { jobHref, jobTypeNames } from '../lib/jobs.ts';

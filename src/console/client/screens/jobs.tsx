@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { JobHistory, JobListItem } from '../../../api/job.ts';
 import { loadStatuses } from '../../../domain/load.ts';
+import type { JobHistory, JobListItem } from '../../../http/job.ts';
 import { pollMs, post, type Query, screenHref, useApiPage, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatMs, plural, visibleText } from '../lib/format.ts';
 import {

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
-import type { Overview as OverviewRecord } from '../../../api/overview.ts';
 import type { NeedKind } from '../../../domain/need.ts';
+import type { Overview as OverviewRecord } from '../../../jobs/overview-api.ts';
 import { pollMs, type Query, restMs, screenHref, useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
 import { type JobDetail, jobHref, jobPath, refusedHref } from '../lib/jobs.ts';

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { StoredEvent } from '../../../api/profile.ts';
+import type { StoredEvent } from '../../../profiles/api.ts';
 import { screenHref, useApi, useApiPage } from '../lib/api.ts';
 import { formatCount, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';

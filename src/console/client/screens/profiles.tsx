@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
-import type { Segment, SegmentPage } from '../../../api/definition.ts';
-import type { ExportPreview } from '../../../api/export.ts';
 import { namingProperties } from '../../../domain/entity.ts';
+import type { ExportPreview } from '../../../export/api.ts';
+import type { Segment, SegmentPage } from '../../../lookups/api.ts';
 import {
   api,
   type Loaded,

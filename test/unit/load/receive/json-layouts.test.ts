@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { InputError } from '../../../../src/domain/errors.ts';
+import { InputError } from '../../../../src/base/errors.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
 import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { InputError, TransientError } from '../../../../src/domain/errors.ts';
+import { InputError, TransientError } from '../../../../src/base/errors.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';

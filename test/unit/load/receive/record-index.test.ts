@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../../src/domain/limits.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../../src/base/limits.ts';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
 import { marksOf } from '../../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';

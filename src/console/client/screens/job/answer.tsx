@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { summaries } from '../../../../domain/wording.ts';
+import { summaries } from '../../../../base/wording.ts';
 import { screenHref } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';

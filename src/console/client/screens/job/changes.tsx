@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Plan } from '../../../../api/load.ts';
+import type { Plan } from '../../../../load/api.ts';
 import { apiHref, useApi } from '../../lib/api.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { ExportJob } from '../../../../api/export.ts';
+import type { ExportJob } from '../../../../export/api.ts';
 import { useApi } from '../../lib/api.ts';
 import { formatBytes, formatCount } from '../../lib/format.ts';
 import { CopyButton } from '../../ui/controls.tsx';

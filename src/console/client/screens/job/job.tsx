@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { JobHistory } from '../../../../api/job.ts';
+import type { JobHistory } from '../../../../http/job.ts';
 import { api, type Loaded as LoadedData, screenHref, useData, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {

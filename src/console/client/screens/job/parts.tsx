@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import type { JobHistory } from '../../../../api/job.ts';
+import type { JobHistory } from '../../../../http/job.ts';
 import { formatCount, formatMs, formatShare } from '../../lib/format.ts';
 import type { JobDetail } from '../../lib/jobs.ts';
 import { barOf } from '../../ui/drawings.tsx';

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { RejectCause } from '../../../../api/reject.ts';
+import type { RejectCause } from '../../../../load/rejects/api.ts';
 import { useApi, withQuery } from '../../lib/api.ts';
 import { formatCount, formatShare } from '../../lib/format.ts';
 import { type JobDetail, jobPath } from '../../lib/jobs.ts';

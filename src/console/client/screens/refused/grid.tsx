@@ -1,8 +1,8 @@
 import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
-import type { RejectPage } from '../../../../api/reject.ts';
 import type { Inspection } from '../../../../capabilities/inspection/api.ts';
+import type { JobDetail as LoadDetail } from '../../../../load/api.ts';
+import type { RejectPage } from '../../../../load/rejects/api.ts';
 import { api, post, type Query, useAction, useApi, withQuery } from '../../lib/api.ts';
 import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath } from '../../lib/jobs.ts';

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
-import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
+import type { JobDetail as LoadDetail } from '../../../../load/api.ts';
 import { apiHref, useApi, useQuery, withQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { jobHref, jobPath, pauseOf } from '../../lib/jobs.ts';

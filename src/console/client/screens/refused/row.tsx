@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Reject } from '../../../../api/reject.ts';
+import type { Reject } from '../../../../load/rejects/api.ts';
 import { formatCount } from '../../lib/format.ts';
 import { Button, named } from '../../ui/controls.tsx';
 import { VisibleText } from '../../ui/page.tsx';

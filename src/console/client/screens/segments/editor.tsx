@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { DefinitionPreview, SegmentDetail } from '../../../../api/definition.ts';
+import type { DefinitionPreview, SegmentDetail } from '../../../../lookups/api.ts';
 import { api, post, screenHref, useAction } from '../../lib/api.ts';
 import { formatCount, plural, slugOf, visibleText } from '../../lib/format.ts';
 import { Button, InputField } from '../../ui/controls.tsx';

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
-import type { SegmentDetail, Segment as SegmentItem, SegmentPage } from '../../../../api/definition.ts';
+import type { SegmentDetail, Segment as SegmentItem, SegmentPage } from '../../../../lookups/api.ts';
 import { api, mayUse, screenHref, useApi, useQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { ConfirmButton } from '../../ui/dialog.tsx';

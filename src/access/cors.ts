@@ -1,0 +1,100 @@
+/* Pages of other sites may send records, if their environment allows their origin: nothing else, and by a key. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { inputError, TransientError } from '../base/errors.ts';
+import { RECORD_DEADLINE_MS } from '../base/limits.ts';
+import type { System } from '../context.ts';
+import { formOf, pathOf } from '../http/paths.ts';
+import { createProbe } from '../telemetry/health/ready.ts';
+import { listEnvironments } from './environment-store.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Returns why a page may not send to the caller's environment, or `undefined`. To be called once the caller is known. */
+    checkOrigin: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
+  }
+  interface FastifyRequest {
+    /** Environments that allow the page from which the request comes; `null` for a request of no page. */
+    allowedBy: ReadonlySet<number> | null;
+  }
+}
+
+/** Allowed origins are read again after so long. */
+const keptMs = 1_000;
+const preflightSeconds = 600;
+const maxHeadersLength = 1_000;
+
+type Origins = ReadonlyMap<string, ReadonlySet<number>>;
+
+/**
+ * A preflight names no key, so it is answered if any environment allows the origin; the request itself only if its own
+ * environment does. Other requests cost a look at their headers.
+ */
+export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void {
+  const paths: RegExp[] = [];
+  app.addHook('onRoute', ({ url, config }) => {
+    if (config?.scope === 'ingest') paths.push(formOf(url));
+  });
+  const read = createProbe(() => readOrigins(db), {
+    deadlineMs: RECORD_DEADLINE_MS,
+    keepMs: (_, failed) => (failed ? 0 : keptMs),
+  });
+  app.decorateRequest('allowedBy', null);
+  app.decorate('checkOrigin', checkOrigin);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { origin } = request.headers;
+    const isPreflight = request.method === 'OPTIONS' && paths.some((form) => form.test(pathOf(request.url)));
+    if (origin === undefined || !(isPreflight || request.routeOptions.config.scope === 'ingest')) {
+      done();
+      return;
+    }
+    read().then((found) => {
+      if ('error' in found) return done(new TransientError('the allowed origins cannot be read'));
+      request.allowedBy = found.value.get(origin) ?? new Set();
+      reply.header('vary', 'Origin');
+      if (request.allowedBy.size > 0) allow(reply, origin);
+      if (isPreflight && request.allowedBy.size > 0) answerPreflight(request, reply);
+      else done();
+    }, done);
+  });
+}
+
+function allow(reply: FastifyReply, origin: string): void {
+  reply
+    .header('access-control-allow-origin', origin)
+    // Some SDKs ask so. No cookie counts here: that of the console is believed of its own pages only.
+    .header('access-control-allow-credentials', 'true')
+    .header('access-control-expose-headers', 'retry-after, x-request-id');
+}
+
+function answerPreflight({ headers }: FastifyRequest, reply: FastifyReply): void {
+  const asked = String(headers['access-control-request-headers'] ?? '').slice(0, maxHeadersLength);
+  reply
+    .code(204)
+    .header('access-control-allow-methods', 'POST, GET')
+    .header('access-control-allow-headers', asked)
+    .header('access-control-max-age', String(preflightSeconds))
+    .send();
+}
+
+function checkOrigin({ caller, allowedBy }: FastifyRequest, reply: FastifyReply): Error | undefined {
+  if (caller === null || allowedBy === null || allowedBy.has(caller.environment.environmentId))
+    return undefined;
+  reply.removeHeader('access-control-allow-origin');
+  if (!caller.scopes.includes('browser')) return undefined;
+  const details = 'sluice env origins --set says which pages may send';
+  return inputError(
+    'insufficient_scope',
+    'The environment of the key takes no records from this page',
+    details,
+  );
+}
+
+async function readOrigins(db: System['db']): Promise<Origins> {
+  const origins = new Map<string, Set<number>>();
+  for (const { environmentId, allowedOrigins } of await listEnvironments(db)) {
+    for (const origin of allowedOrigins) {
+      origins.set(origin, (origins.get(origin) ?? new Set()).add(environmentId));
+    }
+  }
+  return origins;
+}

@@ -1,0 +1,273 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { sql } from 'kysely';
+import { inputError } from '../base/errors.ts';
+import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../base/limits.ts';
+import { isShownText } from '../base/wording.ts';
+import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../domain/scope.ts';
+import { camel, inMs, snake } from '../postgres/columns.ts';
+import { type Database, deleteWhere, isTrue, selectWhere, updateWhere } from '../postgres/database.ts';
+
+export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
+
+export interface NewApiKey {
+  readonly label: string;
+  readonly scopes?: readonly Scope[];
+  readonly expiresAt?: Date | null;
+}
+
+/** A new key with its secret, which is shown only once. */
+export interface IssuedApiKey extends ApiKey {
+  readonly key: string;
+}
+
+const maxLabelLength = 100;
+
+/** Throws `InputError` `invalid_field`: label, scopes or expiry. */
+export async function createApiKey(
+  db: Database,
+  environmentId: number,
+  { label, scopes = everyScope, expiresAt = null }: NewApiKey,
+): Promise<IssuedApiKey> {
+  if (!isShownText(label, maxLabelLength))
+    throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} visible characters`, 'label');
+  if (scopes.length === 0) throw inputError('invalid_field', 'a key needs at least one scope', 'scopes');
+  if (scopes.includes('browser') && scopes.length > 1) {
+    throw inputError('invalid_field', 'a key for pages has no scope but browser: it is public', 'scopes');
+  }
+  checkExpiry(expiresAt);
+  const { keyId, text } = generateKey();
+  const issued = await db
+    .insertInto('api_keys')
+    .values({
+      key_id: keyId,
+      environment_id: environmentId,
+      label,
+      digest: digestKey(text),
+      scopes: keyScopes.filter((scope) => scopes.includes(scope)),
+      expires_at: expiresAt,
+    })
+    .returning(keyColumns)
+    .executeTakeFirstOrThrow();
+  return { ...issued, key: text };
+}
+
+export function listApiKeys(db: Database, environmentId: number) {
+  return selectWhere(db, 'api_keys', { environmentId })
+    .select(keyColumns)
+    .orderBy('created_at', 'desc')
+    .orderBy('key_id')
+    .execute();
+}
+
+/** Deletes a key that leaves no trace: one that a command made for itself. */
+export async function deleteApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
+  await deleteWhere(db, 'api_keys', { environmentId, keyId }).execute();
+}
+
+/** Revokes a key, if it is not revoked already. Throws `InputError` `not_found`. */
+export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
+  const { numUpdatedRows } = await updateWhere(db, 'api_keys', { environmentId, keyId })
+    .set({ revoked_at: sql`coalesce(revoked_at, now())` })
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) throw unknownKey(keyId);
+}
+
+/**
+ * Creates a second key with the label and scopes of the first, and lets the first expire if `oldExpiresAt` is given. Throws
+ * `InputError`: `not_found`, also for a revoked key; `invalid_field` for the dates.
+ */
+export async function rotateApiKey(
+  db: Database,
+  environmentId: number,
+  keyId: string,
+  dates: { readonly oldExpiresAt?: Date | null; readonly expiresAt?: Date | null } = {},
+): Promise<IssuedApiKey> {
+  checkExpiry(dates.oldExpiresAt ?? null);
+  return db.transaction().execute(async (transaction) => {
+    const old = await selectWhere(transaction, 'api_keys', { environmentId, keyId })
+      .select(keyColumns)
+      .where('revoked_at', 'is', null)
+      .forUpdate()
+      .executeTakeFirst();
+    if (old === undefined) throw unknownKey(keyId);
+    if (dates.oldExpiresAt != null) {
+      await updateWhere(transaction, 'api_keys', { keyId })
+        .set({ expires_at: sql`least(expires_at, ${dates.oldExpiresAt}::timestamptz)` })
+        .execute();
+    }
+    const { label, scopes } = old;
+    return createApiKey(transaction, environmentId, { label, scopes, expiresAt: dates.expiresAt ?? null });
+  });
+}
+
+function checkExpiry(expiresAt: Date | null): void {
+  if (expiresAt === null || expiresAt.getTime() > Date.now()) return;
+  throw inputError('invalid_field', 'an expiry is a date to come', 'expires_at');
+}
+
+function unknownKey(keyId: string): Error {
+  return inputError('not_found', 'the environment has no such key', `key_id: ${keyId}`);
+}
+
+const keyColumns = camel(
+  'key_id',
+  'label',
+  'scopes',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+);
+
+/** 32 characters that cannot be mistaken for each other; the low bits of a byte select one without bias. */
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+const idLength = 12;
+/** 5 bits each: 200 bits. */
+const secretLength = 40;
+const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
+
+/** The id is public, the text `slk_<keyId>_<secret>` is shown once. */
+function generateKey(): { readonly keyId: string; readonly text: string } {
+  const keyId = randomCharacters(idLength);
+  return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
+}
+
+/** Returns the public id within a key; `null` if the key cannot be one of ours. */
+export function keyIdOf(text: string): string | null {
+  return shape.exec(text)?.[1] ?? null;
+}
+
+/** The secrets of keys, cookies and links are 200 random bits or more, which need no slow digest. */
+export function digestKey(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+export function matchesDigest(text: string, digest: Uint8Array): boolean {
+  return timingSafeEqual(digestKey(text), digest);
+}
+
+function randomCharacters(count: number): string {
+  return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
+}
+
+/** The condition on `api_keys k`. */
+const isLive = sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`;
+
+export function isLiveKey(db: Database, keyId: string): Promise<boolean> {
+  return isTrue(db)`select ${isLive} from api_keys k where key_id = ${keyId}`;
+}
+
+export function findKey(db: Database, keyId: string) {
+  return db
+    .selectFrom('api_keys as k')
+    .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
+    .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
+    .select([isLive.as('live'), 'k.revoked_at'])
+    .select(isUnused.as('unused'))
+    .where('k.key_id', '=', keyId)
+    .executeTakeFirst();
+}
+
+const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
+
+/** Notes that a key is used, once a minute. */
+export async function markUsed(db: Database, keyId: string): Promise<void> {
+  await sql`
+    update api_keys k
+    set last_used_at = now()
+    where key_id = ${keyId} and ${isUnused}`.execute(db);
+}
+
+export type ConsoleSession = Awaited<ReturnType<typeof listSessions>>[number];
+
+export interface NewSession {
+  readonly sessionId: string;
+  readonly cookie: string;
+  readonly environmentId: number;
+  readonly holder: Holder;
+  readonly keyId: string | null;
+  /** HMAC of the configured key that was used; the session ends when the key changes. */
+  readonly mark: Buffer | null;
+  readonly client: string;
+}
+
+/** Adds a session, and deletes the oldest of its holder beyond MAX_SESSIONS_PER_KEY. */
+export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
+  return db.transaction().execute(async (transaction) => {
+    const added = await transaction
+      .insertInto('console_sessions')
+      .values({ ...snake(session), digest: digestKey(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })
+      .returning(sessionColumns)
+      .executeTakeFirstOrThrow();
+    await sql`
+      delete from console_sessions
+      where session_id in (
+        select session_id
+        from console_sessions
+        where environment_id = ${session.environmentId} and holder = ${session.holder}
+          and key_id is not distinct from ${session.keyId}
+        order by created_at desc, session_id
+        offset ${MAX_SESSIONS_PER_KEY}
+      )`.execute(transaction);
+    return added;
+  });
+}
+
+/** Finds the session of a cookie, ended or not, with its environment and the state of its key. */
+export function findSession(db: Database, cookie: string) {
+  return db
+    .selectFrom('console_sessions as s')
+    .innerJoin('environments as e', 'e.environment_id', 's.environment_id')
+    .leftJoin('api_keys as k', 'k.key_id', 's.key_id')
+    .select(['s.session_id', 's.holder', 's.key_id', 's.mark', 's.expires_at', 's.ended_at'])
+    .select(['e.environment_id', 'e.name', 'e.app_token', 'k.scopes', 'k.revoked_at'])
+    .select([
+      sql<boolean>`s.ended_at is null and s.expires_at > clock_timestamp()`.as('live'),
+      isLive.as('key_live'),
+    ])
+    .where('s.digest', '=', digestKey(cookie))
+    .executeTakeFirst();
+}
+
+/** Lists the open sessions, newest first. */
+export function listSessions(db: Database, environmentId: number) {
+  return selectWhere(db, 'console_sessions', { environmentId })
+    .select(sessionColumns)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .orderBy('created_at', 'desc')
+    .orderBy('session_id')
+    .execute();
+}
+
+/** Ends a session. Throws `InputError` `not_found`. */
+export async function endSession(db: Database, environmentId: number, sessionId: string): Promise<void> {
+  const { numUpdatedRows } = await updateWhere(db, 'console_sessions', { environmentId, sessionId })
+    .set({ ended_at: sql`coalesce(ended_at, now())` })
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows > 0n) return;
+  throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);
+}
+
+export async function moveSession(db: Database, sessionId: string, environmentId: number): Promise<void> {
+  await updateWhere(db, 'console_sessions', { sessionId }).set({ environment_id: environmentId }).execute();
+}
+
+/** Adds a link that signs in once, and deletes those that have expired. */
+export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
+  await db.deleteFrom('console_links').where('expires_at', '<', sql<Date>`now()`).execute();
+  await db
+    .insertInto('console_links')
+    .values({ digest: digestKey(token), environment_id: environmentId, expires_at: inMs(CONSOLE_LINK_MS) })
+    .execute();
+}
+
+/** Uses a link up and returns its environment; `null` if it is unknown, used or expired. */
+export async function takeLink(db: Database, token: string): Promise<number | null> {
+  const row = await deleteWhere(db, 'console_links', { digest: digestKey(token) })
+    .returning(['environment_id', sql<boolean>`expires_at > clock_timestamp()`.as('live')])
+    .executeTakeFirst();
+  return row?.live === true ? row.environment_id : null;
+}
+
+const sessionColumns = camel('session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at');

@@ -1,0 +1,141 @@
+import { type Static, Type } from 'typebox';
+import { inputError, TransientError } from '../base/errors.ts';
+import { readPackage } from '../base/package-root.ts';
+import type { System } from '../context.ts';
+import { callerOf, clearSessionCookie, crossOriginProblem, setSessionCookie } from '../http/plugins/auth.ts';
+import { FailedLogins } from '../http/plugins/limits.ts';
+import { type Route, route } from '../http/route.ts';
+import { object } from '../http/schema.ts';
+import { callerRecord, environmentName } from './api.ts';
+import { signIn, signInByLink, verifySession } from './console-session.ts';
+import { findEnvironment, listEnvironments } from './environment-store.ts';
+import { endSession, moveSession } from './key-store.ts';
+import { type Caller, isRefusal } from './verify-key.ts';
+
+async function renderCaller(
+  { db }: System,
+  { environment, scopes, keyId, session }: Caller,
+): Promise<Static<typeof callerRecord.schema>> {
+  const isAdmin = session?.isAdmin === true;
+  return {
+    environment: environment.name,
+    environments: isAdmin ? (await listEnvironments(db)).map(({ name }) => name) : [environment.name],
+    scopes: [...scopes],
+    key_id: keyId,
+    is_admin: isAdmin,
+    session_id: session?.sessionId ?? null,
+    expires_at: session?.expiresAt.toISOString() ?? null,
+    version: readPackage().version,
+  };
+}
+
+/** The operator of an overloaded service must be let in to its console. */
+const alwaysServed = { alwaysServed: true } as const;
+
+const show = route({
+  at: 'GET /v1/console/session',
+  operationId: 'showCaller',
+  summary: 'Show the caller',
+  description: 'Returns the environment and the scopes of the key, or of the session that the cookie names.',
+  access: 'any',
+  config: alwaysServed,
+  answer: { description: 'The caller.', schema: callerRecord.ref },
+  handle: async ({ system, request }) => renderCaller(system, callerOf(request)),
+});
+
+const move = route({
+  at: 'PUT /v1/console/session',
+  operationId: 'chooseEnvironment',
+  summary: 'Switch to another environment',
+  description: `Switches the session to another environment.`,
+  access: 'admin',
+  json: {
+    schema: object('The environment.', { environment: environmentName('Name of the environment.') }),
+    examples: { staging: { summary: 'The environment staging', value: { environment: 'staging' } } },
+  },
+  answer: { description: 'The caller, in the new environment.', schema: callerRecord.ref },
+  refuses: ['not_found'],
+  handle: async ({ system, request, body }) => {
+    const caller = callerOf(request);
+    const environment = await findEnvironment(system.db, body.environment);
+    if (environment === null) throw inputError('not_found', 'there is no such environment', 'environment');
+    if (caller.session !== undefined) {
+      await moveSession(system.db, caller.session.sessionId, environment.environmentId);
+    }
+    return renderCaller(system, { ...caller, environment });
+  },
+});
+
+const signOut = route({
+  at: 'DELETE /v1/console/session',
+  operationId: 'signOut',
+  summary: 'Sign out of the console',
+  description: 'Ends the session that the cookie names. A request with a key changes nothing.',
+  access: 'any',
+  answer: { status: 204, description: 'The session is ended.' },
+  handle: async ({ system: { db, config }, request, reply, environment }) => {
+    const { session } = callerOf(request);
+    if (session !== undefined) await endSession(db, environment, session.sessionId);
+    clearSessionCookie(request, reply, config.publicUrl);
+  },
+});
+
+const signInBody = object('A key or a link.', {
+  key: Type.Optional(Type.String({ description: 'An API key, API_KEY or ADMIN_KEY.', maxLength: 400 })),
+  link: Type.Optional(Type.String({ description: 'Token of a one-time link.', maxLength: 100 })),
+  environment: Type.Optional(
+    environmentName('For ADMIN_KEY, the environment of the session. Default: `default`.'),
+  ),
+});
+
+const signInRoute = route({
+  at: 'POST /v1/console/sign_in',
+  operationId: 'signIn',
+  summary: 'Sign in to the console',
+  description:
+    'Exchanges a key, or a one-time link from the command line, for the cookie of a session. A request with the cookie and without a key may do what the key may, if it comes from the console itself: changes require `Sec-Fetch-Site: same-origin`.',
+  access: 'open',
+  config: alwaysServed,
+  security: [],
+  json: { schema: signInBody, examples: { key: { summary: 'With a key', value: { key: 'slk_…' } } } },
+  answer: { description: 'The session has begun. The cookie is in `Set-Cookie`.', schema: callerRecord.ref },
+  refuses: [
+    'invalid_api_key',
+    'insufficient_scope',
+    'not_found',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+  ],
+  prepare: () => new FailedLogins(),
+  handle: async ({ system, own: failures, request, reply, body: { key, link, environment } }) => {
+    const { db, config } = system;
+    const problem = crossOriginProblem(request);
+    if (problem !== null) throw problem;
+    const seconds = failures.wait(request.ip);
+    if (seconds > 0) {
+      reply.header('retry-after', String(seconds));
+      throw inputError('rate_limited', 'Too many sign-ins failed; try again later', `${seconds} s`);
+    }
+    if (key === undefined && link === undefined) {
+      throw inputError('missing_field', 'A key or a link is needed', 'key');
+    }
+    const client = request.headers['user-agent'] ?? '';
+    const signedIn =
+      key === undefined
+        ? await signInByLink(db, link ?? '', client)
+        : await signIn(db, config, { key: key.trim(), environment, client });
+    if (signedIn === null) {
+      failures.failed(request.ip);
+      reply.header('www-authenticate', 'Token');
+      const details = key === undefined ? 'link: used or expired' : 'key: unknown, revoked or expired';
+      throw inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);
+    }
+    const caller = await verifySession(db, config, signedIn.cookie);
+    if (isRefusal(caller)) throw new TransientError('the session ended as it began');
+    setSessionCookie(request, reply, signedIn.cookie, config.publicUrl);
+    return renderCaller(system, caller);
+  },
+});
+
+export const sessionRoutes: readonly Route[] = [show, move, signOut, signInRoute];

@@ -1,0 +1,158 @@
+/** The configuration: it is read once, at the entry, from the environment and the flags, and passed from there. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Static, type TProperties, Type } from 'typebox';
+import { readStorage, type Storage, type StorageSettings } from '../files/storage.ts';
+import { ConfigError } from './errors.ts';
+import { findProblems } from './operator-file/schema.ts';
+import { readRedisUrl } from './redis-url.ts';
+import { type Setting, settings, withoutSecrets } from './settings.ts';
+
+type Settings = typeof settings;
+type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
+
+/**
+ * The value of every setting, and what follows from several of them. URLs and keys hold passwords: not to be logged.
+ * Paths are absolute.
+ */
+export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
+  /** The place of the files. May hold credentials: not to be logged. */
+  readonly storage: Storage;
+  /** Absolute folder of the files; where they are on S3, one that nobody uses. */
+  readonly filesDir: string;
+  /** PEM; null: the authorities that Node knows. */
+  readonly redisCa: string | null;
+  /** Absolute folder of the messages that are not sent. */
+  readonly outboxDir: string;
+  /** PostgreSQL connections of a worker process. */
+  readonly workerPoolSize: number;
+};
+
+export interface SettingInForce {
+  readonly name: string;
+  /** The value as written, without secrets. */
+  readonly value: string;
+  /** `environment` stands for .env too, which is read into it. */
+  readonly source: 'flag' | 'environment' | 'file' | 'default';
+  readonly meaning: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const byKey = Object.entries<Setting>(settings);
+const schema = Type.Object(
+  Object.fromEntries(byKey.map(([key, setting]) => [key, setting.schema])) as TProperties,
+);
+
+/**
+ * Reads the configuration. `environment` is `process.env` or a test's own; `overrides` come from flags. A setting NAME can
+ * be given by a file, as secrets of containers are: NAME_FILE names it. `others`: problems that are reported along.
+ * @throws ConfigError that names every setting at fault and its rule.
+ */
+export function readConfig(
+  environment: Environment,
+  overrides: Environment = {},
+  others: readonly string[] = [],
+): Config {
+  const problems = [...others];
+  const attempt: Attempt = (work, instead) => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(error.message);
+      return instead;
+    }
+  };
+  const values: Record<string, unknown> = {};
+  for (const [key, { name, fallback, parse }] of byKey) {
+    const given = overrides[name] ?? attempt(() => givenValue(name, environment), undefined);
+    values[key] = parse(given === undefined || given === '' ? fallback : given);
+  }
+  for (const { keys, what } of findProblems(schema, values)) {
+    const key = keys[0] as keyof Settings;
+    const { name, fallback, parse }: Setting = settings[key];
+    problems.push(`${name}: ${what}`);
+    // So that what is read from several of them can be looked at, too.
+    values[key] = parse(fallback);
+  }
+  const config = derive(values as Values, attempt);
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return Object.freeze(config);
+}
+
+/** NAME, or what the file holds that NAME_FILE names. @throws ConfigError */
+export function givenValue(name: string, environment: Environment): string | undefined {
+  const [value, file] = [environment[name] ?? '', environment[`${name}_FILE`] ?? ''];
+  if (file === '') return value;
+  if (value !== '') throw new ConfigError(`${name}: set ${name} or ${name}_FILE, not both`);
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigError(`${name}: the file that ${name}_FILE names cannot be read (${code})`);
+  }
+}
+
+/** Does the work, or keeps what is wrong and goes on with something else, so that every problem is reported at once. */
+type Attempt = <T>(work: () => T, instead: T) => T;
+
+/** Returns every setting as it may be shown, also one that is wrong. */
+export function showSettings(environment: Environment, overrides: Environment): SettingInForce[] {
+  return byKey.map(([, setting]) => show(setting, environment, overrides));
+}
+
+function show(setting: Setting, environment: Environment, overrides: Environment): SettingInForce {
+  const { name, fallback, meaning } = setting;
+  const [flag = '', value = '', file = ''] = [
+    overrides[name],
+    environment[name],
+    environment[`${name}_FILE`],
+  ];
+  const shown = (text: string): string => withoutSecrets(setting, text);
+  if (flag !== '') return { name, value: shown(flag), source: 'flag', meaning };
+  if (value !== '') return { name, value: shown(value), source: 'environment', meaning };
+  if (file !== '') return { name, value: `what ${file} holds`, source: 'file', meaning };
+  return { name, value: fallback, source: 'default', meaning };
+}
+
+/** Connections of a worker for what it does beside chunks: leases, and the work of capabilities. */
+const besideChunks = 4;
+
+function derive(values: Values, attempt: Attempt): Config {
+  const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
+    values;
+  const { redisTlsCa, ...rest } = others;
+  const { dataDir, redisUrl, publicUrl } = rest;
+  const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
+  const storage = attempt(() => readStorage(given, dataDir), { kind: 'folder', directory: dataDir });
+  return {
+    ...rest,
+    storage,
+    filesDir: storage.kind === 'folder' ? storage.directory : resolve(dataDir, 'files'),
+    redisCa: attempt(() => readRedisCa(redisUrl, redisTlsCa), null),
+    publicUrl: publicUrl?.replace(/\/+$/, '') ?? null,
+    outboxDir: resolve(dataDir, 'outbox'),
+    workerPoolSize: rest.workerConcurrency + besideChunks,
+  };
+}
+
+/** Checks REDIS_URL, too. */
+function readRedisCa(redisUrl: string | null, caFile: string | null): string | null {
+  const target = redisUrl === null ? null : readRedisUrl(redisUrl);
+  if (caFile === null) return null;
+  if (target?.tls !== true)
+    throw new ConfigError('REDIS_TLS_CA: it means nothing without a REDIS_URL for TLS (rediss…)');
+  return readCertificates('REDIS_TLS_CA', caFile);
+}
+
+function readCertificates(name: string, file: string): string {
+  let pem: string;
+  try {
+    pem = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${name}: the file cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem;
+  throw new ConfigError(`${name}: the file holds no certificate in PEM`);
+}

@@ -1,0 +1,256 @@
+/**
+ * The schemas (TypeBox) of what an operator writes, and what to say of a value that does not fit: one schema validates,
+ * words the complaint and is published for editors. A sentence of a schema's own stands in its option `problem`;
+ * functions in a schema are not part of its JSON.
+ */
+import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
+import type { TLocalizedValidationError } from 'typebox/error';
+import { MAX_SCHEMA_ERRORS } from '../limits.ts';
+import { follow, keysOf, listErrors, ruled, validatorOf } from '../validation.ts';
+import { hiddenCharacters } from '../wording.ts';
+
+export interface TextRule {
+  readonly maxChars: number;
+  /** For people, in editors. */
+  readonly description: string;
+  /** Which texts are allowed, and the same in words. */
+  readonly pattern?: readonly [pattern: string, words: string];
+  /** Returns a further fault of a text, or null. */
+  readonly problem?: (text: string) => string | null;
+}
+
+/** A single line, since control characters upset terminals and hidden ones make names look alike. */
+const oneLine = [
+  `^[^${hiddenCharacters}\\ud800-\\udfff]*$`,
+  'must be one line, without hidden characters',
+] as const;
+
+/** 1 to `maxChars` characters. */
+export function text({ maxChars, description, pattern: [pattern, words] = oneLine, problem }: TextRule) {
+  const schema = Type.String({ description, minLength: 1, maxLength: maxChars, pattern, words: () => words });
+  return problem === undefined ? schema : ruled(schema, problem);
+}
+
+/** For `TextRule.problem`: at most so many bytes of UTF-8, where that is what counts elsewhere. */
+export const atMostBytes = (most: number) => (value: string) => {
+  const bytes = Buffer.byteLength(value);
+  return bytes > most ? `has ${bytes} bytes; at most ${most} are allowed` : null;
+};
+
+/** true or false. */
+export const flag = (description: string) => Type.Boolean({ description });
+
+export function choice<const T extends string>(words: readonly T[], description: string): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', description, enum: words });
+}
+
+export const wholeNumber = (description: string, minimum: number, maximum: number) =>
+  Type.Integer({ description, minimum, maximum });
+
+export const listOf = <S extends TSchema>(items: S, description: string, maxItems: number) =>
+  Type.Array(items, { description, maxItems });
+
+/** An object with exactly these members. `title` is its name in sentences: `a segment`. */
+export function objectOf<P extends TProperties>(title: string, description: string, members: P): TObject<P> {
+  return Type.Object(members, { title, description, additionalProperties: false });
+}
+
+/** The same schema; `value` stands for what is left out. */
+export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
+  // TypeBox's own members of a schema are not enumerable.
+  const own = Object.getOwnPropertyDescriptors(schema);
+  return Object.defineProperties({}, { ...own, default: { value, enumerable: true } }) as S;
+}
+
+/** Whatever JSON has there; what reads it says what is wrong with it. `published` is what editors get to see. */
+export const anything = (published: object) => Type.Unknown({ published });
+
+/** For the option `problem` of a schema: the rule that a value does not keep to. */
+export const rule = (sentence: string) => (value: unknown) => `${sentence}, not ${describe(value)}`;
+
+export type Keys = readonly (string | number)[];
+
+/** A problem says where and how a value does not fit its schema. */
+interface SchemaProblem {
+  readonly keys: Keys;
+  /** Goes on from the name of the place: `must be text`. */
+  readonly what: string;
+  /** The place to show: the value itself, its name, or the object around a missing one. */
+  readonly at: 'value' | 'name' | 'parent';
+}
+
+/** Everything that is wrong with a value, in the order of the schema. */
+export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
+  const validator = validatorOf(schema);
+  if (validator.Check(value)) return [];
+  const errors = listErrors(validator, value, MAX_SCHEMA_ERRORS);
+  const tooLong = errors.filter(({ keyword }) => keyword === 'maxItems').map((error) => error.instancePath);
+  const schemaPaths = new Map<string, string>();
+  const otherType = new Set<string>();
+  for (const { keyword, instancePath, schemaPath } of errors) {
+    const known = schemaPaths.get(instancePath);
+    if (known === undefined || schemaPath.length < known.length) schemaPaths.set(instancePath, schemaPath);
+    if (keyword === 'type') otherType.add(`${schemaPath} ${instancePath}`);
+  }
+  return errors
+    .filter((error, index) => {
+      // Why it fits none of several schemas is no news, nor is what stands in a list that is too long, nor what a value
+      // of another type lacks.
+      if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
+      if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
+        return false;
+      if (tooLong.some((list) => error.instancePath.startsWith(`${list}/`))) return false;
+      return error.keyword !== 'if' || errors.length === 1 || !isConsequence(error, errors, index);
+    })
+    .flatMap((error) => wordError(schema, error, value))
+    .filter(isFirstOfValue());
+}
+
+/** A rule about a whole object counts where its parts are right. */
+function isConsequence(error: TLocalizedValidationError, errors: TLocalizedValidationError[], index: number) {
+  return errors.some(({ instancePath }, i) => i !== index && instancePath.startsWith(error.instancePath));
+}
+
+/** A value that is wrong in two ways is said to be wrong in the first. */
+function isFirstOfValue(): (problem: SchemaProblem) => boolean {
+  const seen = new Set<string>();
+  return ({ at, keys, what }) => {
+    const place = JSON.stringify(at === 'value' ? keys : [keys, what]);
+    return seen.size < seen.add(place).size;
+  };
+}
+
+type Node = Readonly<Record<string, unknown>>;
+/** Words what is wrong with a value that fails a keyword; undefined for the usual words. */
+export type Wording = (value: unknown, keyword: string) => string | undefined;
+
+function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
+  const schema = follow(root, keysOf(error.schemaPath)) as Node;
+  const keys = placeIn(whole, error.instancePath);
+  const { title, problem } = schema as { title?: string; problem?: Wording };
+  switch (error.keyword) {
+    case 'boolean':
+    case 'propertyNames':
+      return [];
+    case 'required':
+      return error.params.requiredProperties.map((name) => ({
+        keys: [...keys, name],
+        what: `is missing; ${title} must have it`,
+        at: 'parent',
+      }));
+    case 'additionalProperties': {
+      if (schema['additionalProperties'] !== false) return [];
+      const what =
+        (schema['unknown'] as Wording | undefined)?.(null, '') ?? `is unknown; ${membersOf(schema)}`;
+      return error.params.additionalProperties.map((name) => ({ keys: [...keys, name], what, at: 'name' }));
+    }
+    case '~refine':
+      return [
+        { keys, what: error.message, at: error.schemaPath.endsWith('/propertyNames') ? 'name' : 'value' },
+      ];
+    default: {
+      const value = follow(whole, keys);
+      const what = problem?.(value, error.keyword) ?? wordValue(schema, error.keyword, value);
+      return [{ keys, what, at: 'value' }];
+    }
+  }
+}
+
+function wordValue(schema: Node, keyword: string, value: unknown): string {
+  const {
+    minimum,
+    maximum,
+    maxLength,
+    maxItems,
+    enum: words,
+  } = schema as Record<string, number> & { enum?: string[] };
+  switch (keyword) {
+    case 'minLength':
+      return 'is empty';
+    case 'maxLength':
+      return `has ${Array.from(String(value)).length} characters; at most ${maxLength} are allowed`;
+    case 'pattern':
+      return `${(schema['words'] as Wording)(value, keyword)}; it is ${quoted(String(value))}`;
+    case 'minItems':
+      return 'must not be empty';
+    case 'maxItems':
+      return `has ${(value as unknown[]).length} items; at most ${maxItems} are allowed`;
+  }
+  if (words !== undefined) return rule(`must be ${words.join(' or ')}`)(value);
+  switch (schema['type']) {
+    case 'string':
+      return `${rule('must be text')(value)}${isPlain(value) ? '; put it in quotes' : ''}`;
+    case 'boolean':
+      return rule('must be true or false')(value);
+    case 'integer':
+      return rule(`must be a whole number from ${minimum} to ${maximum}`)(value);
+    case 'array':
+      return `${rule('must be a list')(value)}${value === null ? '; an empty one is written []' : ''}`;
+    case 'object':
+      return rule(`must be an object with ${namesOf(schema)}`)(value);
+  }
+  return `does not fit its schema (${keyword})`;
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value === 'number' || typeof value === 'boolean';
+}
+
+function membersOf(schema: Node): string {
+  return `${schema['title']} has ${namesOf(schema)}`;
+}
+
+function namesOf(schema: Node): string {
+  return Object.keys(schema['properties'] as object).join(', ');
+}
+
+/** Returns the keys of a JSON pointer into a value, indexes as numbers. */
+function placeIn(value: unknown, pointer: string): Keys {
+  let at = value;
+  return keysOf(pointer).map((name) => {
+    const key = Array.isArray(at) ? Number(name) : name;
+    at = follow(at, [key]);
+    return key;
+  });
+}
+
+/** `segments[2].title`, for a person. */
+export function pathText(root: string, keys: Keys): string {
+  return keys.reduce<string>((path, key) => {
+    if (typeof key === 'number') return `${path}[${key}]`;
+    if (!/^[\w$-]{1,60}$/.test(key)) return `${path}[${JSON.stringify(key.slice(0, 60))}]`;
+    return path === '' ? key : `${path}.${key}`;
+  }, root);
+}
+
+export function describe(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string') return quoted(value);
+  return `the ${typeof value === 'number' ? 'number ' : ''}${value}`;
+}
+
+export function quoted(value: string): string {
+  const start = Array.from(value.slice(0, 100)).slice(0, 40).join('');
+  return JSON.stringify(start.length === value.length ? value : `${start}…`);
+}
+
+/** The JSON Schema for editors: a member with a default need not be written. */
+export function published(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(published);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { published: instead, required, ...rest } = schema as Node & { properties?: Record<string, Node> };
+  if (instead !== undefined) return instead;
+  // A map of members may have one of this name.
+  const needed = Array.isArray(required)
+    ? required.filter((name) => !('default' in (rest.properties?.[name] ?? {})))
+    : undefined;
+  const members = Object.entries(rest).filter(([, value]) => typeof value !== 'function');
+  return {
+    ...Object.fromEntries(members.map(([name, value]) => [name, published(value)])),
+    ...(needed === undefined
+      ? required !== undefined && { required: published(required) }
+      : needed.length > 0 && { required: needed }),
+  };
+}

@@ -1,0 +1,278 @@
+/**
+ * The YAML or JSON of a file that a person wrote, as a tree of plain values that know their line and column. Size,
+ * nesting and lists are bounded; whatever JSON could not say (aliases, tags, other numbers) is refused at its place.
+ */
+import {
+  Composer,
+  type CST,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  type ParsedNode,
+  Parser,
+  type YAMLMap,
+} from 'yaml';
+import {
+  MAX_OPERATOR_FILE_BYTES,
+  MAX_OPERATOR_FILE_DEPTH,
+  MAX_OPERATOR_FILE_ITEMS,
+  MAX_OPERATOR_FILE_PROBLEMS,
+} from '../limits.ts';
+import { type Keys, pathText } from './schema.ts';
+
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface FileProblem extends Position {
+  /** `segments[2].title`; empty for the file as a whole. */
+  readonly path: string;
+  /** A sentence that begins with the path: what is wrong and, where it is not plain, what to do. */
+  readonly message: string;
+}
+
+export class FileProblems {
+  readonly #found: FileProblem[] = [];
+  #count = 0;
+
+  /** In the order of the file; of a great many, the first that were met. */
+  get found(): readonly FileProblem[] {
+    return this.#found.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** `what` goes on from the path: `must be text`. */
+  add({ line, column }: Position, keys: Keys, what: string): void {
+    this.#count++;
+    if (this.#found.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
+    const path = pathText('', keys);
+    this.#found.push({ line, column, path, message: `${path === '' ? 'the file' : path} ${what}` });
+  }
+}
+
+/** Version 1.2 whatever the file says: `yes` and `on` stay text, types are those of JSON. Repeated names are found below. */
+const options = {
+  version: '1.2',
+  schema: 'core',
+  resolveKnownTags: false,
+  merge: false,
+  uniqueKeys: false,
+  prettyErrors: false,
+} as const;
+
+const start = { line: 1, column: 1 };
+
+/** Reads YAML 1.2, so also JSON; null if it is neither, with `problems`. `emptyCure` says what to write where nothing is meant. */
+export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
+  const text = decode(bytes, problems);
+  if (text === null) return null;
+  const lines = new LineCounter();
+  const tokens = [...new Parser(lines.addNewLine).parse(text)];
+  // The rest recurses, and not every library survives a stack overflow.
+  const tooDeep = findTooDeep(tokens);
+  if (tooDeep !== null) {
+    const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;
+    problems.add(positionOf(lines, tooDeep), [], what);
+    return null;
+  }
+  const [document, second] = new Composer(options).compose(tokens, true, text.length);
+  if (document === undefined || reportErrors(document, lines, problems)) return null;
+  if (second !== undefined) {
+    const what = 'holds a second document here; put everything into one';
+    problems.add(positionOf(lines, second.range[0]), [], what);
+    return null;
+  }
+  if (document.contents === null) {
+    problems.add(start, [], `is empty; ${emptyCure}`);
+    return null;
+  }
+  return new Source(document.contents as ParsedNode, lines, problems);
+}
+
+function decode(bytes: Uint8Array, problems: FileProblems): string | null {
+  if (bytes.length > MAX_OPERATOR_FILE_BYTES) {
+    problems.add(start, [], `has ${bytes.length} bytes; at most ${MAX_OPERATOR_FILE_BYTES} are allowed`);
+    return null;
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    problems.add(start, [], 'is not UTF-8');
+    return null;
+  }
+}
+
+/** Offset of something nested too deep, or null. Without recursion, which is what it guards. */
+function findTooDeep(tokens: readonly CST.Token[]): number | null {
+  const pending: [token: CST.Token, level: number][] = tokens.map((token) => [token, 0]);
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [token, level] = next;
+    if (token.type === 'document') {
+      if (token.value !== undefined) pending.push([token.value, level]);
+    } else if ('items' in token) {
+      if (level === MAX_OPERATOR_FILE_DEPTH) return token.offset;
+      for (const { key, value } of token.items) {
+        if (key) pending.push([key, level + 1]);
+        if (value) pending.push([value, level + 1]);
+      }
+    }
+  }
+  return null;
+}
+
+function positionOf(lines: LineCounter, offset: number): Position {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(line, 1), column: Math.max(col, 1) };
+}
+
+/** Reports the first error of each line: those behind it are mostly its consequences. */
+function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems: FileProblems): boolean {
+  const reported = new Set<number>();
+  for (const { message, pos } of errors) {
+    const position = positionOf(lines, pos[0]);
+    if (!reported.has(position.line)) problems.add(position, [], `is no YAML and no JSON here: ${message}`);
+    reported.add(position.line);
+  }
+  return errors.length > 0;
+}
+
+/** A file as it was parsed: its value as JSON has it, and where each part of it stands. */
+export class Source {
+  readonly value: unknown;
+  readonly #root: ParsedNode;
+  readonly #lines: LineCounter;
+  readonly #problems: FileProblems;
+  /** The places of what was refused, and those that hold one. */
+  readonly #refused = new Set<string>();
+  readonly #holdRefused = new Set<string>();
+
+  constructor(root: ParsedNode, lines: LineCounter, problems: FileProblems) {
+    this.#root = root;
+    this.#lines = lines;
+    this.#problems = problems;
+    this.value = this.#toJson(root, []);
+  }
+
+  /** Finds where the value that keys lead to stands, and its name; undefined if there is none. */
+  find(keys: Keys): { readonly position: Position; readonly name: Position } | undefined {
+    let node: ParsedNode | null | undefined = this.#root;
+    let name: Position | undefined;
+    for (const key of keys) {
+      name = undefined;
+      if (isMap<ParsedNode, ParsedNode | null>(node)) {
+        const pair = pairOf(node, key);
+        if (pair === undefined) return undefined;
+        name = this.#positionOf(pair.key);
+        node = pair.value;
+      } else {
+        node = isSeq(node) ? (node.items[Number(key)] as ParsedNode | undefined) : undefined;
+        if (node === undefined) return undefined;
+      }
+    }
+    const position = node ? this.#positionOf(node) : (name ?? start);
+    return { position, name: name ?? position };
+  }
+
+  isRefused(keys: Keys): boolean {
+    return this.#refused.has(JSON.stringify(keys.map(String)));
+  }
+
+  /** Tells whether anything in it was refused: then its value says nothing. */
+  holdsRefused(keys: Keys): boolean {
+    return this.#holdRefused.has(JSON.stringify(keys.map(String)));
+  }
+
+  #positionOf(node: ParsedNode): Position {
+    return positionOf(this.#lines, node.range[0]);
+  }
+
+  /** Returns `null` for what was refused. */
+  #toJson(node: ParsedNode | null, keys: Keys): unknown {
+    if (node === null) return null;
+    // An alias may stand for the same value many times over, so that a few lines become gigabytes.
+    if (isAlias(node)) return this.#refuse(node, keys, 'is an alias (*); write the value out');
+    if (node.tag !== undefined) return this.#refuse(node, keys, `has a tag (${node.tag}); leave it out`);
+    if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#toObject(node, keys);
+    if (isSeq(node)) {
+      if (node.items.length > MAX_OPERATOR_FILE_ITEMS) {
+        const what = `has ${node.items.length} items; at most ${MAX_OPERATOR_FILE_ITEMS} are allowed`;
+        return this.#refuse(node, keys, what);
+      }
+      return node.items.map((item, index) => this.#toJson(item as ParsedNode, [...keys, index]));
+    }
+    const problem = scalarProblem(node.value, node.source ?? '');
+    return problem === null ? node.value : this.#refuse(node, keys, problem);
+  }
+
+  #toObject(map: YAMLMap<ParsedNode, ParsedNode | null>, keys: Keys): object {
+    const members = new Map<string, unknown>();
+    const lines = new Map<string, number>();
+    for (const { key, value } of map.items) {
+      const name = nameOf(key);
+      const position = this.#positionOf(key);
+      const first = lines.get(name ?? '');
+      if (name === null) {
+        this.#problems.add(position, keys, 'has a name here that is no text; put it in quotes');
+      } else if (!isStorable(name)) this.#problems.add(position, keys, notStorable);
+      else if (first !== undefined) {
+        this.#toJson(value, [...keys, name]);
+        this.#problems.add(position, [...keys, name], `stands here again; line ${first} has it already`);
+      } else {
+        lines.set(name, position.line);
+        members.set(name, this.#toJson(value, [...keys, name]));
+      }
+    }
+    return Object.fromEntries(members);
+  }
+
+  #refuse(node: ParsedNode, keys: Keys, what: string): null {
+    this.#problems.add(this.#positionOf(node), keys, what);
+    const path = keys.map(String);
+    this.#refused.add(JSON.stringify(path));
+    for (let end = 0; end <= path.length; end++) this.#holdRefused.add(JSON.stringify(path.slice(0, end)));
+    return null;
+  }
+}
+
+function pairOf(
+  { items }: YAMLMap<ParsedNode, ParsedNode | null>,
+  name: string | number,
+): Pair<ParsedNode, ParsedNode | null> | undefined {
+  return items.find(({ key }) => nameOf(key) === name);
+}
+
+/** The option `null` need not stand in quotes. */
+function nameOf(key: ParsedNode): string | null {
+  if (!isScalar(key) || key.tag !== undefined) return null;
+  const name = key.source === 'null' ? 'null' : key.value;
+  return typeof name === 'string' ? name : null;
+}
+
+const notStorable = 'holds U+0000 or half a surrogate pair, which is no text';
+
+function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}
+
+const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** `007` would become 7, and 12345678901234567890 another number, without a word. */
+function scalarProblem(value: unknown, source: string): string | null {
+  if (typeof value === 'string') return isStorable(value) ? null : notStorable;
+  if (typeof value !== 'number') {
+    return typeof value === 'boolean' || value === null ? null : 'is nothing that JSON has';
+  }
+  if (!jsonNumber.test(source))
+    return `is ${source}, which is no number to JSON; put it in quotes if it is text`;
+  if (!Number.isFinite(value)) return 'is beyond ±1.8e308';
+  const isKept = !/^-?\d+$/.test(source) || Number.isSafeInteger(value) || String(value) === source;
+  return isKept ? null : 'has more digits than are kept of a number; put it in quotes';
+}

@@ -1,0 +1,275 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { setPriority } from 'node:os';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Fault, InputError, inputError, type Problem, TransientError } from '../errors.ts';
+import { SANDBOX_START_MS } from '../limits.ts';
+import { packageRoot } from '../package-root.ts';
+
+/** The niceness, on the kernel's scale of -20 to 19, that lets processes that answer callers go first. */
+const niceness = 10;
+
+/** The signals by which V8 ends a process whose heap is full, and the kernel one when memory is. */
+const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
+
+/** A task has an input, asks questions while it works, and yields items. */
+export type TaskHandler<Input, Question, Answer, Item> = (
+  input: Input,
+  ask: (question: Question) => Promise<Answer>,
+) => AsyncIterable<Item>;
+
+export type SandboxTasks = Readonly<Record<string, TaskHandler<never, unknown, never, unknown>>>;
+
+/** The owner of a task, and whether it may take minutes. */
+export interface Turn {
+  readonly owner: number;
+  readonly isLong: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** A message to a sandbox: a task to begin, the request for its next item, or the answer to a question. */
+export type ToSandbox =
+  | { readonly kind: 'begin'; readonly task: string; readonly input: unknown }
+  | { readonly kind: 'more' }
+  | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
+
+/** A message from a sandbox. An item is sent for each `more`; questions come whenever the task has them. */
+export type FromSandbox =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'ask'; readonly question: number; readonly asked: unknown }
+  | { readonly kind: 'item'; readonly item: unknown }
+  | { readonly kind: 'end' }
+  | { readonly kind: 'refused'; readonly problems: readonly [Problem, ...Problem[]] }
+  | { readonly kind: 'failed'; readonly message: string; readonly stack: string | undefined };
+
+export interface SandboxLimits {
+  readonly heapMib: number;
+  /** The time that a task may work on one item, in milliseconds, not counting its waits for answers. */
+  readonly itemMs: number;
+}
+
+interface Waiting {
+  readonly resolve: (item: IteratorResult<unknown, undefined>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A child process where one task at a time parses bytes from outside: heap and time bounded, no environment, low priority; it fails alone. */
+export class Sandbox {
+  ended: Error | null = null;
+  isFree = true;
+  readonly #child: ChildProcess;
+  readonly #limits: SandboxLimits;
+  #ask: (question: unknown) => Promise<unknown> = async () => undefined;
+  #waiting: Waiting | null = null;
+  /** The number of questions being answered; meanwhile the task's time stands still. */
+  #asked = 0;
+  /** False while the process starts, which does not count as the task's time. */
+  #isReady = false;
+  #leftMs = 0;
+  #since = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @throws TransientError if the system cannot start a process. */
+  constructor(file: URL, limits: SandboxLimits, onEnd: (ending: string) => void) {
+    this.#limits = limits;
+    this.#child = start(fileURLToPath(file), limits.heapMib);
+    this.#child.on('message', (message) => this.#receive(message as FromSandbox));
+    this.#child.once('exit', (code, signal) => {
+      const ending = signal ?? `exit code ${code}`;
+      onEnd(ending);
+      if (signal === null) this.#end(new Fault(`a sandbox ended with ${ending}`));
+      else if (outOfMemory.has(signal)) this.#end(tooMuch('memory'));
+      else this.#end(new TransientError(`a sandbox was ended by ${signal}`));
+    });
+    this.#child.once('error', (cause) => {
+      this.#end(Object.assign(new TransientError('a process cannot be started'), { cause }));
+    });
+    this.#hold(false);
+  }
+
+  begin(task: string, input: unknown, ask: (question: unknown) => Promise<unknown>): void {
+    this.#ask = ask;
+    this.isFree = false;
+    this.#send({ kind: 'begin', task, input });
+  }
+
+  /** Returns the next item. @throws InputError if the task refuses its input or takes too much; whatever `ask` throws. */
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    return new Promise((resolve, reject) => {
+      if (this.ended !== null) return reject(this.ended);
+      this.#waiting = { resolve, reject };
+      this.#leftMs = this.#limits.itemMs;
+      this.#hold(true);
+      this.#run();
+      this.#send({ kind: 'more' });
+    });
+  }
+
+  kill(error: Error): void {
+    this.#end(error);
+    this.#child.kill('SIGKILL');
+  }
+
+  #receive(message: FromSandbox): void {
+    switch (message.kind) {
+      case 'ready':
+        this.#isReady = true;
+        if (this.#waiting !== null) this.#run();
+        break;
+      case 'ask':
+        this.#answer(message.question, message.asked);
+        break;
+      case 'item':
+        this.#settle(({ resolve }) => resolve({ done: false, value: message.item }));
+        break;
+      case 'end':
+        this.isFree = true;
+        this.#settle(({ resolve }) => resolve({ done: true, value: undefined }));
+        break;
+      case 'refused':
+        this.isFree = true;
+        this.#settle(({ reject }) => reject(new InputError(...message.problems)));
+        break;
+      case 'failed':
+        this.#settle(({ reject }) => reject(unforeseen(message)));
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #answer(question: number, asked: unknown): void {
+    this.#asked++;
+    this.#pause();
+    this.#ask(asked).then(
+      (answer) => {
+        this.#asked--;
+        if (this.ended !== null) return;
+        if (this.#asked === 0 && this.#waiting !== null) this.#run();
+        this.#send({ kind: 'answer', question, answer });
+      },
+      (error: Error) => this.kill(error),
+    );
+  }
+
+  #settle(tell: (waiting: Waiting) => void): void {
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    this.#pause();
+    this.#hold(false);
+    if (waiting !== null) tell(waiting);
+  }
+
+  #end(error: Error): void {
+    this.ended ??= error;
+    const reason = this.ended;
+    this.#settle(({ reject }) => reject(reason));
+  }
+
+  #run(): void {
+    clearTimeout(this.#timer);
+    this.#since = performance.now();
+    const leftMs = this.#isReady ? this.#leftMs : SANDBOX_START_MS;
+    this.#timer = setTimeout(() => this.kill(tooMuch('time')), leftMs);
+  }
+
+  #pause(): void {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#leftMs -= performance.now() - this.#since;
+  }
+
+  #send(message: ToSandbox): void {
+    // A process that has just ended takes no message; its `exit` event is handled instead.
+    this.#child.send(message, () => undefined);
+  }
+
+  /** Sets whether this process must stay alive until the sandbox ends. */
+  #hold(held: boolean): void {
+    if (held) {
+      this.#child.ref();
+      this.#child.channel?.ref();
+    } else {
+      this.#child.unref();
+      this.#child.channel?.unref();
+    }
+  }
+}
+
+/** Starts the process without our environment variables, which hold keys and passwords. */
+function start(path: string, heapMib: number): ChildProcess {
+  const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
+  const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
+  try {
+    const child = fork(path, [], {
+      cwd: packageRoot,
+      env: {},
+      execArgv: [...loader, ...heap],
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    if (child.pid !== undefined) setPriority(child.pid, niceness);
+    return child;
+  } catch (cause) {
+    throw Object.assign(new TransientError('a process cannot be started'), { cause });
+  }
+}
+
+function unforeseen({ message, stack }: { message: string; stack: string | undefined }): Fault {
+  return Object.assign(new Fault(`a task failed in its sandbox: ${message}`), { cause: stack });
+}
+
+function tooMuch(what: 'memory' | 'time'): InputError {
+  return inputError('payload_too_large', `Reading it takes more ${what} than one file or record may use`);
+}
+
+/** Runs the tasks that the parent begins in a sandbox, one at a time, until the parent is gone. */
+export function serveTasks(tasks: SandboxTasks): void {
+  // Messages carry no types.
+  const byName = new Map(
+    Object.entries(tasks) as [string, TaskHandler<unknown, unknown, unknown, unknown>][],
+  );
+  process.once('disconnect', () => process.exit());
+  const answers = new Map<number, (answer: unknown) => void>();
+  let asked = 0;
+  let items: AsyncIterator<unknown> | undefined;
+  const ask = (question: unknown): Promise<unknown> =>
+    new Promise((resolve) => {
+      answers.set(++asked, resolve);
+      send({ kind: 'ask', question: asked, asked: question });
+    });
+  process.on('message', (received: ToSandbox) => {
+    switch (received.kind) {
+      case 'begin':
+        items = byName.get(received.task)?.(received.input, ask)[Symbol.asyncIterator]();
+        break;
+      case 'more':
+        void next(items).then(send);
+        break;
+      case 'answer':
+        answers.get(received.question)?.(received.answer);
+        answers.delete(received.question);
+        break;
+      default:
+        received satisfies never;
+    }
+  });
+  send({ kind: 'ready' });
+}
+
+async function next(items: AsyncIterator<unknown> | undefined): Promise<FromSandbox> {
+  try {
+    if (items === undefined) throw new Error('there is no such task');
+    const { done, value } = await items.next();
+    return done === true ? { kind: 'end' } : { kind: 'item', item: value };
+  } catch (error) {
+    if (error instanceof InputError) return { kind: 'refused', problems: error.problems };
+    const { message, stack } = error instanceof Error ? error : new Error(String(error));
+    return { kind: 'failed', message, stack };
+  }
+}
+
+function send(message: FromSandbox): void {
+  process.send?.(message);
+}

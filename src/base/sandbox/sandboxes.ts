@@ -1,0 +1,207 @@
+/*
+ * Sandboxes parse bytes from outside where a hang or a blow-up costs nobody else anything. `sandboxes.ts` decides which task has
+ * its turn, `sandbox.ts` is one child process and what runs in it. They guarantee that a task that takes too much memory
+ * or time fails alone and its caller learns why, and that one owner's tasks leave room for those of others.
+ */
+import type { Logger } from 'pino';
+import { Interrupted, TransientError } from '../errors.ts';
+import {
+  MAX_LONG_TASKS,
+  MAX_SANDBOXES,
+  MAX_SANDBOXES_PER_OWNER,
+  SANDBOX_HEAP_MIB,
+  SANDBOX_IDLE_MS,
+  SANDBOX_ITEM_MS,
+  SANDBOX_WAIT_MS,
+} from '../limits.ts';
+import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
+
+export interface SandboxesOptions extends SandboxLimits {
+  /** The most processes at a time: in all, for one owner, and for tasks that may take minutes. */
+  readonly atATime: number;
+  readonly perOwner: number;
+  readonly longAtATime: number;
+  /** The longest time that a task waits for its turn, and a process for a task, in milliseconds. */
+  readonly waitMs: number;
+  readonly idleMs: number;
+}
+
+const defaults: SandboxesOptions = {
+  heapMib: SANDBOX_HEAP_MIB,
+  itemMs: SANDBOX_ITEM_MS,
+  atATime: MAX_SANDBOXES,
+  perOwner: MAX_SANDBOXES_PER_OWNER,
+  longAtATime: MAX_LONG_TASKS,
+  waitMs: SANDBOX_WAIT_MS,
+  idleMs: SANDBOX_IDLE_MS,
+};
+
+export interface Work<Input, Question, Answer> extends Turn {
+  readonly input: Input;
+  readonly ask: (question: Question) => Promise<Answer>;
+}
+
+interface Idle {
+  readonly sandbox: Sandbox;
+  readonly timer: NodeJS.Timeout;
+}
+
+interface Queued {
+  readonly turn: Turn;
+  readonly begin: () => void;
+}
+
+/** Sandboxes holds the sandboxes of one process and starts them on demand. */
+export class Sandboxes {
+  readonly #file: URL;
+  readonly #log: Logger;
+  readonly #options: SandboxesOptions;
+  readonly #all = new Set<Sandbox>();
+  readonly #idle: Idle[] = [];
+  readonly #running = new Set<Turn>();
+  readonly #queued: Queued[] = [];
+  #isClosed = false;
+
+  /** `file` is the program of each sandbox; it calls `serveTasks`. */
+  constructor(file: URL, log: Logger, options: Partial<SandboxesOptions> = {}) {
+    this.#file = file;
+    this.#log = log;
+    this.#options = { ...defaults, ...options };
+  }
+
+  /**
+   * Runs a task, and yields its items as they are taken.
+   * @throws InputError if the task refuses its input, with `payload_too_large` if it takes too much; TransientError if its turn
+   *   does not come; whatever `ask` throws; the signal's reason.
+   */
+  async *run<Item, Question, Answer>(
+    task: string,
+    work: Work<unknown, Question, Answer>,
+  ): AsyncGenerator<Item> {
+    const { input, ask, signal } = work;
+    await this.#awaitTurn(work);
+    let sandbox: Sandbox | null = null;
+    // Runs even if nobody takes the rest of the items.
+    const end = (): void => {
+      signal.removeEventListener('abort', end);
+      if (!this.#running.delete(work)) return;
+      if (sandbox !== null) this.#giveBack(sandbox);
+      this.#beginQueued();
+    };
+    signal.addEventListener('abort', end);
+    try {
+      signal.throwIfAborted();
+      sandbox = this.#take();
+      sandbox.begin(task, input, (question) => ask(question as Question));
+      for (;;) {
+        const { done, value } = await sandbox.next();
+        if (done === true) return;
+        yield value as Item;
+        signal.throwIfAborted();
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      end();
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const { timer } of this.#idle.splice(0)) clearTimeout(timer);
+    for (const sandbox of this.#all) sandbox.kill(new Interrupted('the service stops'));
+  }
+
+  #runningOf(owner: number): number {
+    return [...this.#running].filter((turn) => turn.owner === owner).length;
+  }
+
+  #mayRun({ owner, isLong }: Turn): boolean {
+    const { atATime, perOwner, longAtATime } = this.#options;
+    if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
+    // One owner's long tasks leave a process to its short ones, and a processor to everybody else.
+    const long = [...this.#running].filter((turn) => turn.isLong);
+    return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
+  }
+
+  /** Resolves once the task counts as running. */
+  #awaitTurn(turn: Turn): Promise<void> {
+    const { signal } = turn;
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const leave = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+        this.#queued.splice(this.#queued.indexOf(queued), 1);
+      };
+      const fail = (error: unknown) => {
+        leave();
+        reject(error);
+      };
+      const begin = () => {
+        leave();
+        this.#running.add(turn);
+        resolve();
+      };
+      const queued: Queued = { turn, begin };
+      const abort = () => fail(signal.reason);
+      const timer = setTimeout(
+        () => fail(new TransientError('too many files are being read; try again later')),
+        this.#options.waitMs,
+      );
+      signal.addEventListener('abort', abort);
+      this.#queued.push(queued);
+      this.#beginQueued();
+    });
+  }
+
+  /** Begins every queued task that may run, each time the oldest of the owner with the fewest running. */
+  #beginQueued(): void {
+    for (;;) {
+      const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
+      if (first === undefined) return;
+      const fewest = (best: Queued, next: Queued) =>
+        this.#runningOf(next.turn.owner) < this.#runningOf(best.turn.owner) ? next : best;
+      others.reduce(fewest, first).begin();
+    }
+  }
+
+  #take(): Sandbox {
+    if (this.#isClosed) throw new Interrupted('the service stops');
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      clearTimeout(idle.timer);
+      if (idle.sandbox.ended === null) return idle.sandbox;
+    }
+    const sandbox: Sandbox = new Sandbox(this.#file, this.#options, (ending) => {
+      this.#all.delete(sandbox);
+      if (ending !== 'SIGKILL') this.#log.warn({ ending }, 'a sandbox ended, and with it the task in it');
+    });
+    this.#all.add(sandbox);
+    return sandbox;
+  }
+
+  /** Frees a sandbox; one whose task has not ended is still working on it, and is killed. */
+  #giveBack(sandbox: Sandbox): void {
+    if (!sandbox.isFree || this.#isClosed) {
+      sandbox.kill(new Interrupted('the task was given up'));
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#idle.splice(this.#idle.indexOf(idle), 1);
+      sandbox.kill(new Interrupted('idle'));
+    }, this.#options.idleMs);
+    const idle: Idle = { sandbox, timer: timer.unref() };
+    this.#idle.push(idle);
+  }
+}
+
+/** Runs a task in a sandbox; with `sandboxes` null, in this process. */
+export function runTask<Input, Question, Answer, Item>(
+  sandboxes: Sandboxes | null,
+  task: string,
+  handler: TaskHandler<Input, Question, Answer, Item>,
+  work: Work<Input, Question, Answer>,
+): AsyncIterable<Item> {
+  return sandboxes === null ? handler(work.input, work.ask) : sandboxes.run(task, work);
+}

@@ -1,0 +1,246 @@
+/*
+ * Requests are held to the TypeBox schemas that document them. A schema also carries the wording of its refusals (`worded`), so that one
+ * mapper makes all problems of the error record from the errors that a schema finds.
+ *
+ * TypeBox's own compiler, and not the ajv that Fastify brings: it compiles the schema of a body in 3 ms instead of 34, checks it in
+ * 0.1 µs instead of 0.2, and its errors name the schema that they come from. Making errors takes it some microseconds.
+ */
+
+import { type Static, type TSchema, Type } from 'typebox';
+import { Compile, type Validator } from 'typebox/compile';
+import type { TLocalizedValidationError as SchemaError } from 'typebox/error';
+import { Settings } from 'typebox/system';
+import { type ErrorCode, InputError, type Problem } from './errors.ts';
+import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from './limits.ts';
+
+export interface Wording {
+  readonly message: string;
+  /** Defaults to `invalid_field`. */
+  readonly code?: ErrorCode;
+  /** Defaults to the place of the value, such as `users[3].user_id`. */
+  readonly details?: string;
+}
+
+export interface Refusal {
+  /** The wording for a value, by the keyword that it fails. Without it, the schema around it is asked. */
+  readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
+  /** Reports whatever is wrong below as one problem, in the words of `says`. */
+  readonly whole?: true;
+}
+
+const refusalKey = Symbol('refusal');
+
+/** Sets the wording of refusals by this schema. Changes and returns the schema. */
+export function worded<T extends TSchema>(schema: T, refusal: Refusal | string): T {
+  const value = typeof refusal === 'string' ? { says: { message: refusal } } : refusal;
+  return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
+}
+
+export function optional<T extends TSchema>(schema: T, refusal: Refusal | string) {
+  return Type.Optional(worded(schema, refusal));
+}
+
+export function hasWording(schema: TSchema): boolean {
+  return refusalOf(schema)?.says !== undefined;
+}
+
+/** Adds a rule that no schema can express. It returns a sentence about what is wrong, or `null`. */
+export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) => string | null) {
+  return Type.Refine(
+    schema,
+    (value) => problem(value as Static<T>) === null,
+    (value) => problem(value as Static<T>) ?? '',
+  );
+}
+
+const validators = new WeakMap<TSchema, Validator>();
+
+/** Returns the validator of a schema, which is compiled when it is first needed. */
+export function validatorOf(schema: TSchema): Validator {
+  const known = validators.get(schema) ?? (Compile(schema) as unknown as Validator);
+  validators.set(schema, known);
+  return known;
+}
+
+export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
+  return (value) => {
+    const validator = validatorOf(schema);
+    return validator.Check(value) ? [] : readErrors(schema, findErrors(validator, value), value);
+  };
+}
+
+/** The most errors that are looked for. An item of a list may have several for each problem, and ten thousand items would take seconds. */
+const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
+
+function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
+  const errors = listErrors(compiled, value, maxErrors);
+  if (errors.length < maxErrors) return errors;
+  // The errors of a union's variants count only if they are complete.
+  const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
+  return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
+}
+
+/** Lists the first `most` errors of a value, in the order of the schema. */
+export function listErrors(validator: Validator, value: unknown, most: number): SchemaError[] {
+  // The library has one bound for the whole process, and no other way to say it.
+  const { maxErrors: before } = Settings.Get();
+  Settings.Set({ maxErrors: most });
+  try {
+    return validator.Errors(value);
+  } finally {
+    Settings.Set({ maxErrors: before });
+  }
+}
+
+export function throwProblems([first, ...more]: readonly Problem[]): void {
+  if (first !== undefined) throw new InputError(first, ...more.slice(0, MAX_REQUEST_PROBLEMS - 1));
+}
+
+function readErrors(root: TSchema, errors: readonly SchemaError[], value: unknown): Problem[] {
+  const { whole, says } = refusalOf(root) ?? {};
+  if (whole) return [toProblem(says, value, '', [])];
+  const tooLong = errors.filter(({ keyword }) => keyword === 'maxItems').map((error) => error.instancePath);
+  const seen = new Set<string>();
+  return chooseVariants(inOrder(errors))
+    .filter(({ instancePath }) => !tooLong.some((list) => instancePath.startsWith(`${list}/`)))
+    .flatMap((error) => readError(root, error, value))
+    .filter(({ place }) => seen.size < seen.add(place).size)
+    .slice(0, MAX_REQUEST_PROBLEMS)
+    .map(({ problem }) => problem);
+}
+
+/** Sorts the errors of an object: members that it must not have before members that it lacks. */
+function inOrder(errors: readonly SchemaError[]): SchemaError[] {
+  const ordered: SchemaError[] = [];
+  let missing: SchemaError | null = null;
+  for (const error of errors) {
+    if (missing !== null && error.schemaPath !== `${missing.schemaPath}/additionalProperties`) {
+      ordered.push(missing);
+      missing = null;
+    }
+    if (error.keyword === 'required') missing = error;
+    else ordered.push(error);
+  }
+  return missing === null ? ordered : [...ordered, missing];
+}
+
+/**
+ * A value that fits no variant of a union failed each of them. Only the errors of the variant of its own type count or, if there is none,
+ * the error of the union. The errors of the variants stand before that of their union.
+ */
+function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
+  const chosen: SchemaError[] = [];
+  for (const error of errors) {
+    if (error.keyword !== 'anyOf') {
+      chosen.push(error);
+      continue;
+    }
+    const variants = `${error.schemaPath}/anyOf/`;
+    const isInside = ({ schemaPath, instancePath }: SchemaError) =>
+      schemaPath.startsWith(variants) && `${instancePath}/`.startsWith(`${error.instancePath}/`);
+    const from = chosen.findLastIndex((each) => !isInside(each)) + 1;
+    const inside = chosen.splice(from);
+    const isOfOtherType = (at: string) =>
+      inside.some(
+        ({ keyword, schemaPath, instancePath }) =>
+          keyword === 'type' && schemaPath === variants + at && instancePath === error.instancePath,
+      );
+    const own = inside.filter(
+      ({ schemaPath }) => !isOfOtherType(schemaPath.slice(variants.length).split('/', 1)[0] ?? ''),
+    );
+    chosen.push(...(own.length > 0 ? own : [error]));
+  }
+  return chosen;
+}
+
+type Found = readonly { readonly place: string; readonly problem: Problem }[];
+
+function readError(root: TSchema, error: SchemaError, whole: unknown): Found {
+  const { keyword, schemaPath, instancePath } = error;
+  const keys = keysOf(instancePath);
+  if (keyword === 'required') {
+    return error.params.requiredProperties.map((name) => {
+      const missing: Wording = { code: 'missing_field', message: `${name} is missing` };
+      const problem = toProblem(missing, undefined, keyword, [...keys, name]);
+      return { place: `${instancePath}/${name}`, problem };
+    });
+  }
+  // Each of those members has an error of its own.
+  if (keyword === 'additionalProperties') return [];
+  if (keyword === 'boolean') {
+    const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };
+    const name = keys.at(-1) ?? '';
+    const known = Object.keys(object.properties).join(', ');
+    const message = `There is no ${JSON.stringify(name.slice(0, 100))} here; ${known === '' ? 'it takes none' : `known: ${known}`}`;
+    return [{ place: instancePath, problem: toProblem({ message }, undefined, keyword, keys) }];
+  }
+  const value = follow(whole, keys);
+  const says = findWording(root, keysOf(schemaPath), value, keyword);
+  const reason = keyword === '~refine' ? { ...says, message: error.message } : says;
+  return [{ place: instancePath, problem: toProblem(reason, value, keyword, keys) }];
+}
+
+/** Returns the wording of the schema, or of the nearest schema around it that has one. */
+function findWording(
+  root: TSchema,
+  path: readonly string[],
+  value: unknown,
+  keyword: string,
+): Wording | undefined {
+  for (let end = path.length; end >= 0; end--) {
+    const says = refusalOf(follow(root, path.slice(0, end)))?.says;
+    if (says !== undefined) return typeof says === 'function' ? says(value, keyword) : says;
+  }
+  return undefined;
+}
+
+function toProblem(says: Refusal['says'], value: unknown, keyword: string, keys: readonly string[]): Problem {
+  const wording = typeof says === 'function' ? says(value, keyword) : says;
+  const { code = 'invalid_field', message = 'It does not fit', details = pathText(keys) } = wording ?? {};
+  return { code, message, details };
+}
+
+function pathText(keys: readonly string[]): string {
+  return keys.reduce((path, key) => {
+    const name = key.slice(0, 100).toWellFormed();
+    if (path === '') return name;
+    return /^\d+$/.test(name) ? `${path}[${name}]` : `${path}.${name}`;
+  }, '');
+}
+
+function refusalOf(schema: unknown): Refusal | undefined {
+  return (schema as { readonly [refusalKey]?: Refusal } | undefined)?.[refusalKey];
+}
+
+export function keysOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+export function follow(value: unknown, keys: readonly (string | number)[]): unknown {
+  return keys.reduce((at, key) => (at as Readonly<Record<string, unknown>> | null | undefined)?.[key], value);
+}
+
+const utf8 = new TextEncoder();
+
+/** Returns why a text cannot be the ID of anything, or `null` if it can. */
+export function idProblem(id: string): string | null {
+  return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
+}
+
+/** Returns why a text cannot be compared with IDs, keys or patterns, or `null` if it can. */
+export function textProblem(text: string, maxBytes: number): string | null {
+  if (text === '') return 'is empty';
+  if (utf8.encode(text).length > maxBytes) return `is longer than ${maxBytes} bytes`;
+  if (text.includes('\0')) return 'holds U+0000';
+  return text.isWellFormed() ? null : 'holds half a surrogate pair';
+}
+
+export const uuidPattern = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
+const uuid = new RegExp(uuidPattern);
+
+export function isUuid(text: string): boolean {
+  return uuid.test(text);
+}

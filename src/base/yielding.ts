@@ -1,0 +1,77 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { SCAN_BYTES } from './limits.ts';
+
+const turnMs = 20;
+
+/** The items in turn, for work that may take long over each; between them all else gets to run: leases, signals, callers. */
+export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> {
+  let since = performance.now();
+  for (const item of items) {
+    yield item;
+    if (performance.now() - since < turnMs) continue;
+    await nextTurn();
+    since = performance.now();
+  }
+}
+
+export async function breathing(steps: Iterable<void>): Promise<void> {
+  for await (const _ of yielding(steps));
+}
+
+/** For how long, in milliseconds, work in turns goes on before everything else gets as much time. */
+const shareMs = 1;
+
+const waiting: (() => void)[] = [];
+let isTaken = false;
+let startedAt = 0;
+let endedAt = 0;
+let busyMs = 0;
+
+/**
+ * Resolves when its caller may work, for well under a millisecond and without waiting for anything else, before it asks for the next
+ * turn. Turns are given in order, and together take half of the event loop's time: requests are answered meanwhile.
+ */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (isTaken) return;
+    isTaken = true;
+    if (performance.now() - endedAt > busyMs) busyMs = 0;
+    setImmediate(giveTurn);
+  });
+}
+
+function giveTurn(): void {
+  startedAt = performance.now();
+  waiting.shift()?.();
+  // The next tick comes once all promises have settled that the work consists of.
+  queueMicrotask(() => process.nextTick(endTurn));
+}
+
+function endTurn(): void {
+  endedAt = performance.now();
+  busyMs += endedAt - startedAt;
+  isTaken = waiting.length > 0;
+  if (busyMs < shareMs) {
+    if (isTaken) giveTurn();
+    return;
+  }
+  isTaken = true;
+  setTimeout(resume, busyMs);
+  busyMs = 0;
+}
+
+function resume(): void {
+  isTaken = waiting.length > 0;
+  if (isTaken) giveTurn();
+}
+
+/** The bytes of a stream in short pieces, each in a turn. */
+export async function* inTurns(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const bytes of source) {
+    for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
+      await turn();
+      yield bytes.subarray(at, at + SCAN_BYTES);
+    }
+  }
+}

@@ -1,0 +1,268 @@
+import { type NotNull, sql } from 'kysely';
+import type { IdOutcome } from '../domain/deletion.ts';
+import type { Entity } from '../domain/entity.ts';
+import {
+  type JobIdentity,
+  type Origin,
+  originColumns,
+  type TaskClaim,
+  type TaskFailure,
+} from '../domain/task.ts';
+import { camel, daysAgo, snake, toFailure } from '../postgres/columns.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  hasRows,
+  isTrue,
+  selectWhere,
+  updateWhere,
+} from '../postgres/database.ts';
+import { aheadInLane } from '../tasks/lane-store.ts';
+import { deleteTasks, insertTask, isOwn, restartTasks } from '../tasks/store.ts';
+import { leaseFor } from '../tasks/worker-store.ts';
+import type { DeletionOptions } from './seam.ts';
+
+export type DeletionWork = NonNullable<Awaited<ReturnType<typeof beginDeletion>>>;
+
+export interface NewDeletion extends JobIdentity {
+  readonly origin: Origin | null;
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly ids: readonly string[];
+  readonly purgeExports: boolean;
+  readonly options: DeletionOptions;
+}
+
+/** Queues a deletion in its lane. Call it in the transaction that holds the lane's lock. */
+export async function insertDeletion(db: Database, { origin, ids, ...deletion }: NewDeletion): Promise<void> {
+  const { deletion_id } = await db
+    .insertInto('deletions')
+    .values({ ...snake({ ...deletion, idsRequested: ids.length }), ...originColumns(origin) })
+    .returning('deletion_id')
+    .executeTakeFirstOrThrow();
+  await sql`
+    insert into deletion_ids (deletion_id, position, id)
+    select ${deletion_id}, ordinality, id
+    from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
+}
+
+export async function startDeletion(db: Database, deletionId: number) {
+  const deletion = await updateWhere(db, 'deletions', { deletionId, status: 'queued' })
+    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
+    .returning(camel('job_id', 'request_id', 'environment_id'))
+    .executeTakeFirst();
+  if (deletion === undefined) return null;
+  const task = await insertTask(db, { kind: 'deletion', subjectId: deletionId, part: 0, ...deletion });
+  return { ...deletion, tasks: task === null ? [] : [task] };
+}
+
+/** Begins a deletion, or takes it over. Call it in a transaction. */
+export async function beginDeletion(db: Database, claim: TaskClaim) {
+  const row = await updateWhere(db, 'deletions', { deletionId: claim.subjectId, status: 'processing' })
+    .set({ attempts: claim.attempt })
+    .returning(camel('entity', 'purge_exports', 'options'))
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+export interface DeletionStep {
+  readonly deleted?: number;
+  readonly notFound?: number;
+  readonly events?: number;
+  readonly rejects?: number;
+  readonly files?: number;
+  readonly exports?: number;
+}
+
+/**
+ * The fence, the last statement of each transaction of a deletion: adds what was done and renews the lease. Progress resets the counts of
+ * errors and losses. Returns false if the task is no longer ours; the caller must then roll back.
+ */
+export function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
+  const gotOn = Object.values(step).some((count) => count > 0);
+  const anew = gotOn ? sql`, failures = 0, losses = 0, last_error = null` : sql``;
+  return hasRows(db)`
+    with own as (
+      update tasks
+      set lease_until = ${leaseFor()}${anew}
+      where ${isOwn(claim)}
+      returning subject_id
+    )
+    update deletions
+    set
+      ids_deleted = ids_deleted + ${step.deleted ?? 0},
+      ids_not_found = ids_not_found + ${step.notFound ?? 0},
+      events_removed = events_removed + ${step.events ?? 0},
+      rejects_removed = rejects_removed + ${step.rejects ?? 0},
+      files_removed = files_removed + ${step.files ?? 0},
+      exports_removed = exports_removed + ${step.exports ?? 0}
+    from own
+    where deletion_id = own.subject_id and status = 'processing'
+    returning deletion_id`;
+}
+
+/** Reads the ids in the order of the request; with `limit` the first of those without an outcome. */
+export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
+  const rows = await selectWhere(db, 'deletion_ids', { deletionId })
+    .select('id')
+    .$if(limit !== null, (ids) => ids.where('outcome', 'is', null).limit(limit))
+    .orderBy('position')
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** The last fence: completes the deletion. Returns false if the task is no longer ours. */
+export function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
+  return hasRows(db)`
+    with own as (
+      delete from tasks where ${isOwn(claim)} returning subject_id
+    )
+    update deletions
+    set status = 'completed', ended_at = now()
+    from own
+    where deletion_id = own.subject_id and status = 'processing'
+    returning deletion_id`;
+}
+
+export async function failDeletion(db: Database, deletionId: number, { code, message }: TaskFailure) {
+  await deleteTasks(db, ['deletion'], deletionId);
+  const row = await updateWhere(db, 'deletions', { deletionId, status: 'processing' })
+    .set({ status: 'failed', ended_at: sql`now()`, failure_code: code, failure_message: message })
+    .returning(camel('job_id', 'request_id', 'environment_id'))
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+export function forgetDeletions(db: Database, days: number): Promise<number> {
+  return changedBy(db)`delete from deletions where ended_at < ${daysAgo(days)}`;
+}
+
+export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
+
+/** Reads the environment's deletions of these ids, in no order; the place in the lane only if there is one id. */
+export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
+  if (jobIds.length === 0) return [];
+  const rows = await selectWhere(db, 'deletions', { environmentId })
+    .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports', 'options'))
+    .select(camel('accepted_at', 'started_at', 'ended_at', 'attempts', 'failure_code', 'failure_message'))
+    .select([counts, removed, lastError])
+    .$if(jobIds.length === 1, (query) => query.select(aheadInLane('deletions').as('ahead')))
+    .where('job_id', 'in', jobIds)
+    .execute();
+  return rows.map(({ failureCode, failureMessage, ahead, ...deletion }) => ({
+    ...deletion,
+    type: `delete_${deletion.entity}` as const,
+    filename: `delete-${deletion.entity}-${deletion.acceptedAt.toISOString().slice(0, 10)}`,
+    fileSize: 0,
+    totalRows: deletion.counts.requested,
+    failure: toFailure(failureCode, failureMessage),
+    queuePosition:
+      deletion.status === 'queued' ? (ahead ?? null) : deletion.status === 'processing' ? 0 : null,
+  }));
+}
+
+type Counts<Name extends string> = Readonly<Record<Name, number>>;
+
+const counts = sql<Counts<'requested' | 'deleted' | 'not_found'>>`json_build_object(
+  'requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found
+)`.as('counts');
+
+const removed = sql<Counts<'events' | 'rejects' | 'files' | 'exports'>>`json_build_object(
+  'events', events_removed, 'rejects', rejects_removed, 'files', files_removed, 'exports', exports_removed
+)`.as('removed');
+
+const lastError = sql<string | null>`(
+  select t.last_error from tasks t where t.kind = 'deletion' and t.subject_id = deletions.deletion_id
+)`.as('lastError');
+
+export async function readOutcomes(
+  db: Database,
+  deletionId: number,
+  after: number,
+  limit: number,
+): Promise<IdOutcome[]> {
+  const rows = await selectWhere(db, 'deletion_ids', { deletionId })
+    .select(['position', 'id', 'events', 'users', 'outcome'])
+    .where('position', '>', after)
+    .orderBy('position')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
+}
+
+/** Loads of the deletion's environment that were accepted before it. By then all of them have ended or are held. */
+const earlier = (deletionId: number) => sql<boolean>`exists (
+  select 1
+  from deletions d
+  where d.deletion_id = ${deletionId}
+    and d.environment_id = loads.environment_id
+    and loads.accepted_at <= d.accepted_at
+    and (loads.ended_at is not null or loads.status = 'held')
+)`;
+
+/** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
+export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  return isTrue(db)`
+    select exists (
+      select 1
+      from deletions d
+      join loads l using (environment_id)
+      where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.accepted_at <= d.accepted_at
+    ) as before`;
+}
+
+export function findKeptFiles(db: Database, deletionId: number, limit: number) {
+  return db
+    .selectFrom('loads')
+    .select(['load_id as loadId', 'file_ref as ref', 'status'])
+    .where('file_ref', 'is not', null)
+    .where(earlier(deletionId))
+    .orderBy('load_id')
+    .limit(limit)
+    .$narrowType<{ ref: NotNull }>()
+    .execute();
+}
+
+export function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select load_id
+    from loads
+    where ${earlier(deletionId)} and exists (select 1 from load_rejects r where r.load_id = loads.load_id)
+    order by load_id`;
+}
+
+/**
+ * Makes running exports of the environment begin anew; their workers find out when they renew the lease. Returns the moment: no
+ * export that runs then, or begins later, shows the state before it.
+ */
+export async function restartExports(db: Database, environmentId: number): Promise<Date> {
+  const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
+  await restartTasks(db, 'export', environmentId);
+  return rows[0]?.moment ?? new Date();
+}
+
+export function findKeptExports(db: Database, environmentId: number, moment: Date, limit: number) {
+  return selectWhere(db, 'exports', { environmentId, status: 'completed' })
+    .select(camel('export_id', 'job_id'))
+    .where('files_expired_at', 'is', null)
+    .where('snapshot_at', '<=', moment)
+    .orderBy('export_id')
+    .limit(limit)
+    .execute();
+}
+
+/** Adds the removed archived events to the counts of their ids, and returns their number. */
+export async function countErased(
+  db: Database,
+  deletionId: number,
+  found: ReadonlyMap<string, number>,
+): Promise<number> {
+  const events = [...found.values()];
+  await sql`
+    update deletion_ids i
+    set events = i.events + f.events
+    from unnest(${[...found.keys()]}::text[], ${events}::bigint[]) f (id, events)
+    where i.deletion_id = ${deletionId} and i.id = f.id`.execute(db);
+  return events.reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,151 @@
+/** The members by which a file of the operator asks for a load. */
+
+import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
+import type { Place } from '../base/operator-file/read.ts';
+import { choice, rule, text, withDefault } from '../base/operator-file/schema.ts';
+import { ruled, uuidPattern } from '../base/validation.ts';
+import type { LoadEntity } from './entity.ts';
+import {
+  guardPattern,
+  guardRule,
+  readLimits,
+  readVolumeGuard,
+  type VolumeGuard,
+  volumeGuardRule,
+} from './guards.ts';
+import { type FileOptions, presets } from './load.ts';
+import { sourceFormats } from './source.ts';
+import {
+  findContradictions,
+  type GivenSource,
+  type SourceOption,
+  type SourceOptionName,
+  schemaOfSourceOption,
+  sourceOptionNames,
+  sourceOptionProblem,
+  sourceOptions,
+  toSourceOptions,
+} from './source-options.ts';
+
+const guard = (description: string) =>
+  Type.Union(
+    [Type.Integer({ minimum: 0, maximum: 999_999_999_999_999 }), Type.String({ pattern: guardPattern })],
+    { description: `${description} Nothing of it is written then.`, problem: rule(guardRule) },
+  );
+
+const volumeGuard = ruled(
+  Type.Unsafe<VolumeGuard>({
+    type: ['string', 'object'],
+    additionalProperties: true,
+    description:
+      'Holds a file that is unlike the latest loads of the same source (usual), or unlike these figures, until a person decides.',
+    examples: ['usual', { rows: '900..1100', max_rejected: '2%', columns: ['user_id', 'plan'] }],
+    problem: rule(volumeGuardRule),
+  }),
+  (value) => (readVolumeGuard(value) === undefined ? rule(volumeGuardRule)(value) : null),
+);
+
+const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
+  type: 'object',
+  description: 'Their header → our name.',
+  additionalProperties: {
+    type: 'string',
+    description: 'Our name.',
+    minLength: 1,
+    maxLength: 255,
+    problem: rule('must be our name for the column'),
+  },
+  maxProperties: MAX_MAPPED_COLUMNS,
+  problem: (value: unknown, keyword: string) =>
+    keyword === 'maxProperties'
+      ? `has more than ${MAX_MAPPED_COLUMNS} names`
+      : rule('must be pairs such as `Customer ID: user_id`')(value),
+});
+
+/** To YAML, `header: 3` is a number. What it takes for a number, a comment or nothing must stand in quotes. */
+const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> = {
+  header: ['string', 'integer'],
+  null: ['string', 'array'],
+  types: ['string', 'array'],
+  max_removed: ['string', 'integer'],
+};
+
+/** Members that say how the files are written, each optional. */
+const sourceMembers = Object.fromEntries(
+  sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
+) as Record<never, TSchema>;
+
+function sourceMember(name: SourceOptionName): TSchema {
+  const option: SourceOption = sourceOptions[name];
+  const isText = option.type === 'string' || option.type === 'array';
+  const problem = (value: unknown) => {
+    const cure = isText && typeof value !== 'string' ? '; put text in quotes' : '';
+    return rule(option.rule)(value) + cure;
+  };
+  const schema = schemaOfSourceOption(name);
+  const member = Type.Unsafe<unknown>({
+    ...schema,
+    type: yamlTypes[name] ?? schema.type,
+    ...(schema.items !== undefined && { items: { ...schema.items, problem } }),
+    problem,
+  });
+  return ruled(member, (value) =>
+    sourceOptionProblem(name, value) === null ? null : rule(option.rule)(value),
+  );
+}
+
+/** The members, `entity` left out. */
+export const loadMembers = {
+  map: withDefault(columnMap, {}),
+  preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),
+  options_of: Type.Optional(
+    text({
+      maxChars: 36,
+      pattern: [uuidPattern, 'must be the job_id of an earlier load'],
+      description: 'The earlier load that gives the options which are left out here.',
+    }),
+  ),
+  max_errors: Type.Optional(guard('More refused records than this, a number or a share, fail the load.')),
+  max_changed: Type.Optional(
+    guard('If more profiles than this would be changed, a number or a share of the records, the load fails.'),
+  ),
+  max_removed_values: Type.Optional(
+    guard(
+      'If more values of properties than this would be removed, a number or a share of the records, the load fails.',
+    ),
+  ),
+  guard: Type.Optional(volumeGuard),
+  if_duplicate: withDefault(
+    choice(
+      ['skip', 'load', 'reject'],
+      'What to do with bytes that were loaded before; skip and reject count those that are being loaded.',
+    ),
+    'skip',
+  ),
+  format: Type.Optional(choice(sourceFormats, 'Default: found out.')),
+  ...sourceMembers,
+};
+
+export function toFileOptions(given: Static<TObject<typeof loadMembers>>, entity: LoadEntity): FileOptions {
+  return {
+    entity,
+    map: given.map,
+    preset: given.preset ?? null,
+    optionsOf: given.options_of ?? null,
+    ...readLimits(given),
+    guard: readVolumeGuard(given.guard) ?? null,
+    ifDuplicate: given.if_duplicate,
+    format: given.format ?? null,
+    source: toSourceOptions(given as GivenSource),
+  };
+}
+
+/** Reports options that contradict each other. */
+export function checkLoad(load: Place): void {
+  const { value } = load;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  for (const { name, what } of findContradictions(toSourceOptions(value))) {
+    load.at([name]).reportName(what);
+  }
+}

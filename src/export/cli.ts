@@ -1,0 +1,280 @@
+import { createWriteStream } from 'node:fs';
+import { access, constants, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { InputError, messageOf } from '../base/errors.ts';
+import { formatBytes, plural } from '../base/wording.ts';
+import {
+  choice,
+  defineCommand,
+  type Flags,
+  flag,
+  type Invocation,
+  repeated,
+  required,
+  text,
+} from '../cli/define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
+import { createProgress, followExport } from '../cli/follow.ts';
+import { listenForStop } from '../cli/processes.ts';
+import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
+import { printable, printRecords } from '../cli/terminal.ts';
+import { withWorkers } from '../cli/workers.ts';
+import { compressions, exportFormatFacts, exportFormats, exportLayouts } from '../domain/export.ts';
+import { type FileRef, MissingFileError } from '../files/file-store.ts';
+import { writeSetup } from './import-folder.ts';
+import { renderExportDetail } from './inspect-exports.ts';
+import { manifestName, verifyExport } from './manifest.ts';
+import { requestExport } from './request-export.ts';
+import { cancelExport } from './run-export.ts';
+import type { Export } from './store.ts';
+
+const verify = defineCommand({
+  name: 'verify',
+  summary: 'compare the files of an export with its manifest',
+  description:
+    'Compares the files in a folder with its manifest.json: length, SHA-256, missing and additional files. Needs no database.',
+  argument: required('<folder>'),
+  details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
+  examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
+  // The option --json is that of `sluice export`, which takes it wherever it stands.
+  run: async ({ argument: folder, terminal, json }) => {
+    const found = await verifyExport(folder);
+    const { files, rows, bytes, differences } = found;
+    if (differences.length > 0) process.exitCode = exitCodes.failed;
+    if (json) return terminal.json(found);
+    for (const { filename, problem } of differences) {
+      terminal.print(`${printable(filename, 100)}: ${printable(problem, 200)}`);
+    }
+    const seen = `${plural(files, 'file')}, ${plural(rows, 'row')}, ${formatBytes(bytes)}`;
+    terminal.print(
+      differences.length === 0
+        ? `${folder}: ${terminal.style('green', 'all is as it was written')}: ${seen}`
+        : `${folder}: ${terminal.style('red', plural(differences.length, 'difference'))}: ${seen}`,
+    );
+  },
+});
+
+const options = {
+  out: text('--out <folder>', 'a folder for the files, new or empty'),
+  from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
+  to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: no end'),
+  since: text(
+    '--since <cursor>',
+    'only what was written since an earlier export, of which this is the cursor',
+  ),
+  includeRemoved: flag('--include-removed', 'with --since: also profiles and properties that were removed'),
+  waitForLoads: flag('--wait-for-loads', 'begin once the loads that were accepted before have ended'),
+  eventType: repeated(
+    '--event-type <type>',
+    'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
+  ),
+  user: repeated('--user <id>', 'only this user; repeatable'),
+  company: repeated('--company <id>', 'only this company; repeatable'),
+  segment: text('--segment <id>', 'only the users of this segment, and what belongs to them'),
+  exclude: repeated(
+    '--exclude <term>',
+    'leave out user:ID, company:ID, event:KEY, segment:ID or property:KEY, with * for any text; repeatable',
+  ),
+  layout: choice(
+    '--layout <layout>',
+    'a file of each kind, or one of rows of all kinds in order of time; default: `sluice env layout`',
+    exportLayouts,
+  ),
+  format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
+  compression: choice('--compression <compression>', 'default: gzip, none for parquet', compressions),
+  escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
+  everything: flag(
+    '--everything',
+    'all data, and definitions beside it: `sluice import FOLDER` brings it back',
+  ),
+  quiet: flag('-q, --quiet', 'no progress'),
+};
+
+export const exportData = defineCommand({
+  name: 'export',
+  summary: 'write users, companies and events to files',
+  description:
+    'Writes users, companies and events, as they are at one moment, to files in a folder: all of them, verified, or none.\n' +
+    'A server need not run; if one does, its workers do the work.',
+  options,
+  environment: 'environment to export',
+  json: 'print the result as JSON',
+  details: `Exit code: 0 written and verified; 1 failed; 2 wrong options; 130 stopped by
+Ctrl-C, which cancels the export.`,
+  examples: [
+    'sluice export --out backup',
+    'sluice export --out takeout --everything && sluice import takeout --env copy',
+    'sluice export --out november --from 2026-11-01 --to 2026-11-30 --format csv',
+    'sluice export --out customers --event-type users --exclude "user:test-*"',
+    'sluice export --out backup --json | jq .files',
+    'sluice export --out new --since "$(jq -r .cursor backup/manifest.json)"',
+    'sluice export verify backup',
+  ],
+  commands: [verify],
+  run: async (invocation) => {
+    const { cli, flags, terminal, json } = invocation;
+    const { out, quiet, everything, ...wish } = flags;
+    if (out === undefined) throw new UsageError('Name a folder for the files: --out FOLDER.');
+    if (everything) requireAll(wish);
+    const body = toBody(everything ? { ...wish, layout: 'datasets' } : wish);
+    await requireEmpty(out);
+    const stop = listenForStop();
+    await withEnvironment(invocation, async (session) => {
+      const { system, environmentId } = session;
+      const jobId = await requestExport(system, environmentId, body, null, {
+        origin: { kind: 'command_line', name: null },
+      });
+      try {
+        await withWorkers(session, { entry: cli.entry, stop, tasks: 1 }, async () => {
+          const followed = { environmentId, jobId, signal: stop.signal };
+          const progress = createProgress(terminal, 'export', quiet || json);
+          const seen = await followExport(system, followed, progress);
+          if (seen.endedAt === null) await giveUp(session, jobId);
+          const done = seen.endedAt === null ? { ...seen, status: 'cancelled' as const } : seen;
+          const saved =
+            done.status === 'completed' && (await save(session, done, out, everything, stop.signal));
+          print(invocation, session, done, saved ? out : null);
+          if (saved) process.exitCode = exitCodes.ok;
+          else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
+        });
+      } catch (error) {
+        // Nobody fetches its files any more.
+        await giveUp(session, jobId);
+        throw error;
+      }
+    });
+  },
+});
+
+/** @throws UsageError if the folder holds anything: its files could not be told from those of the export. */
+async function requireEmpty(folder: string): Promise<void> {
+  const found = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw new UsageError(`${folder} cannot be written to: ${error.message}`);
+  });
+  if (found.length > 0) throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
+  await requireWritable(dirname(resolve(folder)));
+}
+
+/** Makes the folder above the files: nobody wants to learn after an hour that it cannot be made. @throws UsageError */
+async function requireWritable(parent: string): Promise<void> {
+  try {
+    await mkdir(parent, { recursive: true });
+    await access(parent, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new UsageError(`${parent} cannot be written to: ${messageOf(error)}`);
+  }
+}
+
+type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
+
+/** @throws UsageError if something is left out, or would not come back as it is. */
+function requireAll({
+  layout,
+  format,
+  compression,
+  escapeFormulas,
+  includeRemoved,
+  waitForLoads: _,
+  ...filters
+}: Wish): void {
+  const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
+  if (!isFiltered && layout !== 'stream' && exportFormatFacts[format].isLossless) return;
+  throw new UsageError(
+    '--everything takes no filter, and neither CSV nor a stream: they say less than what is stored.',
+  );
+}
+
+/** Returns the same export as a body over HTTP. */
+function toBody(wish: Wish): Readonly<Record<string, unknown>> {
+  return {
+    from: wish.from,
+    to: wish.to,
+    since: wish.since,
+    include_removed: wish.includeRemoved,
+    wait_for_loads: wish.waitForLoads,
+    event_type: wish.eventType,
+    user_id: wish.user,
+    company_id: wish.company,
+    segment_id: wish.segment,
+    exclusions: wish.exclude.join(','),
+    layout: wish.layout,
+    format: wish.format,
+    compression: wish.compression,
+    escape_formulas: wish.escapeFormulas,
+  };
+}
+
+async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
+  await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
+    // It has ended meanwhile, or the database is away; then there is no more to be done.
+    if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
+  });
+}
+
+function print(
+  { terminal, json }: Invocation,
+  { baseUrl }: EnvironmentSession,
+  done: Export,
+  folder: string | null,
+): void {
+  const files = folder === null ? [] : done.files;
+  if (json) {
+    const shown = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
+    const { rows: _, ...manifest } = shown.find(({ filename }) => filename === manifestName) ?? {};
+    terminal.json({
+      job: renderExportDetail(done, baseUrl),
+      folder,
+      files: shown.filter(({ filename }) => filename !== manifestName),
+      manifest: folder === null ? null : manifest,
+    });
+    return;
+  }
+  if (folder === null) {
+    terminal.inform(`sluice: the export is ${done.status}; nothing was written. Job ${done.jobId}`);
+    if (done.failure !== null) terminal.inform(`Failed: ${done.failure.message} [${done.failure.code}]`);
+    return;
+  }
+  terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
+  printRecords(terminal, files, ['filename', 'rows', 'bytes']);
+  for (const { message, details } of done.warnings) {
+    terminal.inform(`Warning: ${printable(message, 300)} (${printable(details, 300)})`);
+  }
+  terminal.print(`Next increment: --since ${done.cursor}`);
+}
+
+/** Afterwards the folder holds all files of the export, verified, or does not exist; then it returns false if it was stopped. */
+async function save(
+  { system, environmentId }: EnvironmentSession,
+  done: Export,
+  folder: string,
+  everything: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const target = resolve(folder);
+  const partial = `${target}.partial-${done.jobId}`;
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    await mkdir(partial);
+    for (const { ref, filename } of done.files) {
+      const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
+      await pipeline(system.files.open(ref as FileRef), copy, { signal });
+    }
+    if (everything) await writeSetup(system.db, environmentId, partial);
+    const [first] = (await verifyExport(partial)).differences;
+    if (first !== undefined)
+      throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
+    // On some systems rename fails on an empty folder.
+    await rmdir(target).catch(() => undefined);
+    await rename(partial, target);
+    return true;
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true });
+    if (signal.aborted) return false;
+    if (!(error instanceof MissingFileError)) throw error;
+    throw new CommandFailed(
+      `The files of export ${done.jobId} are not here: the workers that run keep theirs elsewhere (DATA_DIR, STORAGE_URL).`,
+    );
+  }
+}

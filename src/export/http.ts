@@ -1,0 +1,308 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type TString, Type } from 'typebox';
+import { inputError } from '../base/errors.ts';
+import { PREVIEWED_ROWS } from '../base/limits.ts';
+import { ruled, worded } from '../base/validation.ts';
+import type { System } from '../context.ts';
+import { named } from '../http/answers.ts';
+import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../http/page.ts';
+import {
+  bodyHeaders,
+  conditionHeaders,
+  jobParameters,
+  namesTag,
+  readIdempotency,
+  readSeveral,
+  statusParameter,
+} from '../http/parameters.ts';
+import { callerEnvironment, callerKeyId, callerOrigin } from '../http/plugins/auth.ts';
+import { bodyBytes, readJsonObject } from '../http/plugins/json-body.ts';
+import { lenientQuery } from '../http/plugins/validation.ts';
+import { render } from '../http/render.ts';
+import { type Route, route } from '../http/route.ts';
+import { text, uuid, withExamples } from '../http/schema.ts';
+import { requireQueueRoom } from '../jobs/jobs.ts';
+import { createdExport, exportItem, exportJob, exportPreview } from './api.ts';
+import {
+  contentType,
+  fileLinks,
+  findLinkedFile,
+  type LinkedFile,
+  linksExpireAt,
+  noSuchLink,
+  openLinkedFile,
+} from './file-links.ts';
+import { renderCreated, renderExport, renderExportItem, requireExport } from './inspect-exports.ts';
+import { previewExport, requestExport } from './request-export.ts';
+import { exportRequest } from './request-schema.ts';
+import { pageExports } from './store.ts';
+
+const path = '/api/v1/analytics/exports';
+
+const requestRefusals = [
+  ...(['invalid_date', 'invalid_range', 'invalid_cursor', 'cursor_expired'] as const),
+  ...(['unknown_segment', 'unknown_event_type'] as const),
+] as const;
+
+const create = route({
+  at: `POST ${path}`,
+  operationId: 'createExport',
+  summary: 'Create an export',
+  description:
+    'Writes users, companies and events, as they are at one moment, to files that can be downloaded. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
+  access: 'export',
+  bodyKind: 'json',
+  headers: bodyHeaders,
+  content: {
+    'application/json': withExamples(exportRequest, {
+      everything: { summary: 'All data', value: {} },
+      events: {
+        summary: 'One kind of event in a week as CSV, with an e-mail at the end',
+        value: {
+          from: '2026-11-16',
+          to: '2026-11-22',
+          event_type: ['track'],
+          exclusions: 'user:test-*',
+          emails: ['ada@example.com'],
+          format: 'csv',
+        },
+      },
+    }),
+  },
+  answer: {
+    status: 201,
+    description: 'The export is accepted and runs in the background.',
+    schema: createdExport.ref,
+  },
+  refuses: requestRefusals,
+  handle: async ({ system, request, environment, base }) => {
+    const body = bodyBytes(request);
+    const wish = readJsonObject(body);
+    const idempotency = readIdempotency(request, body);
+    await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
+    const jobId = await requestExport(system, environment, wish, idempotency, {
+      requestId: request.id,
+      origin: callerOrigin(request),
+    });
+    const found = await requireExport(system, environment, jobId);
+    return renderCreated(found, callerEnvironment(request), base());
+  },
+});
+
+const preview = route({
+  at: `POST ${path}/preview`,
+  operationId: 'previewExport',
+  summary: 'Preview an export',
+  description: `Takes the body of an export and starts none. Returns the number of rows, an estimate of the file sizes, and the first ${PREVIEWED_ROWS} rows of each file, all of one moment. Returns 503 if that takes more than some seconds; the export itself has no such limit.`,
+  access: 'export',
+  config: pageBytes,
+  bodyKind: 'json',
+  content: {
+    'application/json': withExamples(exportRequest, {
+      users: { summary: 'All users as CSV', value: { event_type: ['users'], format: 'csv' } },
+    }),
+  },
+  answer: { description: 'The preview.', schema: exportPreview.ref },
+  refuses: requestRefusals,
+  handle: async ({ system, request, environment }) => {
+    const wish = readJsonObject(bodyBytes(request));
+    const { files, request: asked, warnings } = await previewExport(system, environment, wish);
+    return {
+      rows: files.reduce((sum, file) => sum + file.rows, 0),
+      is_exact: files.every((file) => file.isExact),
+      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+      from: asked.from,
+      to: asked.to,
+      files: files.map(render),
+      warnings,
+    };
+  },
+});
+
+const list = route({
+  at: `GET ${path}/jobs`,
+  operationId: 'listExports',
+  summary: 'List exports',
+  description:
+    'Lists the exports of the environment, newest first. The body is a bare array; the next page is in `Link`.',
+  access: 'export',
+  config: pageBytes,
+  query: lenientQuery({ ...jobPage, status: statusParameter('Only return exports in this state.') }),
+  answer: {
+    description: 'A page of exports.',
+    headers: ['X-Total-Count', 'Link'],
+    schema: Type.Array(exportItem.ref),
+  },
+  handle: async (call) => {
+    const { reader } = call.system;
+    const filter = { statuses: readSeveral(call.query.status) };
+    const asked = askedPage(call.query, jobCursor);
+    const page = await pageExports(reader.db, call.environment, filter, asked);
+    linkJobs(call, page);
+    const [environment, base] = [callerEnvironment(call.request), call.base()];
+    return page.exports.map((each) => renderExportItem(each, environment, base));
+  },
+});
+
+const show = route({
+  at: `GET ${path}/jobs/:job_id`,
+  operationId: 'showExport',
+  summary: 'Show an export',
+  description:
+    'Returns the progress of the export and, once it is completed, links to its files. Every request creates new links.',
+  access: 'export',
+  params: jobParameters,
+  answer: { description: 'The export.', schema: exportJob.ref },
+  handle: async ({ system, request, params, environment, base }) => {
+    const { apiKey } = system.config;
+    const found = await requireExport(system.reader, environment, params.job_id);
+    const expireAt = linksExpireAt();
+    const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
+    return renderExport(found, callerEnvironment(request), links, base());
+  },
+});
+
+const bytes = {
+  schema: Type.String({ format: 'binary', description: 'The file, or the requested part of it.' }),
+};
+
+const manifest = {
+  schema: Type.Any({
+    description: 'The manifest, or the requested part of it.',
+    examples: [{ rows: { users: 1200 } }],
+  }),
+};
+
+const content = {
+  'application/gzip': bytes,
+  'application/x-ndjson': bytes,
+  'text/csv': bytes,
+  'application/vnd.apache.parquet': bytes,
+  'application/json': manifest,
+};
+
+const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
+
+/** Whatever is wrong with a link, the answer is the same. A link that is not written as we write them is not ours. */
+const noSuchFile = { says: noSuchLink, whole: true } as const;
+
+const of = (form: RegExp, schema: TString) =>
+  ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));
+
+const fromLink = () => text('From the link.');
+
+const params = worded(
+  Type.Object({
+    job_id: of(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, uuid('ID of the export.')),
+    // PostgreSQL would refuse to look for U+0000.
+    filename: of(/^[^\0]*$/, text('Name of the file.', 'users.ndjson.gz')),
+  }),
+  noSuchFile,
+);
+
+const query = worded(
+  Type.Object({
+    expires: of(/^[1-9]\d{0,11}$/, fromLink()),
+    key: Type.Optional(of(/^\w{1,64}$/, fromLink())),
+    signature: fromLink(),
+  }),
+  noSuchFile,
+);
+
+const download = route({
+  at: 'GET /api/v1/analytics/exports/files/:job_id/:filename',
+  operationId: 'downloadExportFile',
+  summary: 'Download a file of an export',
+  description:
+    'Serves the links of an export. No key is required: the link itself authorises, until it expires or the key that requested it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are supported; the ETag is the SHA-256 of the file.',
+  access: 'open',
+  security: [],
+  params,
+  query,
+  headers: {
+    Range: Type.Optional(text('The requested part: one range of bytes.', 'bytes=1048576-')),
+    'If-Range': Type.Optional(
+      text('ETag of the file that the part belongs to. If the file is another, all of it is sent.'),
+    ),
+    ...conditionHeaders,
+  },
+  answer: { description: 'The file.', headers: fileHeaders, content },
+  answers: {
+    206: { description: 'A part of the file.', headers: named(...fileHeaders, 'Content-Range'), content },
+    304: { type: 'null', description: 'The caller has the file already.', headers: named('ETag') },
+  },
+  refuses: [
+    'link_expired',
+    'job_expired',
+    'range_not_satisfiable',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+  ],
+  handle: async ({ system, request, reply, params: { job_id: jobId, filename }, query }) => {
+    const { expires, key: keyId = null, signature } = query;
+    const link = { jobId, filename, expires, keyId, signature };
+    const file = await findLinkedFile(system, link, system.config.apiKey);
+    const etag = `"${file.sha256}"`;
+    reply.header('etag', etag);
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    const range = wantedRange(request, file, etag);
+    if (range === 'unsatisfiable') {
+      reply.header('content-range', `bytes */${file.bytes}`);
+      throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
+    }
+    return sendFile(system, request, reply, file, range);
+  },
+});
+
+/** A range of another version of the file does not count: the caller gets all of this one. */
+function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
+  const condition = headers['if-range'];
+  return condition === undefined || condition === etag ? readByteRange(headers.range, file.bytes) : null;
+}
+
+async function sendFile(
+  system: System,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: LinkedFile,
+  range: ByteRange | null,
+): Promise<FastifyReply> {
+  const { start, end } = range ?? { start: 0, end: file.bytes };
+  const isEmpty = request.method === 'HEAD' || start === end;
+  // For a stream, Fastify leaves the length to us.
+  const body = isEmpty ? Readable.from([]) : await openLinkedFile(system, file, { start, end });
+  if (range !== null) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.bytes}`);
+  return reply
+    .header('content-type', contentType(file.filename))
+    .header('content-length', String(end - start))
+    .header('accept-ranges', 'bytes')
+    .header('content-disposition', `attachment; filename="${file.filename}"`)
+    .send(body);
+}
+
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Reads a `Range` header for a file of `bytes` bytes. Returns `null` for the whole file, also if the header names several parts or
+ * cannot be read, which a server may ignore. By hand and not by range-parser, which refuses what RFC 9110 wants answered: a suffix
+ * longer than the file, which is the whole file, and a range that ends before it begins, which is none.
+ */
+function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');
+  const [, first = '', last = ''] = match ?? [];
+  if (first === '' && last === '') return null;
+  if (first === '') {
+    if (Number(last) === 0 || bytes === 0) return 'unsatisfiable';
+    return { start: Math.max(0, bytes - Number(last)), end: bytes };
+  }
+  const [start, end] = [Number(first), last === '' ? bytes : Math.min(Number(last) + 1, bytes)];
+  if (last !== '' && Number(last) < start) return null;
+  return start < bytes ? { start, end } : 'unsatisfiable';
+}
+
+export const exportRoutes: readonly Route[] = [create, preview, list, show, download];

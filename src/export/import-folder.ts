@@ -1,0 +1,222 @@
+/** The folder of an export as a whole: `sluice export --everything` writes it, and `sluice import FOLDER` brings it back. */
+
+import { createHash } from 'node:crypto';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { Fault } from '../base/errors.ts';
+import { formatCount } from '../base/wording.ts';
+import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
+import { readValidFile } from '../cli/input-files.ts';
+import type { Terminal } from '../cli/terminal.ts';
+import { kinds } from '../domain/definitions.ts';
+import { countStoredEvents } from '../ingest/event-store.ts';
+import {
+  type Imported,
+  type ImportOptions,
+  type ImportSession,
+  importFile,
+  printImported,
+  renderImported,
+} from '../load/import-file.ts';
+import { applyDefinitions } from '../lookups/apply-definitions.ts';
+import { readDefinitionsFile, writeDefinitionsFile } from '../lookups/definitions.ts';
+import { readDefinitions, withoutIds } from '../lookups/store.ts';
+import type { Database } from '../postgres/database.ts';
+import { type LoadedBack, restoreTimes } from '../profiles/store.ts';
+import {
+  formatOf,
+  type Manifest,
+  manifestName,
+  readManifest,
+  type SetupFile,
+  setupName,
+  verifyExport,
+} from './manifest.ts';
+import { formatWriters } from './write/formats.ts';
+import { rowBlocks } from './write/rows.ts';
+
+/** Returns the folder if that is all that is named, and an export is in it. */
+export async function findExportFolder(names: readonly string[]): Promise<string | null> {
+  const [name] = names;
+  if (name === undefined || names.length > 1 || name === '-') return null;
+  const found = await stat(join(name, manifestName)).catch(() => null);
+  return found?.isFile() === true ? name : null;
+}
+
+/** Users come after the companies that they name; events refer to both. A stream has all of them. */
+const order = ['companies', 'users', 'events', 'stream'] as const;
+type Dataset = (typeof order)[number];
+
+interface FileBack extends LoadedBack {
+  readonly dataset: Dataset;
+}
+
+/** Loads an export. Files that were loaded before are not loaded again, so that a call that was ended goes on. */
+export async function importFolder(
+  terminal: Terminal,
+  session: ImportSession,
+  folder: string,
+  options: ImportOptions,
+): Promise<{ readonly exitCode: number; readonly json: object }> {
+  const listed = await requireWhole(folder);
+  const loads: Imported[] = [];
+  const back: FileBack[] = [];
+  for (const file of inOrder(listed)) {
+    const { imported, found } = await loadBack(terminal, session, folder, file, options);
+    loads.push(imported);
+    if (!options.json) printImported(terminal, imported);
+    if (found === null) break;
+    back.push(found);
+  }
+  const { system, environmentId, baseUrl } = session;
+  const failed = loads.find(({ exitCode }) => exitCode !== exitCodes.ok);
+  const setup =
+    failed === undefined ? await loadSetup(system.db, environmentId, folder, listed.setup ?? []) : null;
+  if (!options.json && setup !== null) printBack(terminal, back, setup);
+  const exitCode = failed?.exitCode ?? (back.every(isWhole) ? exitCodes.ok : exitCodes.failed);
+  const json = { loads: loads.map((each) => renderImported(each, baseUrl)), files: back, setup };
+  return { exitCode, json };
+}
+
+/** @throws CommandFailed if the folder does not hold what its manifest says. */
+async function requireWhole(folder: string): Promise<Manifest> {
+  const { differences } = await verifyExport(folder);
+  const [first] = differences;
+  if (first === undefined) return readManifest(folder);
+  throw new CommandFailed(
+    `${folder} is not as it was written: ${first.filename} ${first.problem}. Nothing was loaded.`,
+  );
+}
+
+type ListedFile = Manifest['files'][number];
+
+interface DataFile extends ListedFile {
+  readonly dataset: Dataset;
+}
+
+/** @throws UsageError for an export that says less than what is stored. */
+function inOrder({ files }: Manifest): readonly DataFile[] {
+  if (files.some(({ filename }) => /\.csv(\.gz)?$/.test(filename))) {
+    throw new UsageError(
+      'A CSV has no types, so a folder of CSV cannot be imported as a whole: name its files.',
+    );
+  }
+  return order.flatMap((dataset) =>
+    files.filter((file): file is DataFile => file.dataset === dataset && file.rows > 0),
+  );
+}
+
+/** Loads a file; one that was loaded before is loaded again if rows of it have been deleted since. `found` is null if it was not loaded. */
+async function loadBack(
+  terminal: Terminal,
+  session: ImportSession,
+  folder: string,
+  file: DataFile,
+  options: ImportOptions,
+): Promise<{ readonly imported: Imported; readonly found: FileBack | null }> {
+  const startedAt = new Date();
+  const path = join(folder, file.filename);
+  const input = { path, name: basename(path), bytes: (await stat(path)).size };
+  const { dataset } = file;
+  const entity = dataset === 'users' || dataset === 'companies' ? dataset : 'auto';
+  for (const ifDuplicate of ['skip', 'load'] as const) {
+    const imported = await importFile(terminal, session, input, { ...options, entity, ifDuplicate });
+    if (imported.exitCode !== exitCodes.ok || imported.load === null) return { imported, found: null };
+    const found = await bringBack(session, path, file, imported.load.jobId);
+    const wasThere = imported.load.acceptedAt < startedAt;
+    if (isWhole(found) || !wasThere || ifDuplicate === 'load') return { imported, found };
+  }
+  throw new Fault('the second time is the last');
+}
+
+/** Restores the times of profiles, which a stream does not have, and counts the rows of the file that are stored as it says. */
+async function bringBack(
+  { system, environmentId }: ImportSession,
+  path: string,
+  file: DataFile,
+  jobId: string,
+): Promise<FileBack> {
+  const { dataset } = file;
+  const sum = { rows: 0, same: 0, dated: 0 };
+  const held = dataset === 'stream' ? (['companies', 'users', 'events'] as const) : [dataset];
+  for await (const rows of listsOf(path, file)) {
+    for (const of of held) {
+      const part =
+        of === 'events'
+          ? await countStoredEvents(system.db, environmentId, rows)
+          : await restoreTimes(system.db, environmentId, of, jobId, rows);
+      sum.rows += part.rows;
+      sum.same += part.same;
+      sum.dated += part.dated;
+    }
+  }
+  return { dataset, ...sum };
+}
+
+/** Yields the rows of a file as JSON arrays, as many at a time as are read at once. */
+async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
+  const { readBack, text } = formatWriters[formatOf(file)];
+  for await (const { bytes } of rowBlocks(readBack(path), text)) {
+    // A line end within a value would be escaped.
+    yield `[${bytes.toString('utf8').trimEnd().replaceAll('\n', ',')}]`;
+  }
+}
+
+function isWhole({ rows, same }: LoadedBack): boolean {
+  return rows === same;
+}
+
+function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLoaded): void {
+  for (const dataset of order) {
+    const of = back.filter((each) => each.dataset === dataset);
+    const sum = (key: keyof LoadedBack): number => of.reduce((total, each) => total + each[key], 0);
+    if (dataset === 'stream' && of.length === 0) continue;
+    if (sum('rows') === sum('same')) {
+      terminal.print(`${dataset}: all ${formatCount(sum('rows'))} are stored as the files say`);
+      continue;
+    }
+    terminal.print(
+      `${dataset}: ${formatCount(sum('same'))} of ${formatCount(sum('rows'))} are stored as the files say; the others were refused, or met what was there already`,
+    );
+  }
+  if (setup.definitions === 'applied') terminal.print('definitions: applied');
+  if (setup.definitions === 'left') {
+    terminal.print(
+      'definitions: the environment has others, which were left; `sluice definitions apply` replaces them',
+    );
+  }
+}
+
+/** Writes what an environment has besides data into the folder, and into its manifest. */
+export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
+  const definitions = withoutIds(await readDefinitions(db, environmentId));
+  const bytes = Buffer.from(writeDefinitionsFile(definitions, 'yaml'));
+  await writeFile(join(folder, setupName), bytes, { flag: 'wx', flush: true });
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const path = join(folder, manifestName);
+  const manifest = JSON.parse(await readFile(path, 'utf8')) as Manifest;
+  const whole: Manifest = { ...manifest, setup: [{ filename: setupName, bytes: bytes.length, sha256 }] };
+  await writeFile(path, `${JSON.stringify(whole, null, 2)}\n`, { flush: true });
+}
+
+export interface SetupLoaded {
+  /** `left`: the environment has others, and nothing was changed. */
+  readonly definitions: 'applied' | 'unchanged' | 'left' | 'absent';
+}
+
+/** Adds what is not there; changes and removes nothing. */
+export async function loadSetup(
+  db: Database,
+  environmentId: number,
+  folder: string,
+  setup: readonly SetupFile[],
+): Promise<SetupLoaded> {
+  if (setup.length === 0) return { definitions: 'absent' };
+  const items = await readValidFile(join(folder, setupName), readDefinitionsFile);
+  const look = await applyDefinitions(db, environmentId, items, { dryRun: true, force: false });
+  const all = kinds.map((kind) => look.changes[kind]);
+  if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return { definitions: 'left' };
+  if (all.every(({ added }) => added.length === 0)) return { definitions: 'unchanged' };
+  await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
+  return { definitions: 'applied' };
+}

@@ -1,0 +1,184 @@
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { kindOfEntity } from '../domain/entity.ts';
+import { instantText } from '../postgres/columns.ts';
+import {
+  type Database,
+  findValue,
+  isTrue,
+  queryRows,
+  readQuery,
+  rowOf,
+  runQuery,
+} from '../postgres/database.ts';
+import type { Guard } from '../postgres/guard.ts';
+
+export interface EventRow {
+  readonly environmentId: number;
+  readonly eventId: string;
+  /** The id is the caller's: an event of the user that bears it is added once. Ours are new every time. */
+  readonly once: boolean;
+  readonly eventName: string;
+  readonly isPageView: boolean;
+  readonly userId: string;
+  /** null: the company the user belongs to; '': none. */
+  readonly companyId: string | null;
+  readonly insertedAt: string | null;
+  readonly metadata: string;
+}
+
+const insertEvents = readQuery('insert-events');
+const insertEventsOnce = readQuery('insert-events-once');
+
+/** Adds events, all or nothing; those that were added before are passed over. */
+export async function writeEvents(
+  connection: pg.Pool | pg.PoolClient,
+  events: readonly EventRow[],
+  guard: Guard,
+): Promise<void> {
+  const distinct = events.some(({ once }) => once) ? firstOfEach(events) : null;
+  const list = `[${(distinct ?? events).map(eventText).join(',')}]`;
+  const query = guard.compose(distinct === null ? insertEvents : insertEventsOnce);
+  await runQuery(connection, query, [list, guard.environments, guard.uses]);
+}
+
+function firstOfEach(events: readonly EventRow[]): EventRow[] {
+  const met = new Set<string>();
+  return events.filter(({ once, environmentId, userId, eventId }) => {
+    if (!once) return true;
+    const key = JSON.stringify([environmentId, userId, eventId]);
+    return !met.has(key) && met.add(key);
+  });
+}
+
+function eventText(row: EventRow): string {
+  const company = row.companyId === null ? '' : `,"c":${JSON.stringify(row.companyId)}`;
+  const time = row.insertedAt === null ? '' : `,"t":"${row.insertedAt}"`;
+  const once = row.once ? ',"d":true' : '';
+  const view = row.isPageView ? ',"v":true' : '';
+  const ids = `"i":${JSON.stringify(row.eventId)},"n":${JSON.stringify(row.eventName)},"u":${JSON.stringify(row.userId)}`;
+  return `{"e":${row.environmentId},${ids}${company}${time}${once}${view},"p":${row.metadata}}`;
+}
+
+/** The next month's partition is there this long before it is needed. */
+const aheadMs = 3 * 24 * 60 * 60 * 1000;
+
+/** Makes the months of `sluice.events` as they are needed; remembers those that are there. */
+export class EventPartitions {
+  readonly #known = new Set<number>();
+
+  /** Returns when the months of these instants (milliseconds since 1970), of now and of the days to come have a partition. */
+  async ensure(connection: pg.Pool | pg.PoolClient, instants: readonly number[]): Promise<void> {
+    const now = Date.now();
+    let missing: Map<number, number> | null = null;
+    for (const instant of [now, now + aheadMs, ...instants]) {
+      const month = monthOf(instant);
+      if (this.#known.has(month)) continue;
+      missing ??= new Map();
+      missing.set(month, instant);
+    }
+    if (missing === null) return;
+    for (const [month, instant] of missing) {
+      await connection.query('select sluice.ensure_events_partition(to_timestamp($1))', [instant / 1000]);
+      this.#known.add(month);
+    }
+  }
+
+  forget(): void {
+    this.#known.clear();
+  }
+}
+
+function monthOf(instant: number): number {
+  const date = new Date(instant);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
+}
+
+export async function countStoredEvents(
+  db: Database,
+  environmentId: number,
+  rows: string,
+): Promise<{ readonly rows: number; readonly same: number; readonly dated: 0 }> {
+  const counts = await rowOf<{ rows: number; same: number }>(db)`
+    select
+      count(*)::int as rows,
+      count(*) filter (
+        where (e.event_type, e.event_name, e.source, e.metadata) = (r.event_type, r.event_name, r.source, r.metadata)
+          and e.company_id is not distinct from r.company_id
+      )::int as same
+    from json_to_recordset(${rows}::json) as r (
+      event_id text, event_type text, event_name text, user_id text, company_id text, source text, inserted_at timestamptz, metadata jsonb
+    )
+    left join events e
+      on e.environment_id = ${environmentId} and e.user_id = r.user_id
+        and e.inserted_at = r.inserted_at and e.event_id = r.event_id
+    where r.event_type not in (${kindOfEntity.users}, ${kindOfEntity.companies})`;
+  return { ...counts, dated: 0 };
+}
+
+export interface EventPosition {
+  readonly at: string;
+  readonly id: string;
+}
+
+export interface ReadEvent extends EventPosition {
+  readonly json: string;
+}
+
+export interface UserEventsQuery {
+  readonly userId: string;
+  /** Instant, included; null: from the beginning. */
+  readonly from: string | null;
+  /** Instant, excluded; null: to the last. */
+  readonly to: string | null;
+  readonly eventName: string | null;
+  /** The last event of the page before; null: this is the first page. */
+  readonly before: EventPosition | null;
+  readonly limit: number;
+  /** The bytes of JSON, which the last event may exceed. */
+  readonly bytes: number;
+}
+
+const userEvents = readQuery('read-user-events');
+
+/** Reads a page, newest first. */
+export async function readUserEvents(
+  connection: pg.Pool | pg.PoolClient,
+  environmentId: number,
+  query: UserEventsQuery,
+): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
+  const { userId, from, to, eventName, limit, bytes } = query;
+  // No id is lower than an empty one: what is before it lies before its instant.
+  const before = query.before ?? { at: to ?? 'infinity', id: '' };
+  const rows = await queryRows<ReadEvent & { found: number }>(connection, userEvents, [
+    ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
+    ...[limit + 1, bytes],
+  ]);
+  const events = rows.slice(0, limit);
+  return { events, more: (rows[0]?.found ?? 0) > events.length };
+}
+
+/** Tells whether a user has a profile or an event. Events may come before the profile. */
+export function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
+  return isTrue(db)`
+    select
+      exists (select 1 from users where environment_id = ${environmentId} and user_id = ${userId})
+      or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`;
+}
+
+/** Returns the time up to which events may be in the lake only; `null` if none are. A month on its way there counts, whoever's it is. */
+export function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
+  return findValue<string | null>(db)`
+    select ${instantText(sql`greatest(
+      (
+        select max(last_at)
+        from lake_files
+        where environment_id = ${environmentId} and kind = 'data' and state = 'stored' and not is_hot
+      ),
+      (
+        select max((month + interval '1 month') at time zone 'UTC')
+        from event_retirements
+        where state = 'retired' and archives
+      )
+    )`)} as until`;
+}

@@ -1,0 +1,176 @@
+import type pg from 'pg';
+import { inputError } from '../base/errors.ts';
+import { SHOWN_FAILURES } from '../base/limits.ts';
+import { renderDeletionDetail } from '../deletion/deletions.ts';
+import { type Deletion, readDeletions } from '../deletion/store.ts';
+import { deletionTypes } from '../domain/deletion.ts';
+import { loadTypes } from '../domain/load.ts';
+import { describeNeeds, type Need, sortNeeds } from '../domain/need.ts';
+import type { Origin } from '../domain/task.ts';
+import type { ExportContext } from '../export/context.ts';
+import { renderExportDetail } from '../export/inspect-exports.ts';
+import { cancelExport } from '../export/run-export.ts';
+import { type Export, readExports } from '../export/store.ts';
+import type { LoadContext } from '../load/context.ts';
+import { cancelLoad } from '../load/end-load.ts';
+import { countRejects, type Load, readLoads, readShown, requireLoad } from '../load/read-store.ts';
+import { renderLoadDetail } from '../load/render-load.ts';
+import type { Database } from '../postgres/database.ts';
+import { readEventRetention } from '../postgres/stores/retention.ts';
+import { isKeyKnown } from '../tasks/idempotency.ts';
+import { readLanes } from '../tasks/lane-store.ts';
+import { readLiveWorkers } from '../tasks/worker-store.ts';
+import { readBacklog, readNeeds } from '../telemetry/health/store.ts';
+import type { Failure, FigureSeam } from '../telemetry/seam.ts';
+import { readList } from './overview-store.ts';
+import { hasQueueRoom } from './store.ts';
+
+/*
+ * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
+ * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
+ * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
+ */
+
+export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
+
+export type Job =
+  | (Load & { readonly kind: 'load' })
+  | (Export & { readonly kind: 'export' })
+  | (Deletion & { readonly kind: 'deletion' });
+
+interface Context {
+  readonly db: Database;
+}
+
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
+  const [load] = await readLoads(context, environmentId, [jobId]);
+  if (load !== undefined) return { kind: 'load', ...load };
+  const [found] = await readExports(context.db, environmentId, [jobId]);
+  if (found !== undefined) return { kind: 'export', ...found };
+  const [deletion] = await readDeletions(context.db, environmentId, [jobId]);
+  if (deletion !== undefined) return { kind: 'deletion', ...deletion };
+  throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+}
+
+export async function renderJobDetail(
+  context: Context & Pick<LoadContext, 'loads'>,
+  environmentId: number,
+  job: Job,
+  baseUrl: string,
+) {
+  switch (job.kind) {
+    case 'load': {
+      const byCode = job.tally.rejected === 0 ? {} : await countRejects(context, environmentId, job.jobId);
+      const shown = await readShown(context, environmentId, job);
+      return renderLoadDetail(job, shown, byCode, baseUrl);
+    }
+    case 'export':
+      return renderExportDetail(job, baseUrl);
+    case 'deletion':
+      return renderDeletionDetail(job, baseUrl);
+  }
+}
+
+/**
+ * Stops a load or an export that has not ended, or discards a held load; returns it as the cancelling left it. With an idempotency key that asked
+ * before nothing is done again. Throws `InputError`: `job_not_cancellable`, also for a deletion, `idempotency_conflict`.
+ */
+export async function cancelFoundJob(
+  context: LoadContext & ExportContext,
+  environmentId: number,
+  job: Job,
+  { by, idempotencyKey = null }: { readonly by: Origin; readonly idempotencyKey?: string | null },
+): Promise<Job> {
+  const { jobId } = job;
+  if (job.kind === 'deletion') {
+    throw inputError('job_not_cancellable', 'a deletion is not cancelled', `job_id: ${jobId}`);
+  }
+  if (job.kind === 'export') {
+    const endedAt = await cancelExport(context, environmentId, jobId, idempotencyKey);
+    return { ...job, status: 'cancelled', endedAt };
+  }
+  const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey, by);
+  const after = await requireLoad(context, environmentId, jobId);
+  // The job as cancelled, even if a retry has changed it since.
+  return { kind: 'load', ...after, status: 'cancelled', endedAt };
+}
+
+/** Returns the load of a job, since only loads are retried. @throws InputError `not_found`, `job_not_retryable`. */
+export async function requireRetryable(
+  context: Parameters<typeof requireJob>[0],
+  environmentId: number,
+  jobId: string,
+): Promise<Extract<Job, { kind: 'load' }>> {
+  const job = await requireJob(context, environmentId, jobId);
+  if (job.kind === 'load') return job;
+  const message = `${job.kind === 'export' ? 'an export' : 'a deletion'} is not retried: ask for it anew`;
+  throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
+}
+
+/**
+ * A caller that floods is refused before anything of its request is done; a request that was answered before is let in, to be
+ * answered again. Callers that come at the same moment may pass the bound by as many as they are.
+ * @throws InputError `rate_limited`.
+ */
+export async function requireQueueRoom(
+  db: Database,
+  environmentId: number,
+  idempotencyKey: string | null,
+  maxUnfinished: number,
+): Promise<void> {
+  if (maxUnfinished === 0 || (await hasQueueRoom(db, environmentId, maxUnfinished))) return;
+  if (idempotencyKey !== null && (await isKeyKnown(db, environmentId, idempotencyKey))) return;
+  const message = `This environment has ${maxUnfinished} jobs that have not ended; try again when some have`;
+  throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
+}
+
+/** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
+export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
+  const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
+    readLiveWorkers(watch),
+    Promise.all([readBacklog(watch), ...seams.map(({ backlog: own }) => own?.read(watch))]),
+    readLanes(watch),
+    readList(watch, 'exports'),
+    readList(watch, 'retries'),
+    readEventRetention(watch),
+    readFailures(watch, seams),
+    findNeeds(watch, null, seams),
+  ]);
+  return {
+    workers,
+    backlog: Object.assign({}, ...backlog),
+    lanes,
+    exports,
+    retries,
+    retention,
+    failures,
+    needs,
+  };
+}
+
+async function readFailures(watch: pg.Pool, seams: readonly FigureSeam[]): Promise<Failure[]> {
+  const others = seams.map((seam) => seam.failures?.(watch) ?? []);
+  const all = (await Promise.all([readList<Failure>(watch, 'failures'), ...others])).flat();
+  return all.sort((a, b) => b.endedAt.getTime() - a.endedAt.getTime()).slice(0, SHOWN_FAILURES);
+}
+
+export interface EnvironmentNeed {
+  readonly environment: string;
+  readonly needs: readonly Need[];
+}
+
+/** Returns what needs attention, by environment. Its cost grows with what failed, not with what is kept. */
+export async function findNeeds(
+  pool: pg.Pool,
+  environmentId: number | null,
+  seams: readonly FigureSeam[],
+  known?: { readonly unaccounted: number; readonly failedJobs: number },
+): Promise<EnvironmentNeed[]> {
+  const others = Promise.all(seams.map((seam) => seam.needs?.(pool, environmentId) ?? []));
+  const [rows, found] = await Promise.all([readNeeds(pool, environmentId), others]);
+  return rows.map(({ environment, environmentId: id, ...counts }) => {
+    const ofOthers = found.flat().filter((need) => need.environmentId === id);
+    return { environment, needs: sortNeeds([...describeNeeds({ ...counts, ...known }), ...ofOthers]) };
+  });
+}

@@ -1,0 +1,212 @@
+import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
+import {
+  RATE_PERIODS,
+  RATE_STEPS,
+  RECOUNTED_LOADS,
+  SHOWN_FAILING_TASKS,
+  SHOWN_FAILURES,
+  SHOWN_JOB_DAYS,
+  SHOWN_LANE_JOBS,
+} from '../base/limits.ts';
+import { outcomes } from '../domain/load.ts';
+import { timeText } from '../postgres/columns.ts';
+import { type Database, rowOf, rowsOf } from '../postgres/database.ts';
+import { readFigures } from '../postgres/pool.ts';
+import type { Overview } from './overview-api.ts';
+
+/* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
+
+/** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
+const failuresAmong = 1_000;
+const retriesShown = 5;
+
+/** The lists that `sluice status` shows of all environments. */
+const listStatements = {
+  exports: `
+    select
+      e.name as environment,
+      x.job_id as "jobId",
+      x.rows_written as rows,
+      x.bytes_written as bytes,
+      extract(epoch from now() - x.started_at)::float8 as "runningSeconds"
+    from exports x
+    join environments e using (environment_id)
+    where x.status = 'processing'
+    order by x.export_id`,
+  failures: `
+    select
+      e.name as environment,
+      f.job_id as "jobId",
+      f.type,
+      f.ended_at as "endedAt",
+      f.failure_code as code,
+      coalesce(f.failure_message, f.failure_code) as message
+    from environments e
+    cross join lateral (
+      select job_id, type, status, ended_at, failure_code, failure_message
+      from background_jobs
+      where environment_id = e.environment_id
+      order by job_id desc
+      limit ${failuresAmong}
+    ) f
+    where f.status = 'failed'
+    order by f.ended_at desc
+    limit ${SHOWN_FAILURES}`,
+  /** Jobs that go on after an error; the oldest. */
+  retries: `
+    select distinct on (t.job_id)
+      e.name as environment,
+      t.job_id as "jobId",
+      j.type,
+      case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error as "lastError"
+    from tasks t
+    join background_jobs j using (job_id)
+    join environments e on e.environment_id = t.environment_id
+    where t.last_error is not null
+    order by t.job_id, t.part
+    limit ${retriesShown}`,
+} as const;
+
+export function readList<Item = object>(watch: pg.Pool, name: keyof typeof listStatements): Promise<Item[]> {
+  return readFigures(watch, listStatements[name]);
+}
+
+/**
+ * Records that the ledger lost or counted twice; 0 where it is right. Of each load that is kept the difference between the records read
+ * and their outcomes, and of a completed one between those read and those received; of the newest loads also between those
+ * read and those in the chunks that are done. A check of a guard counts only what it refuses, and no chunk is done by it.
+ */
+const unaccounted = (environmentId: number) => sql<number>`(
+  select coalesce(sum(
+    abs(
+      rows_read
+        - (${sql.raw(outcomes.map((outcome) => `rows_${outcome}`).join(' + '))})
+    ) + case when status = 'completed' then abs(total_rows - rows_read) else 0 end
+  ), 0)::bigint
+  from loads
+  where environment_id = ${environmentId}
+) + (
+  select coalesce(sum(abs(l.rows_read - c.done)), 0)::bigint
+  from (
+    select load_id, rows_read
+    from loads
+    where environment_id = ${environmentId} and pass <> 'validate'
+    order by job_id desc
+    limit ${RECOUNTED_LOADS}
+  ) l
+  cross join lateral (
+    select coalesce(sum(row_count), 0)::bigint as done
+    from load_chunks
+    where load_id = l.load_id and done_at is not null
+  ) c
+)`;
+
+type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane' | 'job_days'>;
+
+/** Reads every load that is kept of the environment, some 0.6 s for a million: in turn. */
+export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
+  const counts = await rowOf<Omit<Jobs, 'lane' | 'job_days'>>(db)`
+    select
+      count(*) filter (where status = 'queued') as queued,
+      count(*) filter (where status = 'processing') as processing,
+      count(*) filter (where status = 'failed' and ended_at > now() - interval '24 hours') as failed_24h,
+      (select ${unaccounted(environmentId)}) as unaccounted
+    from background_jobs
+    where environment_id = ${environmentId}`;
+  const lane = await rowsOf<Jobs['lane'][number]>(db)`
+    select
+      row_number() over (order by status = 'processing' desc, lane_position) - 1 as position,
+      job_id, type, status, filename, done, total, ${timeText('accepted_at')} as start_time
+    from background_jobs
+    where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
+    order by position
+    limit ${SHOWN_LANE_JOBS}`;
+  return { ...counts, lane, job_days: await readJobDays(db, environmentId) };
+}
+
+/** Counts the jobs of each of the last days, by the time in their ids: only then does an index find them. */
+function readJobDays(db: Database, environmentId: number): Promise<Jobs['job_days']> {
+  const since = Date.now() - SHOWN_JOB_DAYS * 86_400_000;
+  const first = `${since.toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
+  return rowsOf<Jobs['job_days'][number]>(db)`
+    select to_char(d.day, 'YYYY-MM-DD') as day, coalesce(j.jobs, 0) as jobs, coalesce(j.failed, 0) as failed
+    from generate_series(0, ${SHOWN_JOB_DAYS - 1}::int) n
+    cross join lateral (select (now() at time zone 'UTC')::date - n as day) d
+    left join (
+      select (accepted_at at time zone 'UTC')::date as day, count(*) as jobs, count(*) filter (where status = 'failed') as failed
+      from background_jobs
+      where environment_id = ${environmentId} and job_id >= ${first}::uuid
+      group by 1
+    ) j using (day)
+    order by day`;
+}
+
+/** Reads the work of an environment; with `withSystem` also the work that belongs to none. */
+export async function readWork(
+  db: Database,
+  environmentId: number,
+  withSystem: boolean,
+): Promise<Overview['work']> {
+  const environments = withSystem ? [environmentId, 0] : [environmentId];
+  const counts = await rowOf<Omit<Overview['work'], 'failing'>>(db)`
+    select
+      count(*) filter (where lease_until is null and not_before <= now()) as waiting,
+      count(*) filter (where lease_until is not null) as running,
+      count(*) filter (where lease_until is null and not_before > now()) as postponed
+    from tasks
+    where environment_id = any(${environments})`;
+  const failing = await rowsOf<Overview['work']['failing'][number]>(db)`
+    select
+      kind as task, job_id, part, failures, losses, last_error,
+      case when lease_until is null then ${timeText('not_before')} end as next_try_at
+    from tasks
+    where environment_id = any(${environments}) and (last_error is not null or losses > 0)
+    order by not_before, task_id
+    limit ${SHOWN_FAILING_TASKS}`;
+  return { ...counts, failing };
+}
+
+export interface Counted {
+  accepted: number;
+  unchanged: number;
+  rejected: number;
+}
+
+const stepOf = (minutes: RawBuilder<unknown>) => sql`(${minutes} * interval '1 minute')`;
+const currentStep = (minutes: RawBuilder<unknown>) => sql`date_bin(${stepOf(minutes)}, now(), 'epoch')`;
+const periodMinutes = Object.values(RATE_PERIODS);
+
+/** Adds to the counts of this step of each period, in the order of environments, so that two processes cannot deadlock. */
+export async function addRates(db: Database, counted: ReadonlyMap<number, Counted>): Promise<void> {
+  const rows = [...counted].map(([environment, counts]) => ({ environment, ...counts }));
+  await sql`
+    with old as (
+      delete from rates
+      where environment_id = any (${rows.map(({ environment }) => environment)}::int[])
+        and begins_at < now() - 2 * ${RATE_STEPS}::int * ${stepOf(sql`minutes`)}
+    )
+    insert into rates as r (environment_id, minutes, begins_at, accepted, unchanged, rejected)
+    select environment, minutes, ${currentStep(sql`minutes`)}, accepted, unchanged, rejected
+    from json_to_recordset(${JSON.stringify(rows)}) as c (environment int, accepted bigint, unchanged bigint, rejected bigint)
+    cross join unnest(${periodMinutes}::int[]) as minutes
+    order by environment, minutes
+    on conflict (environment_id, minutes, begins_at) do update set
+      accepted = r.accepted + excluded.accepted,
+      unchanged = r.unchanged + excluded.unchanged,
+      rejected = r.rejected + excluded.rejected`.execute(db);
+}
+
+export function readRates(db: Database, environmentId: number, minutes: number): Promise<Overview['rates']> {
+  const step = sql`${minutes}::int`;
+  return rowsOf<Overview['rates'][number]>(db)`
+    select
+      ${timeText('b.begins_at')} as begins_at,
+      coalesce(r.accepted, 0) as accepted,
+      coalesce(r.unchanged, 0) as unchanged,
+      coalesce(r.rejected, 0) as rejected
+    from generate_series(${RATE_STEPS - 1}::int, 0, -1) n
+    cross join lateral (select ${currentStep(step)} - n * ${stepOf(step)} as begins_at) b
+    left join rates r on r.environment_id = ${environmentId} and r.minutes = ${step} and r.begins_at = b.begins_at
+    order by n desc`;
+}

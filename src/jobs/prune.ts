@@ -1,0 +1,173 @@
+import pLimit from 'p-limit';
+import type { Logger } from 'pino';
+import type { Config } from '../base/config.ts';
+import { ABANDONED_FILE_MS } from '../base/limits.ts';
+import { type Poller, startPoller } from '../base/timers.ts';
+import { forgetDeletions } from '../deletion/store.ts';
+import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
+import { type ExportContext, exportFolder } from '../export/context.ts';
+import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../export/store.ts';
+import type { FileStore } from '../files/file-store.ts';
+import type { LoadContext } from '../load/context.ts';
+import { type EndContext, expireHeldLoads } from '../load/end-load.ts';
+import { removeAbandoned } from '../load/received.ts';
+import { deleteLoads, findExpiredFiles, forgetFiles } from '../load/store.ts';
+import { removeExpiredUploads } from '../load/uploads.ts';
+import { tendChangeLog } from '../postgres/change-log.ts';
+import type { Database } from '../postgres/database.ts';
+import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
+import type { Tend } from '../tasks/job-seam.ts';
+import { insertTask } from '../tasks/store.ts';
+import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
+import { forgetOld } from './store.ts';
+
+export interface PruneContext extends EndContext {
+  readonly files: FileStore;
+  readonly tends: readonly Tend[];
+  readonly config: Pick<
+    Config,
+    | 'fileRetentionDays'
+    | 'exportRetentionDays'
+    | 'changesDays'
+    | 'jobRetentionDays'
+    | 'eventRetentionDays'
+    | 'lakeEveryMs'
+  >;
+}
+
+/**
+ * Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. Returns the
+ * numbers removed; `tended` has those of capabilities, by the names of the API.
+ */
+export async function prune(context: PruneContext) {
+  const { db, files, config } = context;
+  const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
+  await expireHeldLoads(context, fileDays);
+  const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
+  const exports = await pruneExports({ db, files }, { exportDays, jobDays });
+  const temporary = await sweep({ db, files, config });
+  const deletions = await forgetDeletions(db, jobDays);
+  const tended = await tendAll(context);
+  const events = await pruneEvents(context);
+  return { ...loads, ...exports, deletions, tended, ...events, temporary };
+}
+
+async function tendAll(context: PruneContext): Promise<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  for (const tend of context.tends) Object.assign(counts, await tend(context));
+  return counts;
+}
+
+/** Sees to it that there are the tasks of pruning and of appending to the lake, one each for all workers. Each is due at once when it is made. */
+export async function queuePruning(
+  context: TaskContext & { readonly config: Pick<Config, 'lakeEveryMs'> },
+): Promise<void> {
+  const appends = context.config.lakeEveryMs === null ? [] : (['append'] as const);
+  for (const kind of ['prune', ...appends] as const) {
+    const task = await insertTask(context.db, {
+      ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
+      ...{ jobId: null, requestId: null },
+    });
+    if (task !== null) await notifyQueue(context, [task]);
+  }
+}
+
+const batchSize = 500;
+
+/** Takes batch after batch, since more may expire in a day than one takes. `batch` returns how many it took. */
+async function inBatches(batch: () => Promise<number>): Promise<number> {
+  let all = 0;
+  for (let taken = batchSize; taken === batchSize; all += taken) taken = await batch();
+  return all;
+}
+
+const removalsAtATime = 4;
+
+/** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
+export async function pruneFiles(
+  context: Pick<LoadContext, 'db' | 'files'>,
+  { fileDays, jobDays }: { readonly fileDays: number; readonly jobDays: number },
+): Promise<{ files: number; jobs: number }> {
+  const { db } = context;
+  const files = await inBatches(() => pruneBatch(context, fileDays));
+  const jobs = await deleteLoads(db, jobDays);
+  await forgetOld(db);
+  return { files, jobs };
+}
+
+async function pruneBatch(
+  { db, files }: Pick<LoadContext, 'db' | 'files'>,
+  fileDays: number,
+): Promise<number> {
+  const expired = await findExpiredFiles(db, fileDays, batchSize);
+  const atATime = pLimit(removalsAtATime);
+  await Promise.all(
+    expired.map(({ loadId, ref }) =>
+      atATime(async () => {
+        await files.remove(ref);
+        await forgetFiles(db, [loadId]);
+      }),
+    ),
+  );
+  return expired.length;
+}
+
+/** Removes what has outlived its retention: the files of exports first, their records later. */
+export async function pruneExports(
+  { db, files }: Pick<ExportContext, 'db' | 'files'>,
+  { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
+): Promise<{ exports: number; records: number }> {
+  const exports = await inBatches(async () => {
+    const expired = await findExpired(db, exportDays, batchSize);
+    for (const { exportId, jobId } of expired) {
+      // The whole folder: with it goes whatever an attempt that was lost may have left.
+      await files.removeFolder(exportFolder(jobId));
+      await markFilesExpired(db, exportId);
+    }
+    return expired.length;
+  });
+  return { exports, records: await deleteExports(db, jobDays) };
+}
+
+const leftoversAtATime = 20;
+
+/** Removes what failed and cancelled exports have left: nobody will ask for it. */
+export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 'files'>): Promise<void> {
+  for (const { exportId, jobId } of await findLeftovers(db, leftoversAtATime)) {
+    await files.removeFolder(exportFolder(jobId));
+    await markFilesExpired(db, exportId);
+  }
+}
+
+interface Context {
+  readonly db: Database;
+  readonly files: FileStore;
+  readonly config: Pick<Config, 'changesDays'>;
+}
+
+const sweepMs = 30 * 60 * 1000;
+
+/**
+ * Removes what processes that were killed have left in the store, and expired uploads; returns how many files that was. Looks after the
+ * log of changes, too. Twice at once does no harm.
+ */
+export async function sweep({ db, files, config }: Context): Promise<number> {
+  const abandoned = await removeAbandoned({ db, files });
+  const replaced = await removeReplaced({ db, files });
+  const uploads = await removeExpiredUploads({ db, files });
+  const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
+  await tendChangeLog(db, config.changesDays);
+  return abandoned + replaced + uploads + temporary;
+}
+
+/** Sweeps at once and then every half hour; the next sweep does what this one could not. */
+export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
+  return startPoller(sweepMs, async () => {
+    try {
+      const removed = await sweep(context);
+      if (removed > 0) log.info({ removed }, 'files of killed processes removed');
+    } catch (error) {
+      log.warn({ err: error }, 'the sweep did not complete; the next one tries again');
+    }
+  });
+}

@@ -1,0 +1,231 @@
+import { type RawBuilder, sql } from 'kysely';
+import { inputError } from '../base/errors.ts';
+import { MAX_SHOWN_PARAMETERS } from '../base/limits.ts';
+import { type ExportRequest, toGivenRequest } from '../domain/export.ts';
+import type { SourceOptions } from '../domain/source.ts';
+import { toGivenSource } from '../domain/source-options.ts';
+import type { Origin } from '../domain/task.ts';
+import type { ListedJob } from '../http/render.ts';
+import { camel, daysAgo } from '../postgres/columns.ts';
+import { countOf, type Database, literally, selectWhere } from '../postgres/database.ts';
+
+/* Background jobs of every kind, as the view `background_jobs` lists them. */
+
+/** The condition on `loads` of loads_rejects_idx, and that not all of them were loaded since. */
+const hasRefused = sql<boolean>`(
+  loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run
+  and loads.rows_rejected > count_mended(loads.load_id)
+)`;
+
+export interface JobFilter {
+  readonly types?: readonly string[] | undefined;
+  readonly statuses?: readonly string[] | undefined;
+  /** Accepted at or after. */
+  readonly since?: Date | undefined;
+  /** Accepted before. */
+  readonly until?: Date | undefined;
+  readonly filename?: string | undefined;
+  readonly sha256?: string | undefined;
+  readonly key?: string | undefined;
+  readonly requestId?: string | undefined;
+  /** The key of a request that made or changed it in the last 24 hours. */
+  readonly idempotencyKey?: string | undefined;
+  readonly hasRejects?: boolean | undefined;
+}
+
+function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
+  const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey, hasRejects } =
+    filter;
+  let jobs = selectWhere(db, 'background_jobs', { environmentId });
+  if (types !== undefined) jobs = jobs.where('type', 'in', types);
+  if (statuses !== undefined) jobs = jobs.where('status', 'in', statuses);
+  if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
+  if (until !== undefined) jobs = jobs.where('accepted_at', '<', until);
+  if (filename !== undefined)
+    jobs = jobs.where('kind', '=', 'load').where('filename', 'ilike', `%${literally(filename)}%`);
+  if (sha256 !== undefined) jobs = jobs.where('sha256', '=', Buffer.from(sha256, 'hex'));
+  if (key !== undefined) jobs = jobs.where('origin', '=', 'api_key').where('origin_name', '=', key);
+  if (requestId !== undefined) jobs = jobs.where('request_id', '=', requestId);
+  if (idempotencyKey !== undefined) {
+    jobs = jobs.where('job_id', 'in', ({ selectFrom }) =>
+      selectFrom('idempotency_keys')
+        .select('idempotency_keys.job_id')
+        .where('environment_id', '=', environmentId)
+        .where('idempotency_key', '=', idempotencyKey),
+    );
+  }
+  if (hasRejects === true) {
+    jobs = jobs.where('job_id', 'in', ({ selectFrom }) =>
+      selectFrom('loads')
+        .select('loads.job_id')
+        .where('loads.environment_id', '=', environmentId)
+        .where(hasRefused),
+    );
+  }
+  return jobs;
+}
+
+/** Jobs, newest first. `after` is the job id at which the page before ended; `total` counts the jobs of all pages. */
+export async function pageJobs(
+  db: Database,
+  environmentId: number,
+  filter: JobFilter,
+  page: { readonly limit: number; readonly after: string | null; readonly offset?: number },
+) {
+  const matching = matchingJobs(db, environmentId, filter);
+  const { total } = await matching
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  let rows = matching
+    .select(
+      camel('job_id', 'type', 'status', 'filename', 'file_size', 'accepted_at', 'started_at', 'ended_at'),
+    )
+    .select(['counts', 'origin', 'origin_name as originName'])
+    .select([sql`case when kind = 'export' then done else total end`.as('totalRows')])
+    .orderBy('job_id', 'desc')
+    .limit(page.limit + 1)
+    .offset(page.offset ?? 0)
+    // Columns of a view are nullable to the generated types.
+    .$castTo<ListedJob>();
+  if (page.after !== null) rows = rows.where('job_id', '<', page.after);
+  const found = await rows.execute();
+  const jobs = found.slice(0, page.limit);
+  return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
+}
+
+/** Tells whether the environment has fewer than `most` unfinished jobs. Reads no more entries of the indexes than that. */
+export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
+  const unfinished = await countOf(db)`
+    select count(*)
+    from (
+      select 1
+      from background_jobs
+      where environment_id = ${environmentId} and status in ('queued', 'processing')
+      limit ${most}
+    ) unfinished`;
+  return unfinished < most;
+}
+
+/* The history of a job: who started it with what, and when it reached each of its phases. */
+
+export interface JobHistory {
+  readonly requestId: string | null;
+  readonly origin: Origin | null;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly parametersCut: boolean;
+  readonly phases: readonly { readonly phase: string; readonly at: Date }[];
+}
+
+interface HistoryRow extends Omit<JobHistory, 'origin' | 'parametersCut' | 'phases'> {
+  readonly origin: Origin['kind'] | null;
+  readonly originName: string | null;
+  readonly status: string;
+  readonly endedAt: Date | null;
+  readonly times: readonly { readonly phase: string; readonly at: string | null }[];
+}
+
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function readJobHistory(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<JobHistory> {
+  const found = await historyOf(environmentId, jobId).execute(db);
+  const [row] = found.rows;
+  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  const { requestId, origin, originName, status, endedAt, times } = row;
+  const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
+  reached.sort((one, other) => one.at.getTime() - other.at.getTime());
+  // Its time is the start of the transaction that ended the job; others may have committed at later times meanwhile.
+  if (endedAt !== null) reached.push({ phase: status, at: endedAt });
+  const parameters = named(row.parameters);
+  const shown = shorten(parameters) as JobHistory['parameters'];
+  return {
+    requestId,
+    origin: origin === null ? null : { kind: origin, name: originName },
+    parameters: shown,
+    // A list is longer than what is shown of it, or the request of an export than can be shown.
+    parametersCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
+    phases: reached,
+  };
+}
+
+function phases(times: Readonly<Record<string, string>>): RawBuilder<unknown> {
+  const pairs = Object.entries(times).map(
+    ([phase, time]) => sql`json_build_object('phase', ${sql.lit(phase)}, 'at', ${sql.raw(time)})`,
+  );
+  return sql`json_build_array(${sql.join(pairs)})`;
+}
+
+const ofLoad = phases({
+  accepted: 'accepted_at',
+  started: 'started_at',
+  planned: 'plan_ended_at',
+  applied: 'applied_at',
+  resumed: 'nullif(work_started_at, started_at)',
+  merged: `case when pass in ('load', 'dry_run') and chunks_done = chunk_count then (
+    select max(done_at) from load_chunks c where c.load_id = loads.load_id
+  ) end`,
+  repeats_resolved: 'repeats_resolved_at',
+  held: 'held_at',
+  decided: 'decided_at',
+});
+const ofExport = phases({ accepted: 'requested_at', started: 'started_at', snapshot: 'snapshot_at' });
+const ofDeletion = phases({ accepted: 'accepted_at', started: 'started_at' });
+
+function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow> {
+  const job = sql`request_id as "requestId", origin, origin_name as "originName", status, ended_at as "endedAt"`;
+  const isMeant = sql`environment_id = ${environmentId} and job_id = ${jobId}`;
+  return sql<HistoryRow>`
+    select
+      ${job}, ${ofLoad} as times,
+      json_build_object(
+        'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
+        'max_removed_values', max_removed_values, 'guard', guard, 'dry_run', pass = 'dry_run',
+        'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
+        'format', coalesce(read_as ->> 'format', file_format), 'file_of', file_of,
+        'chunks', chunk_count
+      ) as parameters
+    from loads
+    left join load_guards using (load_id)
+    left join load_plans using (load_id)
+    where ${isMeant}
+    union all
+    select
+      ${job}, ${ofExport},
+      json_build_object(
+        'request', case when pg_column_size(request) < 65536 then request end, 'emails', emails,
+        'retention_days', retention_days
+      )
+    from exports
+    where ${isMeant}
+    union all
+    select ${job}, ${ofDeletion}, (jsonb_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested) || options)::json
+    from deletions
+    where ${isMeant}`;
+}
+
+function named({ options, request, ...rest }: HistoryRow['parameters']): object {
+  if (options !== undefined) return { ...rest, options: toGivenSource(options as SourceOptions) };
+  if (request === undefined) return rest;
+  return { ...rest, request: request === null ? null : toGivenRequest(request as ExportRequest) };
+}
+
+function shorten(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, MAX_SHOWN_PARAMETERS).map(shorten);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
+}
+
+const keptDays = [
+  ['idempotency_keys', 'created_at', 1],
+  // Workers that were killed stay in the table until then.
+  ['workers', 'seen_at', 1 / 24],
+] as const;
+
+/** Deletes idempotency keys and signs of life that are old. */
+export async function forgetOld(db: Database): Promise<void> {
+  for (const [table, column, days] of keptDays) {
+    await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);
+  }
+}

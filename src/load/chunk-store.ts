@@ -1,0 +1,198 @@
+import { type RawBuilder, sql } from 'kysely';
+import { MAX_REFUSED_AT_FIRST } from '../base/limits.ts';
+import {
+  type ChunkRange,
+  countedKinds,
+  type Outcomes,
+  type OutcomesByKind,
+  outcomes,
+  toTally,
+} from '../domain/load.ts';
+import type { DueTask, TaskClaim } from '../domain/task.ts';
+import { camel } from '../postgres/columns.ts';
+import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { isOwn } from '../tasks/store.ts';
+
+/* Chunks are the byte ranges of a load's file, with what became of each. Their tasks say who works on them (`tasks.ts`). */
+
+const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
+
+export function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
+  return selectWhere(db, 'load_chunks', { loadId, chunkNo }).select(range).executeTakeFirstOrThrow();
+}
+
+export function listChunkRanges(db: Database, loadId: number): Promise<ChunkRange[]> {
+  return selectWhere(db, 'load_chunks', { loadId }).select(range).orderBy('chunk_no').execute();
+}
+
+/** Notes that this transaction writes rows of a chunk that is done. */
+export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
+  await updateWhere(db, 'load_chunks', { loadId, chunkNo })
+    .set({ positions: sql`positions || sluice.current_position()` })
+    .execute();
+}
+
+/** Writes SQL for each of the columns that count records by outcome. */
+function forCounts(
+  write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
+}
+
+export interface ChunkTally extends Outcomes {
+  /** Properties without a name. */
+  readonly dropped?: number;
+  /** `null` if the file holds one kind only. */
+  readonly kinds: OutcomesByKind | null;
+  /** Some record says by its `event_type` what it is. */
+  readonly hasEventTypes: boolean;
+}
+
+export interface LoadProgress {
+  readonly rejected: number;
+  readonly maxErrors: number | null;
+  /** True if the first MAX_REFUSED_AT_FIRST records were all refused: the load goes no further. */
+  readonly isRefusedSoFar: boolean;
+  /** True if it was the only chunk and nothing is left to do: the load is completed. */
+  readonly isCompleted: boolean;
+  /** The task that finishes the load after its last chunk, or that of the next chunk if the load is ordered. */
+  readonly next: DueTask | null;
+}
+
+/**
+ * The fence of a chunk's transaction: ends the task and the chunk and adds its tally, if this attempt still owns the task and the load
+ * still runs. Otherwise returns `null`; the caller must then roll back. The task that comes next is inserted, if there is one. A load of
+ * one chunk has nothing to replay: unless it is to fail, the same statement completes it. `asking`: options by which capabilities have more
+ * to do.
+ */
+export async function finishChunk(
+  db: Database,
+  claim: TaskClaim,
+  tally: ChunkTally,
+  asking: readonly string[],
+): Promise<LoadProgress | null> {
+  const isCompleted = sql`(
+    loads.chunk_count = 1
+    and not loads.dry_run
+    and loads.type <> 'undo'
+    and not loads.source_options ?| ${[...asking]}::text[]
+    and loads.mends is null
+    and loads.total_rows = done.row_count
+    and ${tally.rejected} < done.row_count
+    and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)
+  )`;
+  const { rows } = await sql<LoadProgress>`
+    with own as (
+      delete from tasks where ${isOwn(claim)} returning attempt, losses, worker
+    ),
+    done as (
+      update load_chunks
+      set
+        done_at = clock_timestamp(),
+        attempts = own.attempt,
+        losses = own.losses,
+        worker = own.worker,
+        positions = positions || sluice.current_position(),
+        ${forCounts((column, name) => sql`${column} = ${tally[name]}`)}
+      from own
+      where load_id = ${claim.subjectId} and chunk_no = ${claim.part}
+      returning row_count
+    ),
+    counted as (
+      update loads
+      set
+        status = case when ${isCompleted} then 'completed' else status end,
+        ended_at = case when ${isCompleted} then now() end,
+        chunks_done = chunks_done + 1,
+        rows_read = rows_read + done.row_count,
+        dropped_properties = dropped_properties + ${tally.dropped ?? 0},
+        ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},
+        has_event_types = has_event_types or ${tally.hasEventTypes}
+      from done
+      where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
+      returning loads.*
+    ),
+    ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
+    ${finishing(isRefusedSoFar, claim.part)}`.execute(db);
+  return rows[0] ?? null;
+}
+
+/**
+ * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound
+ * instead; an undo is completed whatever it refuses; after the last chunk, the finish decides.
+ */
+const isRefusedSoFar = sql`(
+  chunks_done < chunk_count
+  and max_errors is null
+  and type <> 'undo'
+  and rows_read >= ${MAX_REFUSED_AT_FIRST}
+  and rows_rejected = rows_read
+)`;
+
+/**
+ * Ends a chunk as `finishChunk` does, but counts only what was refused: the chunk was validated and not loaded. The load is in its
+ * validating pass from then on.
+ */
+export async function endValidation(
+  db: Database,
+  claim: TaskClaim,
+  rejected: number,
+): Promise<LoadProgress | null> {
+  const { rows } = await sql<LoadProgress>`
+    with own as (
+      delete from tasks where ${isOwn(claim)} returning attempt
+    ),
+    counted as (
+      update loads
+      set
+        pass = 'validate',
+        chunks_done = chunks_done + 1,
+        rows_read = rows_read + ${rejected},
+        rows_rejected = rows_rejected + ${rejected}
+      from own
+      where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
+      returning loads.*
+    ),
+    ${finishing(sql`false`, claim.part)}`.execute(db);
+  return rows[0] ?? null;
+}
+
+/** The chunks of the load run one after another, in file order. */
+export const isOrdered = sql<boolean>`(loads.source_options ->> 'existing' is not distinct from 'keep')`;
+
+/** Inserts the task that comes after that of chunk `chunkNo`, if any, and selects the load's progress from `counted`. */
+const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<unknown> => sql`
+    next as (
+      insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
+      select
+        case when chunks_done = chunk_count then 'finish' else 'chunk' end, load_id,
+        case when chunks_done = chunk_count then 0 else ${chunkNo + 1} end,
+        environment_id, job_id, request_id, now()
+      from counted loads
+      where (chunks_done = chunk_count or ${isOrdered}) and status = 'processing'
+      returning task_id, kind
+    )
+    select
+      rows_rejected as rejected,
+      max_errors as "maxErrors",
+      ${isRefused} as "isRefusedSoFar",
+      status = 'completed' as "isCompleted",
+      (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
+    from counted`;
+
+/** Adds the counts of the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
+function countedByKind(kinds: OutcomesByKind) {
+  const met = countedKinds
+    .filter((kind) => toTally(kinds[kind]).read > 0)
+    .map((kind) => ({ kind, ...kinds[kind] }));
+  return sql`
+    counted_by_kind as (
+      insert into load_kinds as k (load_id, kind, ${forCounts((column) => column)})
+      select load_id, met.*
+      from counted, json_to_recordset(${JSON.stringify(met)}) as met (
+        kind text, ${sql.raw(outcomes.map((name) => `${name} bigint`).join())}
+      )
+      on conflict (load_id, kind) do update set
+        ${forCounts((column) => sql`${column} = k.${column} + excluded.${column}`)}
+    ),`;
+}

@@ -1,0 +1,92 @@
+import { sql } from 'kysely';
+import { USUAL_AMONG, USUAL_LOADS } from '../base/limits.ts';
+import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
+import type { Origin } from '../domain/task.ts';
+import { daysAgo } from '../postgres/columns.ts';
+import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
+import { noteDecision, queuedAgain } from './store.ts';
+
+/* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
+
+export interface Guarded {
+  readonly guard: VolumeGuard;
+  readonly file: FileFigures;
+  readonly past: readonly FileFigures[];
+}
+
+const figures = (load: string) => sql`json_build_object(
+  'rows', ${sql.ref(`${load}.total_rows`)},
+  'rejected', ${sql.ref(`${load}.rows_rejected`)},
+  'columns', ${sql.ref(`${load}.header`)} -> 'columns'
+)`;
+
+/** A schedule, the folder of an inbox, a key, or the command line; and the name of the file without its digits, which are mostly a date. */
+const sourceOf = (load: string) => {
+  const [origin, name, filename] = ['origin', 'origin_name', 'filename'].map((each) =>
+    sql.ref(`${load}.${each}`),
+  );
+  return sql`(
+    ${origin}, case ${origin} when 'inbox' then regexp_replace(${name}, '[^/]*$', '') else ${name} end,
+    regexp_replace(${filename}, '[0-9]+', '', 'g')
+  )`;
+};
+
+/** Reads the guard of a load, the figures of its file and of its source's latest completed loads, newest first; `null` without one. */
+export function readGuarded(db: Database, loadId: number): Promise<Guarded | null> {
+  return firstRow<Guarded>(db)`
+    select
+      g.guard,
+      ${figures('l')} as file,
+      array(
+        select ${figures('p')}
+        from (
+          select * from loads where environment_id = l.environment_id order by job_id desc limit ${USUAL_AMONG}
+        ) p
+        where p.status = 'completed' and not p.dry_run and p.undone_by is null
+          and p.type = l.type and ${sourceOf('p')} is not distinct from ${sourceOf('l')}
+        order by p.job_id desc
+        limit ${USUAL_LOADS}
+      ) as past
+    from loads l
+    join load_guards g using (load_id)
+    where l.load_id = ${loadId} and g.guard is not null`;
+}
+
+/** Holds a running load, also one that was discarded before and is retried. Call it in the transaction that ends its last task. */
+export async function holdLoad(db: Database, loadId: number, reasons: readonly Surprise[]): Promise<void> {
+  await updateWhere(db, 'loads', { loadId, status: 'processing' }).set({ status: 'held' }).execute();
+  await updateWhere(db, 'load_guards', { loadId })
+    .set({
+      held_at: sql<Date>`now()`,
+      held_for: JSON.stringify(reasons),
+      decided_at: null,
+      decided_by: null,
+    })
+    .execute();
+}
+
+/** Queues a held load to be loaded. Returns false if it is not held. Call it in the transaction that holds the lane's lock. */
+export async function releaseHeld(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  by: Origin,
+): Promise<boolean> {
+  const load = await updateWhere(db, 'loads', { environmentId, jobId, status: 'held' })
+    .set({ ...queuedAgain, pass: 'load', begins_anew: true })
+    .returning('load_id')
+    .executeTakeFirst();
+  if (load === undefined) return false;
+  await noteDecision(db, load.load_id, by);
+  return true;
+}
+
+/** Finds loads that were held before so many days. */
+export function findExpiredHolds(db: Database, fileDays: number, limit: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select load_id
+    from loads
+    join load_guards using (load_id)
+    where status = 'held' and held_at < ${daysAgo(fileDays)}
+    limit ${limit}`;
+}

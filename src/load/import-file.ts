@@ -1,0 +1,297 @@
+/** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
+
+import { createReadStream } from 'node:fs';
+import { InputError } from '../base/errors.ts';
+import { READ_BYTES } from '../base/limits.ts';
+import { formatBytes, formatCount, formatDuration, summaries } from '../base/wording.ts';
+import { exitCodeOf, exitCodes, explainError } from '../cli/errors.ts';
+import { createProgress, describeHold, followLoad } from '../cli/follow.ts';
+import type { Input } from '../cli/input-files.ts';
+import type { EnvironmentSession } from '../cli/session.ts';
+import { printable, renderTable, type Terminal } from '../cli/terminal.ts';
+import type { Workers } from '../cli/workers.ts';
+import {
+  ALL_RECORDS_REFUSED,
+  countedKinds,
+  FIRST_RECORDS_REFUSED,
+  type LoadOptions,
+  type Tally,
+} from '../domain/load.ts';
+import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
+import { withFlags } from '../domain/source-options.ts';
+import { printPlan } from '../jobs/cli.ts';
+import { countLiveWorkers } from '../tasks/worker-store.ts';
+import { acceptLoad } from './accept-load.ts';
+import { type ShownPlan, showPlan } from './plans/plans.ts';
+import { type Load, readShown, type Shown } from './read-store.ts';
+import { type ReceivedFile, receiveLocal } from './receive/receive.ts';
+import { receivingStore } from './received.ts';
+import { type RejectsReport, reportRejects } from './rejects/cli.ts';
+import { renderLoadDetail, rowsPerSecond } from './render-load.ts';
+
+/** Takes the input into the store, as an upload would be. `onBytes` is told the bytes read so far. */
+async function readInput(
+  { system }: ImportSession,
+  { path }: Input,
+  { format, source: said, map, signal }: ImportOptions,
+  onBytes: (bytes: number) => void,
+): Promise<ReceivedFile> {
+  const source = path === null ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES });
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    let total = 0;
+    for await (const bytes of source as AsyncIterable<Buffer>) {
+      total += bytes.length;
+      onBytes(total);
+      yield bytes;
+    }
+  };
+  const hints = { format: format ?? undefined, filename: path ?? undefined, source: said, map };
+  try {
+    return await receiveLocal(counted(), receivingStore(system), hints, system.config, signal);
+  } finally {
+    source.destroy();
+  }
+}
+
+export interface ImportOptions extends Omit<LoadOptions, 'preset'> {
+  readonly preset: LoadOptions['preset'] | undefined;
+  readonly format: SourceFormat | null;
+  readonly rejectsDir: string;
+  readonly wait: boolean;
+  readonly quiet: boolean;
+  readonly json: boolean;
+  readonly workers: Workers | null;
+  readonly signal: AbortSignal;
+}
+
+export interface Imported {
+  readonly name: string;
+  readonly exitCode: number;
+  readonly load: Load | null;
+  readonly shown: Shown | null;
+  readonly rejects: RejectsReport | null;
+  readonly plan: ShownPlan | null;
+  readonly remark: string | null;
+  /** Set if nothing was accepted, and that is the fault of the file. */
+  readonly error: InputError | null;
+}
+
+export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
+
+/** Loads one file. Throws only for what is no fault of the file. */
+export async function importFile(
+  terminal: Terminal,
+  session: ImportSession,
+  input: Input,
+  options: ImportOptions,
+): Promise<Imported> {
+  const { system, environmentId } = session;
+  const { name } = input;
+  const { signal, wait } = options;
+  const progress = createProgress(terminal, name, options.quiet || options.json);
+  try {
+    const received = await readInput(session, input, options, (bytes) => {
+      const { bytes: total } = input;
+      const of = total === null ? '' : ` of ${formatBytes(total)}`;
+      const share = total === null ? null : Math.min(1, bytes / Math.max(total, 1));
+      progress.show(share, () => `receiving ${formatBytes(bytes)}${of}`);
+    });
+    const { jobId, created } = await acceptLoad(system, {
+      environmentId,
+      type: 'import',
+      filename: name,
+      received,
+      options: loadOptions(options),
+      idempotencyKey: null,
+      origin: { kind: 'command_line', name: null },
+    });
+    const followed = { environmentId, jobId, signal: wait ? signal : AbortSignal.abort() };
+    const load = await followLoad(system, followed, progress);
+    const rejects = load.endedAt === null ? null : await reportRejects(session, load, options.rejectsDir);
+    const remark = await remarkOn(load, created, session, options.workers);
+    const shown = await readShown(system, environmentId, load);
+    const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
+    return {
+      name,
+      exitCode: wait || load.endedAt !== null ? exitCodeOf(load) : exitCodes.ok,
+      load,
+      shown,
+      plan,
+      rejects,
+      remark,
+      error: null,
+    };
+  } catch (error) {
+    progress.end();
+    const refused = { name, load: null, shown: null, plan: null, rejects: null };
+    if (signal.aborted) {
+      const remark = 'Stopped; nothing of this file was accepted.';
+      return { ...refused, exitCode: exitCodes.interrupted, remark, error: null };
+    }
+    if (!(error instanceof InputError)) throw error;
+    const { message, exitCode } = explainError(error);
+    return { ...refused, exitCode, remark: message, error };
+  }
+}
+
+function loadOptions(options: ImportOptions): LoadOptions {
+  const { entity, map, optionsOf, dryRun, plan, guard, ifDuplicate, source } = options;
+  const { maxErrors, maxChanged, maxRemovedValues, preset = null } = options;
+  const limits = { maxErrors, maxChanged, maxRemovedValues };
+  return { entity, map, preset, optionsOf, dryRun, plan, ...limits, guard, ifDuplicate, source };
+}
+
+async function remarkOn(
+  load: Load,
+  created: boolean,
+  { system }: ImportSession,
+  workers: Workers | null,
+): Promise<string | null> {
+  const code = load.failure?.code;
+  if (!created) return `The same bytes are those of job ${load.jobId}: skipped.`;
+  // The messages of these failures already say what to do.
+  if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
+  if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
+  if (load.endedAt !== null) return null;
+  if (load.status === 'held') return describeHold(load);
+  if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system.db)) > 0)) {
+    return `The running workers continue it. To follow it: sluice jobs show ${load.jobId} --watch`;
+  }
+  return (
+    'It continues, losing nothing, as soon as workers run: `sluice start` (or `sluice work`, or the next `sluice import`).\n' +
+    `To give it up: sluice jobs cancel ${load.jobId}`
+  );
+}
+
+export function printImported(
+  terminal: Terminal,
+  { name, load, shown, plan, rejects, remark, exitCode }: Imported,
+): void {
+  if (load === null) {
+    terminal.inform(`sluice: ${name}: ${remark ?? ''}`);
+    return;
+  }
+  const colour = exitCode === exitCodes.ok ? 'green' : exitCode === exitCodes.failed ? 'red' : 'yellow';
+  const status = terminal.style(colour, exitCode === exitCodes.interrupted ? 'stopped' : load.status);
+  const dry = load.dryRun ? ' (dry run: nothing was written)' : '';
+  terminal.print(`${name}: ${status}${dry}  job ${load.jobId}`);
+  const [readAs, ...notes] = describeReading(load);
+  if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
+  const isStopped = load.failure?.code === 'too_many_rejects';
+  // A pass that was stopped has counts of a part of the file, which no table may show as a result.
+  for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
+  for (const [name, summary] of summaries(shown?.fields ?? {}))
+    terminal.print(`  ${name}: ${printable(summary, 500)}`);
+  if (load.failure !== null) terminal.print(`  Failed: ${withFlags(load.failure.message)}`);
+  if (plan !== null) printPlan(terminal, plan);
+  if (rejects !== null) printRejects(terminal, load, rejects);
+  if (remark !== null) for (const line of remark.split('\n')) terminal.print(`  ${line}`);
+}
+
+function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): void {
+  terminal.print('');
+  for (const { row, line, column, code, message } of rejects.first) {
+    const where = column === null ? '' : `, ${printable(column, 40)}`;
+    terminal.print(`  row ${row} (line ${line}${where}): ${printable(withFlags(message), 160)} [${code}]`);
+  }
+  const more = rejects.count - rejects.first.length;
+  if (more > 0) terminal.print(`  … and ${formatCount(more)} more`);
+  if (rejects.path !== null) {
+    const purpose = load.dryRun ? '' : ', to correct and import again';
+    terminal.print(`  Refused records${purpose}: ${rejects.path}`);
+  } else {
+    const why = rejects.problem === null ? '' : ` (${rejects.problem})`;
+    terminal.print(`  The refused records: sluice jobs rejects ${load.jobId}${why}`);
+  }
+}
+
+/** Returns an element of `loads` in `sluice import --json`. */
+export function renderImported(
+  { name, load, shown, rejects, remark, error }: Imported,
+  baseUrl: string,
+): object {
+  return {
+    file: name,
+    // Nothing may have been accepted.
+    job:
+      load === null || shown === null ? null : renderLoadDetail(load, shown, rejects?.byCode ?? {}, baseUrl),
+    rejects_file: rejects?.path ?? null,
+    // Why nothing was accepted; as the HTTP interface says it.
+    errors: (error?.problems ?? []).map(({ code, message, details }) => ({
+      error_code: code,
+      message,
+      details,
+    })),
+    remark,
+  };
+}
+
+const formatWords: Readonly<Record<SourceFormat, string>> = {
+  csv: 'CSV',
+  ndjson: 'NDJSON',
+  json: 'JSON',
+  parquet: 'Parquet',
+  xlsx: 'Excel workbook',
+};
+
+/** Returns a line that says how the file was read, then a line for each thing that a person should know. */
+export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
+  if (readAs === null) return [];
+  const { format, encoding, csv, sheet, member, notes } = readAs;
+  const parts = [
+    formatWords[format],
+    member === null ? null : `${printable(member, 80)} of the archive`,
+    sheet === null ? null : `sheet ${printable(sheet, 40)}`,
+    encoding,
+    ...(csv === null ? [] : describeCsv(csv)),
+  ];
+  return [parts.filter((part) => part !== null).join(', '), ...notes.map((each) => printable(each, 300))];
+}
+
+const delimiterWords: Readonly<Record<string, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'pipes',
+  ' ': 'single blanks',
+  blanks: 'any number of blanks',
+};
+
+function describeCsv(csv: CsvReadAs): string[] {
+  const { delimiter, quote, comment, nulls, ragged, headerLine } = csv;
+  const said = [`${delimiterWords[delimiter] ?? printable(delimiter, 20)} between cells`];
+  if (quote !== '"') said.push(quote === '' ? 'no quotes' : `quotes ${quote}`);
+  if (csv.escape === '\\') said.push('backslash before quotes');
+  if (comment !== '') said.push(`no records in lines that start with ${printable(comment, 20)}`);
+  if (nulls.length > 0) said.push(`empty where ${nulls.map((each) => printable(each, 40)).join(' or ')}`);
+  if (ragged === 'pad') said.push('short records padded');
+  return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
+}
+
+/** Returns the counts of a load as a table: one line, and one for each kind of record where there are several. */
+export function summarise(load: Load): string[] {
+  const { tally, tallyByKind, acceptedAt, endedAt } = load;
+  const rate = rowsPerSecond(load, new Date());
+  const seconds = ((endedAt?.getTime() ?? Date.now()) - acceptedAt.getTime()) / 1000;
+  const all = { kind: 'all', tally, time: formatDuration(seconds), rate };
+  const kinds = countedKinds.flatMap((kind) => {
+    const counts = tallyByKind?.[kind];
+    return counts === undefined || counts.read === 0 ? [] : [{ kind, tally: counts, time: '', rate: '' }];
+  });
+  const count = (name: keyof Tally) => (row: { readonly tally: Tally }) => row.tally[name];
+  return renderTable(
+    {
+      ...(tallyByKind !== null && { kind: ({ kind }: { readonly kind: string }) => kind }),
+      '>read': count('read'),
+      '>inserted': count('inserted'),
+      '>updated': count('updated'),
+      '>unchanged': count('unchanged'),
+      ...(tally.removed > 0 && { '>removed': count('removed') }),
+      '>superseded': count('superseded'),
+      '>rejected': count('rejected'),
+      '>time': ({ time }) => time,
+      '>rows/s': ({ rate }) => rate,
+    },
+    [...kinds, all],
+  );
+}

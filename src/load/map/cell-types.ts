@@ -1,0 +1,112 @@
+import type { CellType } from '../../domain/cell-type.ts';
+import { isIsoDate } from '../../domain/data-type.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { numberInRange } from '../../formats/json-text.ts';
+import { kind } from './cells.ts';
+import {
+  readDayFirst,
+  readMonthFirst,
+  readNamedMonth,
+  readYearFirst,
+  type TimeReading,
+} from './written-times.ts';
+
+/* The types of a CSV's columns: what a cell becomes if the load says that its column has numbers, dates or yes and no. */
+
+interface Typed {
+  /** The kind of the cell once it is read. */
+  readonly kind: number;
+  readonly code: Reason['code'];
+  /** Goes on from `the cell is not`. */
+  readonly what: string;
+  /** Returns the value as JSON has it, a text without its quotes; `null` if it is none of the type. */
+  readonly read: (text: string) => string | null;
+}
+
+/** Digits may stand in groups of three, all with the same mark between: `group`, a blank or an apostrophe. */
+function number(what: string, point: string, group: string): Typed {
+  const mark = `[${group} \u00a0\u202f'’]`;
+  const form = new RegExp(
+    `^([+-]?)(\\d+|\\d{1,3}(${mark})\\d{3}(?:\\3\\d{3})*)(?:[${point}](\\d+))?(?:[eE]([+-]?\\d{1,4}))?$`,
+  );
+  const read = (text: string): string | null => {
+    const [, sign = '', grouped = '', , fraction, exponent] = form.exec(text) ?? [];
+    const whole = grouped.replace(/\D/g, '').replace(/^0+(?=\d)/, '');
+    if (whole === '') return null;
+    const parts = [sign === '-' ? '-' : '', whole, fraction && `.${fraction}`, exponent && `e${exponent}`];
+    const written = parts.join('');
+    return numberInRange(written) ? written : null;
+  };
+  return { kind: kind.number, code: 'invalid_type', what, read };
+}
+
+function date(what: string, ...readings: readonly TimeReading[]): Typed {
+  const read = (text: string): string | null => {
+    if (isIsoDate(text)) return text;
+    for (const reading of readings) {
+      const written = reading(text);
+      if (written !== null) return isIsoDate(written) ? written : null;
+    }
+    return null;
+  };
+  return { kind: kind.text, code: 'invalid_date', what, read };
+}
+
+/** Years of two digits come last only: 01/02/03 begins with no year. */
+const readYear: TimeReading = (text) => (/^\d{4}/.test(text) ? readYearFirst(text) : null);
+
+const words: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(['true', 't', 'yes', 'y', 'on', '1'].map((word) => [word, 'true'])),
+  ...Object.fromEntries(['false', 'f', 'no', 'n', 'off', '0'].map((word) => [word, 'false'])),
+};
+const readWord = (text: string): string | null =>
+  Object.hasOwn(words, text.toLowerCase()) ? (words[text.toLowerCase()] ?? null) : null;
+
+const typed: Readonly<Record<CellType, Typed>> = {
+  number: number('a number', '.', ','),
+  decimal_comma: number('a number with a decimal comma', ',', '.'),
+  boolean: { kind: kind.boolean, code: 'invalid_type', what: 'true or false', read: readWord },
+  date: date('a date', readYear, readNamedMonth),
+  day_first: date('a date with its day first', readDayFirst, readYear, readNamedMonth),
+  month_first: date('a date with its month first', readMonthFirst, readYear, readNamedMonth),
+};
+
+/** A value of the type, as a cell holds it. */
+interface TypedCell {
+  readonly kind: number;
+  readonly text: string;
+}
+
+/** Reads a cell of a column with a type. Blanks alone are nothing. */
+export function readTyped(type: CellType, text: string, column: string): TypedCell | Reason {
+  const { kind: is, code, what, read } = typed[type];
+  const trimmed = text.trim();
+  if (trimmed === '') return { kind: kind.text, text: '' };
+  const value = read(trimmed);
+  if (value !== null) return { kind: is, text: value };
+  return {
+    code,
+    message: `the cell is not ${what}, and types says that its column has the type ${type}`,
+    column,
+  };
+}
+
+const numberedLike = /^(?:\+|-?0\d)/;
+
+/**
+ * Lists the types that all of the texts have, the likeliest first. Digits behind a zero or a plus are no
+ * numbers here: most likely they are ids, postcodes or telephone numbers.
+ */
+export function typesOf(texts: readonly string[]): CellType[] {
+  const types = Object.keys(typed) as CellType[];
+  if (texts.length === 0) return [];
+  return types.filter((type) =>
+    texts.every((text) => {
+      const trimmed = text.trim();
+      return (
+        typed[type].read(trimmed) !== null &&
+        !(typed[type].kind === kind.number && numberedLike.test(trimmed))
+      );
+    }),
+  );
+}

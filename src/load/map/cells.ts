@@ -1,0 +1,376 @@
+import { MAX_VALUE_BYTES } from '../../base/limits.ts';
+import { automaticProperties, type Entity } from '../../domain/entity.ts';
+import type { Reason } from '../../domain/reject.ts';
+import type { Finding } from '../../domain/rules.ts';
+import {
+  hasTooManyProperties,
+  type JsonObject,
+  markedNumber,
+  type ParsedJson,
+  propertyProblem,
+  toByteString,
+  tooManyProperties,
+  writeJson,
+} from '../../formats/json-text.ts';
+import { JsonbOrder, KnownName } from './known-names.ts';
+
+/*
+ * The cells of one record: where its fields and properties stand in a buffer, and what they are there. `csv-rows.ts` and
+ * `json-records.ts` find them, `row-writer.ts` makes a row of them.
+ */
+
+/** The kinds of cells. Of texts the quotes around them are no part. */
+export const kind = {
+  /** A text that is written as it stands. */
+  text: 0,
+  /** A text of CSV with control characters, quotes or backslashes. */
+  raw: 1,
+  /** A text of JSON with escapes. */
+  escaped: 2,
+  number: 3,
+  boolean: 4,
+  null: 5,
+  /** An object or an array of JSON. */
+  container: 6,
+} as const;
+
+/** The fields of records, and behind them the roles that any number of cells can have. */
+export const role = {
+  userId: 0,
+  companyId: 1,
+  metadata: 2,
+  kind: 3,
+  eventId: 4,
+  insertId: 5,
+  eventName: 6,
+  source: 7,
+  time: 8,
+  url: 9,
+  /** A property; a record with `removed: true` and nothing else is refused. */
+  removed: 10,
+  /** The user that a record in a load of companies names. */
+  userOfCompany: 11,
+  /** A property that nobody can set. */
+  automatic: 12,
+  property: 13,
+  ignored: 14,
+} as const;
+export const fieldCount = role.removed + 1;
+
+const fieldNames = {
+  user_id: role.userId,
+  company_id: role.companyId,
+  metadata: role.metadata,
+  event_type: role.kind,
+  event_id: role.eventId,
+  insert_id: role.insertId,
+  event_name: role.eventName,
+  source: role.source,
+  inserted_at: role.time,
+  url: role.url,
+  removed: role.removed,
+} as const;
+
+/** The roles of names that are not those of ordinary properties. */
+export const roleNames: ReadonlyMap<string, number> = new Map<string, number>([
+  ...Object.entries(fieldNames),
+  ...automaticProperties.map((name) => [name, role.automatic] as const),
+]);
+
+const initialCells = 1024;
+
+/** Cells of one object or line. */
+export class CellList {
+  /** The buffer that they are ranges of. */
+  bytes: Buffer = Buffer.alloc(0);
+  count = 0;
+  names: KnownName[] = [];
+  starts: Int32Array = new Int32Array(initialCells);
+  ends: Int32Array = new Int32Array(initialCells);
+  kinds: Uint8Array = new Uint8Array(initialCells);
+  /** The cells by the length of their names, then by their bytes, as jsonb keeps them: it then has nothing to sort. Null: as they come. */
+  order: Int32Array | null = null;
+  /** An empty cell says nothing, and only a sample of the records tells the types of columns. */
+  isCsv = false;
+  readonly #order = new JsonbOrder();
+
+  /** The text of a cell as a byte string. */
+  text(cell: number): string {
+    const text = this.bytes.toString('latin1', this.starts[cell], this.ends[cell]);
+    return this.kinds[cell] === kind.escaped ? String(JSON.parse(`"${text}"`)) : text;
+  }
+
+  isNothing(cell: number): boolean {
+    return this.isCsv ? this.starts[cell] === this.ends[cell] : this.kinds[cell] === kind.null;
+  }
+
+  add(name: KnownName, start: number, end: number, is: number): void {
+    const cell = this.count++;
+    if (cell >= this.starts.length) this.#grow();
+    this.names[cell] = name;
+    this.starts[cell] = start;
+    this.ends[cell] = end;
+    this.kinds[cell] = is;
+  }
+
+  /** To be called when all cells are there. */
+  sort(): void {
+    this.order = this.#order.of(this.names, this.count);
+  }
+
+  /** At least the bytes that its cells and names take once they are written: of JSON, a backslash becomes two. */
+  get size(): number {
+    let size = 2 * this.bytes.length;
+    for (let cell = 0; cell < this.count; cell++) size += (this.names[cell]?.prefix.length ?? 0) + 3;
+    return size;
+  }
+
+  /** Gives cells other texts: all move to a buffer of this record. Returns how many bytes more they may take once they are written. */
+  rewrite(texts: ReadonlyMap<number, string>): number {
+    const parts: Buffer[] = [];
+    let at = 0;
+    let more = 0;
+    for (let cell = 0; cell < this.count; cell++) {
+      const text = texts.get(cell);
+      const part =
+        text === undefined ? this.bytes.subarray(this.starts[cell], this.ends[cell]) : Buffer.from(text);
+      if (text !== undefined) more += 2 * part.length;
+      parts.push(part);
+      this.starts[cell] = at;
+      at += part.length;
+      this.ends[cell] = at;
+    }
+    this.bytes = Buffer.concat(parts);
+    return more;
+  }
+
+  #grow(): void {
+    const [starts, ends, kinds] = [this.starts, this.ends, this.kinds];
+    this.starts = new Int32Array(2 * starts.length);
+    this.ends = new Int32Array(2 * starts.length);
+    this.kinds = new Uint8Array(2 * starts.length);
+    this.starts.set(starts);
+    this.ends.set(ends);
+    this.kinds.set(kinds);
+  }
+}
+
+/** The cells of one record: those of its line or object, and those of the object in `metadata`. */
+export class RecordCells {
+  readonly own: CellList;
+  readonly metadata = new CellList();
+  /** Per field: its cell in `own`, or -1. */
+  readonly fields = new Int32Array(fieldCount).fill(-1);
+  /** At least the bytes that all cells and names take once they are written. */
+  size = 0;
+  /** Why its properties cannot be kept. */
+  problem: Reason | null = null;
+  /** The record says what it is, or is refused. */
+  saysKind = false;
+  /** `UNCOUNTED` for a row beside the one of the record itself; `entity` then says of what it is. */
+  flags = 0;
+  entity: Entity | null = null;
+  /** The properties that the address of an event's page gives; null: the record has no address. */
+  page: Record<string, unknown> | null = null;
+  /** The findings of the rules that it broke; null: they have not seen it. */
+  findings: readonly Finding[] | null = null;
+
+  constructor(own = new CellList()) {
+    this.own = own;
+  }
+
+  /** Forgets the record, whose cells are to be found anew. */
+  reset(): void {
+    this.own.count = 0;
+    this.metadata.count = 0;
+    this.fields.fill(-1);
+    this.size = 0;
+    this.problem = null;
+    this.flags = 0;
+    this.entity = null;
+    this.findings = null;
+  }
+
+  /** To be called when all cells are there, of objects that were decoded. */
+  findFields(): void {
+    const { own, metadata } = this;
+    for (let cell = 0; cell < own.count; cell++) {
+      const field = own.names[cell]?.role ?? role.property;
+      if (field < fieldCount) this.fields[field] = cell;
+    }
+    this.size = own.size + metadata.size;
+  }
+
+  /** Returns true if a field says something. */
+  has(field: number): boolean {
+    const cell = this.fields[field] ?? -1;
+    return cell !== -1 && !this.own.isNothing(cell);
+  }
+}
+
+/** The decoded record that objects are of. */
+export interface Source extends ParsedJson {
+  /** Bytes of its text: few of them hold no value that is too large. */
+  readonly length: number;
+}
+
+const maxNames = 2_048;
+
+/** Fills lists with the members of decoded objects, written anew as JSON. */
+export class CellFiller {
+  /** Properties without a name, which are left out. */
+  dropped = 0;
+  readonly #names = new Map<string, KnownName>();
+  readonly #roleOf: (name: string) => number;
+
+  constructor(roleOf: (name: string) => number) {
+    this.#roleOf = roleOf;
+  }
+
+  /** Adds the members of an object that stands at `path`; undefined ones are left out. Returns why one that is no field cannot be kept. */
+  fill(list: CellList, object: JsonObject, source: Source, path: string): Reason | null {
+    let problem = hasTooManyProperties(object, source.length) ? tooManyProperties(path) : null;
+    const before = list.count === 0 ? Buffer.alloc(0) : list.bytes;
+    let written = '';
+    let at = before.length;
+    for (const name in object) {
+      const value = object[name];
+      if (value === undefined) continue;
+      if (name === '') {
+        this.dropped++;
+        continue;
+      }
+      const known = this.#nameOf(name);
+      if (known.role >= role.removed) {
+        problem ??= propertyProblem(name, value, source, path, source.length > MAX_VALUE_BYTES);
+        if (problem !== null) continue;
+      }
+      const text = textOf(value, source);
+      const end = at + Buffer.byteLength(text);
+      list.add(known, at, end, kindOf(value, text));
+      written += text;
+      at = end;
+    }
+    list.bytes = before.length === 0 ? Buffer.from(written) : Buffer.concat([before, Buffer.from(written)]);
+    list.sort();
+    return problem;
+  }
+
+  #nameOf(name: string): KnownName {
+    let known = this.#names.get(name);
+    if (known !== undefined) return known;
+    if (this.#names.size === maxNames) this.#names.clear();
+    known = new KnownName(toByteString(name), this.#roleOf(name));
+    this.#names.set(name, known);
+    return known;
+  }
+}
+
+/** Matches texts that JSON may write otherwise. */
+const notPlain = /["\\\p{Cc}\p{Cs}]/u;
+
+/** The value as JSON, a text without its quotes. */
+export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
+  if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
+  return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
+}
+
+export function kindOf(value: unknown, text: string): number {
+  if (value === null) return kind.null;
+  if (typeof value === 'number') return kind.number;
+  if (typeof value === 'boolean') return kind.boolean;
+  if (typeof value === 'object') return kind.container;
+  if (text === value) return kind.text;
+  return markedNumber(value) === null ? kind.escaped : kind.number;
+}
+
+/* Copying cells as the text that COPY reads, byte by byte: nothing is decoded, and no string made but for rare ones. */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const ZERO = 0x30;
+const LETTER_U = 0x75;
+
+/** Up to this length a loop beats a call of `copy`. */
+export const SHORT_BYTES = 48;
+/** The most bytes that a byte of a cell becomes: `\\u001f`. */
+export const MAX_ESCAPED_BYTES = 7;
+
+/** The letter behind the backslash that JSON wants before these bytes, `numbered` where it wants \u00 and two digits; 0 for all others. */
+const numbered = 1;
+export const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
+for (const [byte, letter] of Object.entries({
+  '"': '"',
+  '\\': '\\',
+  '\t': 't',
+  '\n': 'n',
+  '\r': 'r',
+  '\b': 'b',
+  '\f': 'f',
+}))
+  jsonEscapes[byte.charCodeAt(0)] = letter.charCodeAt(0);
+
+/** Copies a cell as a value within JSON; returns where it ends. */
+export function copyJson(list: CellList, cell: number, target: Buffer, at: number): number {
+  const { bytes } = list;
+  const start = list.starts[cell] ?? 0;
+  const end = list.ends[cell] ?? 0;
+  const is = list.kinds[cell] ?? 0;
+  if (is > kind.escaped) {
+    return is === kind.container
+      ? copyDoubled(bytes, start, end, target, at)
+      : copyPlain(bytes, start, end, target, at);
+  }
+  let to = at;
+  target[to++] = QUOTE;
+  if (is === kind.text) to = copyPlain(bytes, start, end, target, to);
+  else if (is === kind.escaped) to = copyDoubled(bytes, start, end, target, to);
+  else to = copyRaw(bytes, start, end, target, to);
+  target[to++] = QUOTE;
+  return to;
+}
+
+export function copyPlain(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  if (end - start > SHORT_BYTES) return at + bytes.copy(target, at, start, end);
+  let to = at;
+  for (let from = start; from < end; from++) target[to++] = bytes[from] ?? 0;
+  return to;
+}
+
+/** JSON: its backslashes are two for COPY. */
+function copyDoubled(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let to = at;
+  for (let from = start; from < end; from++) {
+    const byte = bytes[from] ?? 0;
+    if (byte === BACKSLASH) target[to++] = BACKSLASH;
+    target[to++] = byte;
+  }
+  return to;
+}
+
+/** A text that is escaped for JSON, and that for COPY. */
+function copyRaw(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let to = at;
+  for (let from = start; from < end; from++) {
+    const byte = bytes[from] ?? 0;
+    const letter = jsonEscapes[byte] ?? 0;
+    if (letter === 0) target[to++] = byte;
+    else to = escapeByte(byte, letter, target, to);
+  }
+  return to;
+}
+
+function escapeByte(byte: number, letter: number, target: Buffer, at: number): number {
+  let to = at;
+  target[to++] = BACKSLASH;
+  target[to++] = BACKSLASH;
+  if (letter === numbered) {
+    target[to++] = LETTER_U;
+    target[to++] = ZERO;
+    target[to++] = ZERO;
+    return to + target.write(byte.toString(16).padStart(2, '0'), to, 'latin1');
+  }
+  if (letter === BACKSLASH) target[to++] = BACKSLASH;
+  target[to++] = letter;
+  return to;
+}

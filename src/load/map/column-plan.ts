@@ -1,0 +1,207 @@
+import { type InputError, inputError } from '../../base/errors.ts';
+import { undoDefuse } from '../../base/formula.ts';
+import { MAX_SHOWN_COLUMNS } from '../../base/limits.ts';
+import {
+  type Entity,
+  idColumn,
+  isAutomaticProperty,
+  type LoadEntity,
+  recordKeys,
+} from '../../domain/entity.ts';
+import { isRejectColumn, propertyNameProblem, type Reject } from '../../domain/reject.ts';
+import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
+import { personalHint } from '../../personal/hints.ts';
+import { foreignColumns } from '../../products/recognise.ts';
+
+/** Columns of a file whose records say what they are that are no properties. */
+export const eventColumns = [
+  'event_type',
+  'user_id',
+  'company_id',
+  'event_id',
+  'insert_id',
+  'event_name',
+  'source',
+  'inserted_at',
+  'metadata',
+] as const;
+
+/**
+ * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, but a
+ * record that has nothing else is refused. `ignored`: the map says so, or it says why
+ * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
+ */
+export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
+
+/** The meanings of a CSV's columns. */
+export interface ColumnPlan {
+  /** The one that is taken, or all kinds of records. */
+  readonly entity: LoadEntity;
+  readonly roles: readonly ColumnRole[];
+  /** Property name per column; the column's own name for the others. */
+  readonly names: readonly string[];
+  /** Records say in `event_type` what they are; else all are profiles of `entity`. */
+  readonly saysKinds: boolean;
+}
+
+const ofEvents: ReadonlySet<string> = new Set([...eventColumns, 'url', 'removed']);
+
+function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ignored'> {
+  return ofEvents.has(name);
+}
+
+/**
+ * Decides, once per file, what each column of a CSV is: the header's names, renamed by `map`, say it.
+ * @throws InputError `unrecognised_columns` when no id column is there, `invalid_field` for names that cannot be properties, for two
+ *   columns that mean the same, and for a map of columns that do not exist.
+ */
+export function planFile(
+  header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
+  map: Readonly<Record<string, string>>,
+  given: LoadEntity,
+): ColumnPlan {
+  const { columns, defused } = header;
+  requireMapped(columns, map);
+  const names = columns.map(
+    (column) => ownName(map, column) ?? (defused === true ? undoDefuse(column) : column),
+  );
+  const saysKinds = names.includes('event_type');
+  const entity = saysKinds || given !== 'auto' ? given : (entityOf(names) ?? given);
+  const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
+  if (!ids.some((id) => names.includes(id))) throw withoutId(ids, names, columns);
+  const roles = names.map((name, index): ColumnRole => {
+    if (ownName(map, columns[index] ?? '') === '') return 'ignored';
+    return saysKinds ? roleInEvents(name) : roleInProfiles(name, entity);
+  });
+  const properties = names.map((name) => name.replace(/^metadata\./, ''));
+  requireDistinct(columns, properties, roles);
+  requireNames(columns, properties, roles);
+  requireProperties(header, roles);
+  return { entity, roles, names: properties, saysKinds };
+}
+
+function roleInEvents(name: string): ColumnRole {
+  if (isOfEvents(name)) return name;
+  return isRejectColumn(name) ? 'ignored' : 'property';
+}
+
+function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
+  if (name === 'company_id' || name === 'metadata' || name === 'removed') return name;
+  if (name === 'user_id' && entity === 'users') return name;
+  return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
+}
+
+/**
+ * Refuses a file that is one JSON object without an id: most likely the records stand under a key that is none of ours, and a job
+ * would only fail. `keys` are those of the object, `arrays` paths to arrays of objects in it.
+ * @throws InputError `unrecognised_columns`.
+ */
+export function requireRecord(
+  { keys, arrays }: { readonly keys: readonly string[]; readonly arrays: readonly string[] },
+  map: Readonly<Record<string, string>>,
+): void {
+  if (keys.some((key) => recordKeys.includes(ownName(map, key) ?? key))) return;
+  const message =
+    'The object is no record, which has user_id or company_id, and holds no array of them that is known';
+  const [path] = arrays;
+  if (path === undefined) throw inputError('unrecognised_columns', message, `keys seen: ${listed(keys)}`);
+  const advice = `${message}; say where the records are, such as records=${path}`;
+  throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
+}
+
+/** Refuses the columns. For events of another product it does not suggest an id, which would load them as profiles. */
+function withoutId(ids: readonly string[], names: readonly string[], columns: readonly string[]): InputError {
+  const lacking = `the header names no ${ids.join(' or ')} column`;
+  const remark = columns[0]?.startsWith('#') ? '; if lines that begin with # are remarks, say comment=#' : '';
+  const remedy =
+    foreignColumns(names)?.advice ??
+    `name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`;
+  return inputError(
+    'unrecognised_columns',
+    `${lacking}; ${remedy}${remark}`,
+    `columns seen: ${listed(columns)}`,
+  );
+}
+
+/** The first of them. Of a file without a header, none: what stands there are values, which may be personal. */
+export function listed(names: readonly string[]): string {
+  if (names.some((name) => personalHint([name]) !== null)) return 'none, but values';
+  const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
+  return names.length > MAX_SHOWN_COLUMNS ? `${shown}, … (${names.length} in all)` : shown;
+}
+
+export function ownName(map: Readonly<Record<string, string>>, column: string): string | undefined {
+  return Object.hasOwn(map, column) ? map[column] : undefined;
+}
+
+function entityOf(names: readonly string[]): Entity | null {
+  if (names.includes('user_id')) return 'users';
+  return names.includes('company_id') ? 'companies' : null;
+}
+
+function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {
+  const seen = new Set(columns);
+  const absent = Object.keys(map).filter((name) => !seen.has(name));
+  if (absent.length === 0) return;
+  throw inputError(
+    'invalid_field',
+    `map names a column that the file does not have: ${listed(absent)}`,
+    `map; columns seen: ${listed(columns)}`,
+  );
+}
+
+/** A property may have the name of a column that is none: an export heads it `metadata.user_id`. */
+function requireDistinct(
+  columns: readonly string[],
+  names: readonly string[],
+  roles: readonly string[],
+): void {
+  const seen = new Map<string, number>();
+  for (const [index, name] of names.entries()) {
+    if (roles[index] === 'ignored' && name === '') continue;
+    const meaning = `${roles[index] === 'property'} ${name}`;
+    const earlier = seen.get(meaning);
+    if (earlier !== undefined) {
+      throw inputError(
+        'invalid_field',
+        `columns ${earlier + 1} and ${index + 1} both mean ${name}; rename or remove one`,
+        `header: ${columns[earlier]}, ${columns[index]}`,
+      );
+    }
+    seen.set(meaning, index);
+  }
+}
+
+function requireNames(columns: readonly string[], names: readonly string[], roles: readonly string[]): void {
+  for (const [index, name] of names.entries()) {
+    const problem = roles[index] === 'property' ? propertyNameProblem(name) : null;
+    if (problem === null) continue;
+    throw inputError('invalid_field', `column ${index + 1}: ${problem.message}`, `header: ${columns[index]}`);
+  }
+}
+
+/** Refuses types of columns that are no properties. */
+function requireProperties(header: Pick<CsvHeader, 'columns' | 'types'>, roles: readonly string[]): void {
+  const wrong = header.columns.find(
+    (name, index) => roles[index] !== 'property' && cellTypeOf(header, name) !== undefined,
+  );
+  if (wrong === undefined) return;
+  const message = 'types names a column that is no property: only properties have types';
+  throw inputError('invalid_field', message, `column: ${wrong}`);
+}
+
+/** jsonb orders keys by length, then bytes: given in this order, it has nothing to sort. */
+export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
+  const keys = names.map((name) => Buffer.from(name));
+  const bytes = (column: number): Buffer => keys[column] ?? noBytes;
+  return columns.toSorted((a, b) => bytes(a).length - bytes(b).length || bytes(a).compare(bytes(b)));
+}
+
+const noBytes = Buffer.alloc(0);
+
+/** Names a column of ours as the file does, where `map` renamed it. */
+export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
+  const index = reject.column === null ? -1 : names.indexOf(reject.column);
+  const name = columns[index];
+  return name === undefined || name === reject.column ? reject : { ...reject, column: name };
+}

@@ -1,0 +1,236 @@
+import { isDefused } from '../../base/formula.ts';
+import { CellTable } from '../../formats/csv-cell-table.ts';
+import { type CsvMarks, isBlankByte, marksOf } from '../../formats/csv-dialect.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { CsvWalker } from '../../formats/csv-walker.ts';
+import { jsonEscapes } from './cells.ts';
+
+/** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
+const ORDINARY = 0;
+const NEEDS_ESCAPE = 1;
+const ENDS_CELL = 2;
+
+const QUOTE = 0x22;
+const APOSTROPHE = 0x27;
+const BACKSLASH = 0x5c;
+
+/** The meaning of each byte inside of quotes. */
+const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte === QUOTE) return ENDS_CELL;
+  return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
+});
+
+/**
+ * The cells of one record of a CSV, as they are meant. RFC 4180 is walked here, byte by byte; any other dialect by the
+ * `CsvWalker`. A cell that is not written as it is meant is written anew behind the bytes of the chunk.
+ */
+export class CsvCells {
+  /** The bytes of the chunk, and behind them those of the cells that were written anew. Ask for them after `find`. */
+  bytes: Buffer = Buffer.alloc(0);
+  /** The start and end of each cell in `bytes`, without quotes. Cells beyond the columns share the last slot. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** 1 where the cell may hold something that COPY or JSON want escaped. */
+  readonly special: Uint8Array;
+  /** True if any cell of the record is special. */
+  hasSpecial = false;
+
+  readonly #marks: CsvMarks;
+  /** The meaning of each byte outside of quotes. */
+  readonly #meanings: Uint8Array;
+  readonly #walker: CsvWalker | null;
+  readonly #table = new CellTable();
+  #source: Buffer = this.bytes;
+  /** A copy of the source with room behind it, kept for the next chunk. */
+  #copy = this.bytes;
+  /** The place to which the next rewritten cell is copied. */
+  #free = 0;
+  /** A cell beyond the columns has something in it. */
+  #hasSurplus = false;
+
+  constructor(header: Pick<CsvHeader, 'delimiter' | 'dialect'>, columns: number) {
+    this.starts = new Int32Array(columns + 1);
+    this.ends = new Int32Array(columns + 1);
+    this.special = new Uint8Array(columns + 1);
+    this.#marks = marksOf(header);
+    this.#walker = header.dialect === undefined ? null : new CsvWalker(this.#marks, Infinity, this.#table);
+    this.#meanings = Uint8Array.from(quotedMeanings);
+    this.#meanings[QUOTE] = ORDINARY;
+    this.#meanings[header.delimiter.charCodeAt(0)] = ENDS_CELL;
+  }
+
+  /** Takes the bytes of a chunk. */
+  use(source: Buffer): void {
+    this.#source = source;
+    this.bytes = source;
+  }
+
+  isEmpty(column: number): boolean {
+    return this.starts[column] === this.ends[column];
+  }
+
+  /** Finds the cells of a well-formed record. Returns how many there are, or -1 if an escape in one is in doubt. */
+  find(start: number, end: number): number {
+    this.#begin();
+    return this.#walker === null ? this.#findPlain(start, end) : this.#findWalked(this.#walker, start, end);
+  }
+
+  #begin(): void {
+    this.#free = 0;
+    this.hasSpecial = false;
+    this.#hasSurplus = false;
+  }
+
+  #findPlain(start: number, end: number): number {
+    const bytes = this.#source;
+    const plainMeanings = this.#meanings;
+    const kept = this.starts.length - 1;
+    let cell = 0;
+    for (let at = start; ; at++) {
+      const isQuoted = bytes[at] === QUOTE && at < end;
+      const from = isQuoted ? at + 1 : at;
+      const meanings = isQuoted ? quotedMeanings : plainMeanings;
+      let special = 0;
+      let isDoubled = false;
+      for (at = from; ; at++) {
+        while (at < end && meanings[bytes[at] as number] === ORDINARY) at++;
+        if (at >= end) break;
+        if (meanings[bytes[at] as number] === NEEDS_ESCAPE) special = 1;
+        else if (isQuoted && bytes[at + 1] === QUOTE && at + 1 < end) {
+          isDoubled = true;
+          at++;
+        } else break;
+      }
+      const slot = Math.min(cell, kept);
+      this.starts[slot] = from;
+      this.ends[slot] = at;
+      this.special[slot] = isDoubled ? 1 : special;
+      if (special !== 0 || isDoubled) this.hasSpecial = true;
+      if (isDoubled) this.#undouble(slot, end - start);
+      if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, at, isQuoted);
+      if (isQuoted) at++;
+      cell++;
+      if (at >= end) return cell;
+    }
+  }
+
+  /** Finds one cell without walking what follows it; false if it is not there, or not written as it is meant. */
+  findOne(start: number, end: number, column: number): boolean {
+    const bytes = this.#source;
+    if (this.#walker !== null) {
+      return this.find(start, end) > column && (this.starts[column] ?? 0) < bytes.length;
+    }
+    for (let at = start, cell = 0; ; at++, cell++) {
+      const isQuoted = bytes[at] === QUOTE && at < end;
+      const from = isQuoted ? at + 1 : at;
+      let isDoubled = false;
+      if (isQuoted) {
+        for (at = from; at < end; at++) {
+          if (bytes[at] !== QUOTE) continue;
+          if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
+          isDoubled = true;
+          at++;
+        }
+      } else while (at < end && this.#meanings[bytes[at] ?? 0] !== ENDS_CELL) at++;
+      if (cell === column) {
+        this.starts[column] = from;
+        this.ends[column] = at;
+        return !isDoubled;
+      }
+      if (isQuoted) at++;
+      if (at >= end) return false;
+    }
+  }
+
+  #findWalked(walker: CsvWalker, start: number, end: number): number {
+    const source = this.#source;
+    const table = this.#table;
+    walker.walk(source, start, end, true);
+    for (let cell = 0; cell < table.count; cell++) {
+      let [from, to] = [table.starts[cell] ?? 0, table.ends[cell] ?? 0];
+      if (table.isMarked(cell) || table.isNull(cell, source, this.#marks)) {
+        from = this.#makeRoom(end - start);
+        to = table.copy(cell, source, this.#marks, this.bytes, from);
+        if (to < 0) return -1;
+        this.#free = to;
+      }
+      this.#keep(cell, from, to, table.isQuoted(cell));
+    }
+    return table.count;
+  }
+
+  #keep(cell: number, from: number, to: number, isQuoted: boolean): void {
+    const kept = this.starts.length - 1;
+    const slot = Math.min(cell, kept);
+    this.starts[slot] = from;
+    this.ends[slot] = to;
+    let isSpecial = false;
+    for (let at = from; at < to && !isSpecial; at++) isSpecial = jsonEscapes[this.bytes[at] ?? 0] !== 0;
+    this.special[slot] = isSpecial ? 1 : 0;
+    this.hasSpecial ||= isSpecial;
+    if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, to, isQuoted);
+  }
+
+  #isBlank(start: number, end: number, isQuoted: boolean): boolean {
+    if (isQuoted) return start === end;
+    let at = start;
+    while (at < end && isBlankByte(this.bytes[at])) at++;
+    return at === end;
+  }
+
+  #undouble(slot: number, length: number): void {
+    const [start, end] = [this.starts[slot] ?? 0, this.ends[slot] ?? 0];
+    let to = this.#makeRoom(length);
+    this.starts[slot] = to;
+    const { bytes } = this;
+    for (let from = start; from < end; from++) {
+      const byte = bytes[from] ?? 0;
+      bytes[to++] = byte;
+      if (byte === QUOTE) from++;
+    }
+    this.ends[slot] = to;
+    this.#free = to;
+  }
+
+  /** Returns where the next cell of a record of so many bytes is written anew. */
+  #makeRoom(length: number): number {
+    if (this.#free > 0) return this.#free;
+    const needed = this.#source.length + length;
+    if (this.bytes !== this.#copy || this.#copy.length < needed) {
+      if (this.#copy.length < needed) this.#copy = Buffer.allocUnsafeSlow(needed + length);
+      this.#source.copy(this.#copy);
+      this.bytes = this.#copy;
+    }
+    return this.#source.length;
+  }
+
+  /**
+   * Tells whether a record of so many cells, found last, fits the columns after all: surplus cells have nothing in them, or
+   * cells are missing and may be (`pad`), and are now there.
+   */
+  fits(found: number, pad: boolean): boolean {
+    if (found >= this.starts.length) return !this.#hasSurplus;
+    if (!pad) return false;
+    this.starts.fill(0, found);
+    this.ends.fill(0, found);
+    this.special.fill(0, found);
+    return true;
+  }
+
+  text(column: number): string {
+    return this.bytes.toString('utf8', this.starts[column], this.ends[column]);
+  }
+
+  byteString(column: number): string {
+    return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
+  }
+
+  /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
+  undoDefused(): void {
+    const { starts, bytes } = this;
+    for (let column = 0; column < starts.length - 1; column++) {
+      const start = starts[column] ?? 0;
+      if (bytes[start] === APOSTROPHE && isDefused(this.text(column))) starts[column] = start + 1;
+    }
+  }
+}

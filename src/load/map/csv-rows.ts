@@ -1,0 +1,377 @@
+import { isUtf8 } from 'node:buffer';
+import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../../base/limits.ts';
+import type { CellType } from '../../domain/cell-type.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { ChunkRange } from '../../domain/load.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { marksOf } from '../../formats/csv-dialect.ts';
+import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
+import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { fromByteString, isObject, parseJsonText, toByteString } from '../../formats/json-text.ts';
+import { readTyped } from './cell-types.ts';
+import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
+import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
+import { CsvCells } from './csv-cells.ts';
+import { idOf } from './ids.ts';
+import { JsonMembers } from './json-members.ts';
+import { KnownName } from './known-names.ts';
+import { invalidEscape, malformed, notUtf8Csv, repeatedHeader, shifted, wrongCount } from './reasons.ts';
+import { RowWriter } from './row-writer.ts';
+import type { RecordIndex, Rows } from './rows.ts';
+
+/** Turns chunks of one CSV into rows and rejects. Cells are found byte by byte, with no string made but for a cell of JSON. */
+export class CsvRows {
+  readonly saysKinds: boolean;
+  readonly #header: CsvHeader;
+  readonly #plan: ColumnPlan;
+  readonly #rows: Rows;
+  readonly #chunk: CsvChunk;
+  readonly #cells: CsvCells;
+  readonly #record: RecordCells;
+  readonly #isProperty: readonly boolean[];
+  readonly #nameBytes: number;
+  readonly #entity: Entity;
+  readonly #idIndex: number;
+  readonly #metadataIndex: number;
+  readonly #members = new JsonMembers();
+  readonly #properties = new CellFiller(() => role.property);
+  readonly #kindIndex: number;
+  readonly #typed: readonly TypedColumn[];
+  readonly #repeatedHeader: RepeatedHeader;
+  readonly #writer: RowWriter;
+  /** The buffer that `#chunk` has indexed. */
+  #indexed: Buffer | null = null;
+
+  constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
+    const { roles, saysKinds } = plan;
+    this.saysKinds = saysKinds;
+    this.#header = header;
+    this.#plan = plan;
+    this.#rows = rows;
+    this.#chunk = new CsvChunk(header, rows.records);
+    this.#cells = this.#chunk.cells;
+    this.#record = new RecordCells(listOf(this.#cells, plan));
+    this.#record.saysKind = saysKinds;
+    this.#record.findFields();
+    this.#isProperty = roles.map((role) => ['property', 'url', 'removed'].includes(role));
+    this.#nameBytes = this.#record.own.names.reduce((sum, { prefix }) => sum + prefix.length + 3, 0);
+    this.#entity = plan.entity === 'companies' ? 'companies' : 'users';
+    this.#idIndex = roles.indexOf(idColumn[this.#entity]);
+    this.#metadataIndex = roles.indexOf('metadata');
+    this.#kindIndex = roles.indexOf('event_type');
+    this.#typed = typedColumns(header);
+    this.#repeatedHeader = new RepeatedHeader(header.columns, saysKinds ? this.#kindIndex : this.#idIndex);
+    this.#writer = new RowWriter(plan.entity, rows);
+  }
+
+  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
+  offerUnchanged(bytes: Buffer): void {
+    const chunk = this.#chunk;
+    chunk.index(bytes);
+    this.#indexed = bytes;
+    const { digests, unchanged, records } = this.#rows;
+    const { starts, ends } = this.#cells;
+    unchanged.reset(bytes);
+    for (let record = 0; record < records.count; record++) {
+      digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
+      // The types of its metadata are not known otherwise.
+      if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
+      if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
+        unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
+    }
+  }
+
+  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
+    const rows = this.#rows;
+    const { unchanged, records, rejects } = rows;
+    if (this.#indexed !== bytes) this.#chunk.index(bytes);
+    this.#indexed = null;
+    this.#writer.reset();
+    for (let record = 0; record < records.count; record++) {
+      if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
+      const reason =
+        rows.refusalOf(record) ?? (unchanged.has(record) ? this.#pass(record) : this.#readRecord(record));
+      if (reason === null) continue;
+      const reject = records.reject(record, reason, chunk, bytes);
+      rejects.push(locateReject(reject, this.#plan.roles, this.#header.columns));
+    }
+    this.#writer.finishCsv(this.#record.own);
+  }
+
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(record: number): string | null {
+    if (this.#entity !== 'users' || this.#chunk.count(record) <= this.#idIndex) return null;
+    this.#chunk.undoDefused();
+    return idOf(this.#textOf(this.#idIndex));
+  }
+
+  /** Notes the types of a record that is passed over, as if it were read. */
+  #pass(record: number): null {
+    if (record >= SAMPLED_ROWS) return null;
+    this.#findCells(record);
+    this.#record.metadata.count = 0;
+    this.#typeCells();
+    this.#writer.sample(this.#record, this.#entity);
+    return null;
+  }
+
+  /** Returns null if the record became a row. */
+  #readRecord(record: number): Reason | null {
+    const problem = this.#findCells(record) ?? this.#chunk.findCellProblem(record, this.#isProperty);
+    return problem ?? this.#write(record);
+  }
+
+  #textOf(column: number): string {
+    return fromByteString(this.#cells.byteString(column));
+  }
+
+  #write(record: number): Reason | null {
+    this.#properties.dropped = 0;
+    this.#readMetadata();
+    const { starts, ends } = this.#rows.records;
+    const length = (ends[record] ?? 0) - (starts[record] ?? 0);
+    const grown = this.#cells.hasSpecial ? MAX_ESCAPED_BYTES * length : length;
+    this.#record.size = grown + this.#nameBytes + this.#record.metadata.size;
+    const untyped = this.#typeCells();
+    if (untyped !== null) return untyped;
+    const { dropped } = this.#properties;
+    if (dropped === 0) return this.#writer.write(this.#record, record);
+    return this.#rows.writeWithout(dropped, record, () => this.#writer.write(this.#record, record));
+  }
+
+  #findCells(record: number): Reason | null {
+    const unread = this.#chunk.find(record);
+    if (unread !== null) return unread;
+    if (this.#repeatedHeader.isIn(this.#cells)) return repeatedHeader;
+    this.#record.own.bytes = this.#cells.bytes;
+    this.#record.findings = null;
+    this.#chunk.undoDefused();
+    return null;
+  }
+
+  /** Reads the cells of columns that have a type. Returns why one cannot be read. */
+  #typeCells(): Reason | null {
+    if (this.#typed.length === 0) return null;
+    const { own } = this.#record;
+    const texts = new Map<number, string>();
+    for (const { column, name, type } of this.#typed) {
+      if (this.#cells.isEmpty(column)) continue;
+      const before = this.#cells.text(column);
+      const cell = readTyped(type, before, name);
+      if ('code' in cell) return cell;
+      own.kinds[column] = cell.kind;
+      if (cell.text !== before) texts.set(column, cell.text);
+    }
+    if (texts.size > 0) this.#record.size += own.rewrite(texts);
+    return null;
+  }
+
+  /** Finds the properties in a cell of JSON, or what is wrong with it. */
+  #readMetadata(): void {
+    const record = this.#record;
+    const list = record.metadata;
+    record.problem = null;
+    list.count = 0;
+    if (this.#metadataIndex === -1 || this.#cells.isEmpty(this.#metadataIndex)) return;
+    const text = this.#cells.byteString(this.#metadataIndex);
+    if (
+      text.length <= MAX_VALUE_BYTES &&
+      this.#members.walkProperties(list, Buffer.from(`${text}\n`, 'latin1'))
+    )
+      return;
+    list.count = 0;
+    const parsed = parseJsonText(fromByteString(text));
+    if ('code' in parsed) record.problem = { ...parsed, column: 'metadata' };
+    else if (isObject(parsed.value))
+      record.problem = this.#properties.fill(
+        list,
+        parsed.value,
+        { ...parsed, length: text.length },
+        'metadata',
+      );
+    else
+      record.problem = {
+        code: 'invalid_type',
+        message: 'metadata must be a JSON object',
+        column: 'metadata',
+      };
+  }
+}
+
+interface TypedColumn {
+  readonly column: number;
+  readonly name: string;
+  readonly type: CellType;
+}
+
+function typedColumns(header: CsvHeader): TypedColumn[] {
+  if (header.types === undefined) return [];
+  return header.columns.flatMap((name, column) => {
+    const type = cellTypeOf(header, name);
+    return type === undefined ? [] : [{ column, name, type }];
+  });
+}
+
+/** The cells as `cells` finds them, in the order in which jsonb keeps properties. */
+function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
+  const list = new CellList();
+  list.isCsv = true;
+  list.count = roles.length;
+  list.starts = cells.starts;
+  list.ends = cells.ends;
+  list.kinds = cells.special;
+  list.names = names.map((name, column) => {
+    const is = roles[column] ?? 'ignored';
+    const number = is === 'property' || is === 'ignored' ? role[is] : roleNames.get(is);
+    return new KnownName(toByteString(name), number ?? role.property);
+  });
+  list.order = Int32Array.from(inJsonbOrder([...roles.keys()], names));
+  return list;
+}
+
+/** The UTF-8 mark as a byte string, which a file appended to another keeps. */
+const byteOrderMark = '\xef\xbb\xbf';
+
+/** The header of a CSV, to be known again among its records: files that were put into one bring theirs along. */
+export class RepeatedHeader {
+  /** The names as byte strings. */
+  readonly #names: readonly string[];
+  readonly #idIndex: number;
+  readonly #idName: Buffer;
+
+  constructor(columns: readonly string[], idIndex: number) {
+    this.#names = columns.map(toByteString);
+    this.#idIndex = idIndex;
+    this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
+  }
+
+  /**
+   * Returns true if the record found by `cells` repeats the header. An id other than its column's name costs a comparison or
+   * two.
+   */
+  isIn(cells: CsvCells): boolean {
+    const { bytes } = cells;
+    const name = this.#idName;
+    const from = cells.starts[this.#idIndex] ?? 0;
+    const start = bytes[from] === 0xef && this.#idIndex === 0 ? from + byteOrderMark.length : from;
+    if ((cells.ends[this.#idIndex] ?? 0) - start !== name.length) return false;
+    for (let at = 0; at < name.length; at++) if (bytes[start + at] !== name[at]) return false;
+    const written = (column: number): string => {
+      const cell = cells.byteString(column);
+      return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
+    };
+    // Most names suffice, since names that we gave to columns are not in the file.
+    const same = this.#names.filter((name, column) => written(column).trim() === name).length;
+    return 2 * same > this.#names.length;
+  }
+}
+
+/** The records of a chunk of CSV, read one by one: `find` gives the cells of each, or the reason why it cannot be read. */
+export class CsvChunk {
+  /** The cells of the record found last. */
+  readonly cells: CsvCells;
+  readonly #header: CsvHeader;
+  readonly #records: RecordIndex;
+  /** Names of the columns for reasons. */
+  readonly #names: readonly string[];
+  #source: Buffer = Buffer.alloc(0);
+  #isUtf8 = true;
+  #hasNul = false;
+  #problems = new Map<number, Reason>();
+
+  constructor(header: CsvHeader, records: RecordIndex, names = header.columns) {
+    this.cells = new CsvCells(header, header.columns.length);
+    this.#header = header;
+    this.#records = records;
+    this.#names = names;
+  }
+
+  /** Finds the records of the chunk, and adds them to the index. */
+  index(source: Buffer): void {
+    this.#source = source;
+    this.cells.use(source);
+    this.#isUtf8 = isUtf8(source);
+    this.#hasNul = source.includes(0);
+    this.#problems = new Map();
+    const scanner = createCsvScanner(marksOf(this.#header));
+    let line = 0;
+    for (let start = 0; start < source.length; ) {
+      const end = scanner.next(source, start, source.length, true);
+      if (!scanner.blank) {
+        const { problem, contentEnd } = scanner;
+        const record = this.#records.add(start, contentEnd, line);
+        if (problem !== null) this.#problems.set(record, malformed(problem));
+      }
+      line += scanner.lines;
+      start = end;
+    }
+  }
+
+  /** Tells whether the record is well-formed text. */
+  isSound(record: number): boolean {
+    return !this.#problems.has(record) && this.#isText(record);
+  }
+
+  #isText(record: number): boolean {
+    if (this.#isUtf8) return true;
+    return isUtf8(this.#source.subarray(this.#records.starts[record], this.#records.ends[record]));
+  }
+
+  /** Finds a cell that is written as it is meant; false if it is not. */
+  findPlainCell(record: number, column: number): boolean {
+    const { starts, ends } = this.#records;
+    return this.cells.findOne(starts[record] ?? 0, ends[record] ?? 0, column);
+  }
+
+  /** Finds all cells of the record, however many they are. Returns their number; 0 if it is not well-formed. */
+  count(record: number): number {
+    return this.#problems.has(record) ? 0 : Math.max(0, this.#findCells(record));
+  }
+
+  #findCells(record: number): number {
+    return this.cells.find(this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
+  }
+
+  /** Finds the cells of the record; returns why it cannot be read, or why they do not fit the columns. */
+  find(record: number): Reason | null {
+    const problem = this.#problems.size === 0 ? undefined : this.#problems.get(record);
+    if (problem !== undefined) return problem;
+    if (!this.#isText(record)) return this.#explainNotText(record);
+    const { columns, ragged, lastColumn } = this.#header;
+    const found = this.#findCells(record);
+    if (found === columns.length) return null;
+    if (found === -1) return invalidEscape;
+    if (!this.cells.fits(found, ragged === 'pad')) return wrongCount(columns.length, found);
+    // A surplus delimiter has probably moved all cells behind it into wrong columns.
+    const isShifted =
+      lastColumn === 'empty' && found > columns.length && !this.cells.isEmpty(columns.length - 1);
+    return isShifted ? shifted(columns.length, found) : null;
+  }
+
+  #explainNotText(record: number): Reason {
+    const [start, end] = [this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0];
+    const isSplit = this.#findCells(record) === this.#header.columns.length;
+    return notUtf8Csv(this.#source, start, end, isSplit ? this.cells : null, this.#names);
+  }
+
+  /** Leaves apostrophes out that defuse formulas. */
+  undoDefused(): void {
+    if (this.#header.defused === true) this.cells.undoDefused();
+  }
+
+  /** Returns the reason if a cell of the record holds U+0000, or a property more than `MAX_VALUE_BYTES`. */
+  findCellProblem(record: number, isProperty: readonly boolean[]): Reason | null {
+    const length = (this.#records.ends[record] ?? 0) - (this.#records.starts[record] ?? 0);
+    if (!this.#hasNul && length <= MAX_VALUE_BYTES) return null;
+    for (const [index, column] of this.#header.columns.entries()) {
+      const cell = this.cells.byteString(index);
+      if (cell.includes('\0')) return { code: 'nul_character', message: 'the cell holds U+0000', column };
+      if (cell.length > MAX_VALUE_BYTES && isProperty[index] === true) {
+        const message = `the cell has ${cell.length} bytes; at most ${MAX_VALUE_BYTES} are allowed`;
+        return { code: 'value_too_large', message, column };
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,224 @@
+import { type Instant, readEpoch, readInstant } from '../../base/instant.ts';
+import {
+  EARLIEST_EVENT,
+  MAX_EVENT_AHEAD_MS,
+  MAX_EVENT_NAME_BYTES,
+  MAX_EVENT_SOURCE_BYTES,
+} from '../../base/limits.ts';
+import { shorten } from '../../base/wording.ts';
+import { kindOfEntity, type LoadEntity, type RecordKind, recordKinds } from '../../domain/entity.ts';
+import type { Reason } from '../../domain/reject.ts';
+
+/*
+ * Rules for records that say in `event_type` what they are, be they CSV or JSON.
+ */
+
+/** Why a load of `entity` does not take a record of this kind, or null. `kind` is null for one that there is not; `text` is what the record says. */
+export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: string): Reason | null {
+  const column = 'event_type';
+  if (entity === 'auto') {
+    if (kind !== null) return null;
+    if (text === 'alias') return joinsIds;
+    const message = `event_type is ${shown(text)}; it must be one of ${recordKinds.join(', ')}`;
+    return { code: 'unknown_event_type', message, column };
+  }
+  if (kind === kindOfEntity[entity]) return null;
+  const message = `event_type is ${shown(text)}; this job takes ${entity} only (${kindOfEntity[entity]})`;
+  return { code: 'unexpected_event_row', message, column };
+}
+
+const joinsIds: Reason = {
+  code: 'unsupported_kind',
+  message: 'an alias is not stored: a user has one ID',
+  column: 'event_type',
+};
+
+function shown(text: string): string {
+  return text === '' ? 'empty' : shorten(text, 40);
+}
+
+/** Why an event cannot have a name of so many bytes, or null. */
+export function eventNameProblem(bytes: number): Reason | null {
+  if (bytes === 0) {
+    return { code: 'missing_event_name', message: 'event_name is missing', column: 'event_name' };
+  }
+  return tooLong(bytes, MAX_EVENT_NAME_BYTES, 'event_name');
+}
+
+export function eventSourceProblem(bytes: number): Reason | null {
+  return tooLong(bytes, MAX_EVENT_SOURCE_BYTES, 'source');
+}
+
+function tooLong(bytes: number, maxBytes: number, column: string): Reason | null {
+  if (bytes <= maxBytes) return null;
+  const message = `${column} has ${bytes} bytes; at most ${maxBytes} are allowed`;
+  return { code: 'value_too_large', message, column };
+}
+
+export const differentEventIds: Reason = {
+  code: 'invalid_id',
+  message: 'event_id and insert_id are different ids; give one, or the same',
+  column: 'insert_id',
+};
+
+const urlShape =
+  /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;
+const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
+
+/**
+ * Returns what a page's address says: `hostname`, `pathname`, and what follows as `search` and `hash`. Text that is no address
+ * stays `url`.
+ */
+export function splitUrl(url: string): Readonly<Record<string, string>> {
+  const [whole, hostname, path, ...rest] = urlShape.exec(url) ?? [];
+  const [search, hash] = rest;
+  if (whole !== undefined && hostname !== undefined) {
+    const pathname = path === undefined || path === '' ? '/' : path;
+    return { hostname: hostname.toLowerCase(), pathname, ...(search && { search }), ...(hash && { hash }) };
+  }
+  const [, pathname, pathSearch, pathHash] = pathShape.exec(url) ?? [];
+  if (pathname === undefined) return { url };
+  return { pathname, ...(pathSearch && { search: pathSearch }), ...(pathHash && { hash: pathHash }) };
+}
+
+const DASH = 0x2d;
+const DOT = 0x2e;
+const ZERO = 0x30;
+const COLON = 0x3a;
+const BLANK = 0x20;
+const LETTER_T = 0x54;
+const LETTER_Z = 0x5a;
+const plainLength = 'YYYY-MM-DDTHH:MM:SS'.length;
+const fractionDigits = 6;
+const maxFractionDigits = 9;
+const minuteMs = 60_000;
+const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
+const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
+/** A text, and behind it what is made of it. */
+const scratch = Buffer.alloc(maxPlainLength + writtenLength);
+
+/** The times at which records of one load say that something was: not before `EARLIEST_EVENT`, nor a day after the load. */
+export class EventTimes {
+  #latest = 0;
+  /** The day read last, as YYYYMMDD, and when it began. */
+  #day = 0;
+  #dayMs = 0;
+  /** The text read last, and what it is: of another product's record, several rows have its time. */
+  #lastText = '';
+  #last: Instant | null = null;
+
+  /**
+   * `acceptedAt`: of the load, as `Instant` writes it. Not the present moment: a chunk that is read again must come to the
+   * same.
+   */
+  reset(acceptedAt: string): void {
+    this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
+  }
+
+  /** ISO 8601, in UTC where it names no zone, or seconds or milliseconds since 1970. */
+  read(text: string, column: string): Instant | Reason {
+    if (text !== this.#lastText) {
+      this.#last = this.#readPlain(text) ?? readInstant(text) ?? readEpoch(text);
+      this.#lastText = text;
+    }
+    const instant = this.#last;
+    if (instant === null) {
+      const message = `${column} is neither an ISO 8601 time such as 2026-11-20T12:34:56.123456Z nor seconds or milliseconds since 1970`;
+      return { code: 'invalid_date', message, column };
+    }
+    return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
+  }
+
+  /** The usual form, for a fraction of what the others cost. */
+  #readPlain(text: string): Instant | null {
+    if (text.length > maxPlainLength || text.length < plainLength) return null;
+    const end = scratch.write(text, 0, 'latin1');
+    const ms = this.copy(scratch, 0, end, scratch, maxPlainLength);
+    if (Number.isNaN(ms)) return null;
+    return { text: scratch.toString('latin1', maxPlainLength, maxPlainLength + writtenLength), ms };
+  }
+
+  isAllowed(ms: number): boolean {
+    return ms >= EARLIEST_EVENT && ms <= this.#latest;
+  }
+
+  outOfRange(column: string): Reason {
+    const [earliest, latest] = [EARLIEST_EVENT, this.#latest].map((ms) => new Date(ms).toISOString());
+    const message = `${column} must lie between ${earliest} and ${latest}, a day after the file came in`;
+    return { code: 'invalid_date', message, column };
+  }
+
+  /**
+   * Copies the time in bytes [start, end) to `target` at `at` as `Instant` writes it, and returns its milliseconds since
+   * 1970; NaN if it is not of the usual form, `YYYY-MM-DD HH:MM:SS[.ffffff][Z]` or with a T, which does not mean that it is
+   * none.
+   */
+  copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+    if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;
+    const day = this.#readDay(bytes, start);
+    const hour = twoDigits(bytes, start + 11);
+    const minute = twoDigits(bytes, start + 14);
+    const second = twoDigits(bytes, start + 17);
+    if (hour > 23 || minute > 59 || second > 59) return Number.NaN;
+    const millis = copyFraction(bytes, start + plainLength, end, target, at + plainLength);
+    for (let i = 0; i < plainLength; i++) target[at + i] = bytes[start + i] ?? 0;
+    target[at + 10] = LETTER_T;
+    return day + (hour * 60 + minute) * minuteMs + second * 1000 + millis;
+  }
+
+  #readDay(bytes: Buffer, start: number): number {
+    const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
+    const month = twoDigits(bytes, start + 5);
+    const day = twoDigits(bytes, start + 8);
+    const key = (year * 100 + month) * 100 + day;
+    if (key !== this.#day) {
+      const ms = Date.UTC(year, month - 1, day);
+      const isDay = new Date(ms).getUTCDate() === day && month >= 1 && month <= 12;
+      this.#day = key;
+      this.#dayMs = isDay ? ms : Number.NaN;
+    }
+    return this.#dayMs;
+  }
+}
+
+function hasSeparators(bytes: Buffer, start: number): boolean {
+  const between = bytes[start + 10];
+  return (
+    bytes[start + 4] === DASH &&
+    bytes[start + 7] === DASH &&
+    (between === LETTER_T || between === BLANK) &&
+    bytes[start + 13] === COLON &&
+    bytes[start + 16] === COLON
+  );
+}
+
+/** Returns the milliseconds; NaN if what follows the seconds is not `.fff…`, `Z`, both or nothing. */
+function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let from = start;
+  let digits = 0;
+  let millis = 0;
+  target[at] = DOT;
+  if (bytes[from] === DOT && from < end) {
+    for (from++; from < end && isDigit(bytes[from] ?? 0); from++, digits++) {
+      if (digits < fractionDigits) target[at + 1 + digits] = bytes[from] ?? 0;
+      if (digits < 3) millis = millis * 10 + (bytes[from] ?? 0) - ZERO;
+    }
+    if (digits === 0 || digits > maxFractionDigits) return Number.NaN;
+  }
+  for (let digit = digits; digit < fractionDigits; digit++) target[at + 1 + digit] = ZERO;
+  for (let digit = digits; digit < 3; digit++) millis *= 10;
+  target[at + 1 + fractionDigits] = LETTER_Z;
+  if (from < end && bytes[from] === LETTER_Z) from++;
+  return from === end ? millis : Number.NaN;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte < ZERO + 10;
+}
+
+/** Beyond any hour or day if they are none. */
+function twoDigits(bytes: Buffer, at: number): number {
+  const high = (bytes[at] ?? 0) - ZERO;
+  const low = (bytes[at + 1] ?? 0) - ZERO;
+  return high < 0 || high > 9 || low < 0 || low > 9 ? Number.NaN : high * 10 + low;
+}

@@ -1,0 +1,235 @@
+import { MAX_PROPERTY_NAME_CHARS } from '../../base/limits.ts';
+import { forbiddenNames, propertyNameProblem } from '../../domain/reject.ts';
+import { isPlain } from '../../formats/json-position.ts';
+import { fromByteString } from '../../formats/json-text.ts';
+import { type CellList, fieldCount, kind, type RecordCells, role } from './cells.ts';
+import { KnownNames } from './known-names.ts';
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const COLON = 0x3a;
+const OPEN_ARRAY = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_ARRAY = 0x5d;
+const LETTER_E = 0x65;
+const LETTER_F = 0x66;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+/** Members of one object; one that has more is left to the parser. */
+const MAX_WALKED_MEMBERS = 1_024;
+/** Containers within a member. */
+const MAX_WALKED_DEPTH = 8;
+/** Longer ones may lie below or beyond what can be stored. */
+const MAX_WALKED_NUMBER = 300;
+
+/** The role of a name that is no field; negative if it cannot be a property. */
+export function propertyRole(name: string): number {
+  return propertyNameProblem(fromByteString(name)) === null ? role.property : -1;
+}
+
+/**
+ * Walks JSON objects byte by byte and finds their members. Takes what is JSON beyond doubt, of which each name comes once and
+ * nothing has to be decoded to be checked: no \u, no blanks but spaces, no depth, no exponents. Whatever else it may be is for
+ * the parser to say.
+ */
+export class JsonMembers {
+  readonly #names: KnownNames;
+  readonly #innerNames = new KnownNames(propertyRole);
+  #kind: number = kind.text;
+
+  /** `roleOf`: the role of a name of records, a byte string. Negative: left to the parser. */
+  constructor(roleOf: (name: string) => number = propertyRole) {
+    this.#names = new KnownNames(roleOf);
+  }
+
+  /** Forgets all names. */
+  reset(): void {
+    this.#names.reset();
+    this.#innerNames.reset();
+  }
+
+  /** Finds the cells of the record in bytes [start, end), known to be UTF-8 and to end a line or the buffer; false if it is not sure. */
+  walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
+    cells.reset();
+    cells.own.bytes = bytes;
+    cells.metadata.bytes = bytes;
+    const at = skipSpaces(bytes, start);
+    const last = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
+    // A backslash, one byte, becomes two.
+    cells.size = 2 * (end - start);
+    return last !== -1 && skipSpaces(bytes, last) === end;
+  }
+
+  /** Does the same with an object of properties that fills a buffer, but for a line feed. */
+  walkProperties(list: CellList, bytes: Buffer): boolean {
+    list.bytes = bytes;
+    const at = skipSpaces(bytes, 0);
+    const last = bytes[at] === OPEN ? this.#members(list, this.#innerNames, null, bytes, at) : -1;
+    return last !== -1 && skipSpaces(bytes, last) === bytes.length - 1;
+  }
+
+  /** The members of the object that opens at `open`; returns where it ends, or -1. `record`: whose fields they may be. */
+  #members(
+    list: CellList,
+    names: KnownNames,
+    record: RecordCells | null,
+    bytes: Buffer,
+    open: number,
+  ): number {
+    names.startObject();
+    list.count = 0;
+    let at = skipSpaces(bytes, open + 1);
+    if (bytes[at] === CLOSE) return at + 1;
+    for (;;) {
+      at = this.#member(list, names, record, bytes, at);
+      if (at === -1) return -1;
+      at = skipSpaces(bytes, at);
+      const byte = bytes[at];
+      if (byte === CLOSE) break;
+      if (byte !== COMMA) return -1;
+      at = skipSpaces(bytes, at + 1);
+    }
+    list.sort();
+    return at + 1;
+  }
+
+  #member(
+    list: CellList,
+    names: KnownNames,
+    record: RecordCells | null,
+    bytes: Buffer,
+    start: number,
+  ): number {
+    if (bytes[start] !== QUOTE || list.count === MAX_WALKED_MEMBERS) return -1;
+    const name = names.find(bytes, start + 1);
+    if (name === null || name.role < 0) return -1;
+    const from = skipColon(bytes, names.end);
+    if (from === -1) return -1;
+    const isMetadata = record !== null && name.role === role.metadata;
+    const to = isMetadata ? this.#metadata(record.metadata, bytes, from) : this.#value(bytes, from, 0);
+    if (record !== null && name.role < fieldCount) record.fields[name.role] = list.count;
+    const quotes = this.#kind <= kind.escaped ? 1 : 0;
+    list.add(name, from + quotes, to - quotes, this.#kind);
+    return to;
+  }
+
+  #metadata(list: CellList, bytes: Buffer, start: number): number {
+    if (bytes[start] !== OPEN) {
+      const end = this.#value(bytes, start, 0);
+      return this.#kind === kind.null ? end : -1;
+    }
+    const end = this.#members(list, this.#innerNames, null, bytes, start);
+    this.#kind = kind.container;
+    return end;
+  }
+
+  /** Returns where the value at `at` ends, or -1; leaves in `#kind` what it is. */
+  #value(bytes: Buffer, at: number, depth: number): number {
+    const byte = bytes[at];
+    if (byte === QUOTE) return this.#text(bytes, at + 1);
+    if (byte === OPEN || byte === OPEN_ARRAY) {
+      const end = depth === MAX_WALKED_DEPTH ? -1 : this.#container(bytes, at, depth + 1);
+      this.#kind = kind.container;
+      return end;
+    }
+    if (byte === LETTER_T) return this.#literal('true', kind.boolean, bytes, at);
+    if (byte === LETTER_F) return this.#literal('false', kind.boolean, bytes, at);
+    if (byte === LETTER_N) return this.#literal('null', kind.null, bytes, at);
+    this.#kind = kind.number;
+    return skipNumber(bytes, at);
+  }
+
+  #literal(text: string, is: number, bytes: Buffer, start: number): number {
+    this.#kind = is;
+    for (let i = 0; i < text.length; i++) if (bytes[start + i] !== text.charCodeAt(i)) return -1;
+    return start + text.length;
+  }
+
+  /** `start` is behind the quote. */
+  #text(bytes: Buffer, start: number): number {
+    let at = start;
+    this.#kind = kind.text;
+    for (;;) {
+      while (isPlain[bytes[at] as number] === 1) at++;
+      if (bytes[at] === QUOTE) return at + 1;
+      if (bytes[at] !== BACKSLASH) return -1;
+      if (isEscape[bytes[at + 1] as number] !== 1) return -1;
+      this.#kind = kind.escaped;
+      at += 2;
+    }
+  }
+
+  #container(bytes: Buffer, open: number, depth: number): number {
+    const isObject = bytes[open] === OPEN;
+    const close = isObject ? CLOSE : CLOSE_ARRAY;
+    let at = skipSpaces(bytes, open + 1);
+    if (bytes[at] === close) return at + 1;
+    for (;;) {
+      if (isObject) at = this.#name(bytes, at);
+      if (at !== -1) at = this.#value(bytes, at, depth);
+      if (at === -1) return -1;
+      at = skipSpaces(bytes, at);
+      const byte = bytes[at];
+      if (byte === close) return at + 1;
+      if (byte !== COMMA) return -1;
+      at = skipSpaces(bytes, at + 1);
+    }
+  }
+
+  /** The name of a member further in, and its colon; returns where the value begins, or -1. */
+  #name(bytes: Buffer, at: number): number {
+    const end = bytes[at] === QUOTE ? this.#text(bytes, at + 1) : -1;
+    if (end === -1 || this.#kind === kind.escaped) return -1;
+    const length = end - at - 2;
+    if (length > MAX_PROPERTY_NAME_CHARS) return -1;
+    if (forbiddenLengths.has(length) && forbiddenNames.has(bytes.toString('latin1', at + 1, end - 1)))
+      return -1;
+    return skipColon(bytes, end);
+  }
+}
+
+/** Returns where the number at `start` ends, or -1. */
+function skipNumber(bytes: Buffer, start: number): number {
+  const first = bytes[start] === MINUS ? start + 1 : start;
+  const point = skipDigits(bytes, first);
+  if (point === first || (bytes[first] === ZERO && point > first + 1)) return -1;
+  let end = point;
+  if (bytes[point] === DOT) {
+    end = skipDigits(bytes, point + 1);
+    if (end === point + 1) return -1;
+  }
+  // An exponent; lower case differs by one bit.
+  return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
+}
+
+/** Returns where the value behind a colon begins, or -1. */
+function skipColon(bytes: Buffer, start: number): number {
+  const at = skipSpaces(bytes, start);
+  return bytes[at] === COLON ? skipSpaces(bytes, at + 1) : -1;
+}
+
+function skipSpaces(bytes: Buffer, start: number): number {
+  let at = start;
+  while (bytes[at] === SPACE) at++;
+  return at;
+}
+
+function skipDigits(bytes: Buffer, start: number): number {
+  let at = start;
+  while ((bytes[at] as number) >= ZERO && (bytes[at] as number) <= NINE) at++;
+  return at;
+}
+
+/** 1 for the bytes that a backslash may stand before. */
+const isEscape = new Uint8Array(256);
+for (const letter of '"\\/bfnrt') isEscape[letter.charCodeAt(0)] = 1;
+
+const forbiddenLengths: ReadonlySet<number> = new Set([...forbiddenNames].map(({ length }) => length));

@@ -1,0 +1,272 @@
+import { MAX_VALUE_BYTES } from '../../base/limits.ts';
+import { automaticProperties, type LoadEntity } from '../../domain/entity.ts';
+import { profilesKey, type Reason, refusedKey, reservedNames } from '../../domain/reject.ts';
+import { idText, isEmptyObject, isObject, type JsonObject, parseJsonText } from '../../formats/json-text.ts';
+import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
+import { eventColumns } from './column-plan.ts';
+import { idOf } from './ids.ts';
+import { JsonMembers, propertyRole } from './json-members.ts';
+import { notAnObject } from './reasons.ts';
+import { UNCOUNTED } from './row-buffer.ts';
+import { RowWriter } from './row-writer.ts';
+import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
+
+export interface RecordRules {
+  readonly entity: LoadEntity;
+  readonly map: Readonly<Record<string, string>>;
+  /** The file was rewritten while it was received: see `profilesKey` and `refusedKey`. */
+  readonly isRewritten?: boolean;
+}
+
+const dotted = 'metadata.';
+/** Keys that no property has unless it is written `metadata.x`. */
+const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
+/** Names that only the parser deals with. `company` is an object, most times. */
+const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
+const unfit = -1;
+
+/** Why a record was refused while its file was received, with its text, in base64. */
+export interface RefusedBefore extends Reason {
+  readonly raw: string;
+}
+
+/**
+ * Reads records of JSON. Nearly all are walked byte by byte; what the walker is not sure of, or what a map changes, is parsed
+ * and written anew as JSON, and comes to the same.
+ *
+ * Measured (300 000 users of 270 bytes, CPU on a busy machine): 1.8 µs a record; parsed 5.7 µs; as CSV 1.4 µs.
+ */
+export class JsonRecords {
+  readonly #rules: RecordRules;
+  readonly #map: ReadonlyMap<string, string>;
+  readonly #isVerbatim: boolean;
+  readonly #rows: Rows;
+  readonly #writer: RowWriter;
+  readonly #members: JsonMembers;
+  readonly #records: CellFiller;
+  readonly #properties = new CellFiller(() => role.property);
+  /** Cells of the record, and behind them those of the rows that it makes beside its own. */
+  readonly #cells: RecordCells[] = [new RecordCells()];
+  #used = 0;
+
+  constructor(rules: RecordRules, rows: Rows) {
+    const userRole = rules.entity === 'companies' ? role.userOfCompany : role.userId;
+    const known = (name: string) => (name === 'user_id' ? userRole : roleNames.get(name));
+    const walked = (name: string) => known(name) ?? (name.startsWith(dotted) ? unfit : propertyRole(name));
+    this.#rules = rules;
+    this.#map = new Map(Object.entries(rules.map));
+    this.#isVerbatim = this.#map.size === 0;
+    this.#rows = rows;
+    this.#writer = new RowWriter(rules.entity, rows);
+    this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walked(name)));
+    this.#records = new CellFiller((name) => known(name) ?? role.property);
+  }
+
+  /** To be called before each chunk. */
+  reset(): void {
+    this.#members.reset();
+  }
+
+  /** Reads the record in bytes [start, end), known to be UTF-8; null if it became a row. */
+  read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
+    const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
+    if (cells !== null) return this.#writer.write(cells, record);
+    return this.parse(bytes.toString('utf8', start, end), record);
+  }
+
+  /** The cells of a record that the walker is sure of, or null. */
+  walk(bytes: Buffer, start: number, end: number): RecordCells | null {
+    const cells = this.#first;
+    return end - start <= MAX_VALUE_BYTES && this.#members.walk(cells, bytes, start, end) ? cells : null;
+  }
+
+  /** Parses a record; null if it became a row. */
+  parse(text: string, record: number): Reason | null {
+    const parsed = parseJsonText(text);
+    if ('code' in parsed) return parsed;
+    const object = parsed.value;
+    if (!isObject(object)) return notAnObject;
+    const { [refusedKey]: refusal, [profilesKey]: profiles } = object;
+    for (const name of reservedNames) if (name in object) delete object[name];
+    const isRewritten = this.#rules.isRewritten === true;
+    if (isRewritten && isObject(refusal)) return refusal as unknown as RefusedBefore;
+    this.#used = 0;
+    this.#records.dropped = 0;
+    this.#properties.dropped = 0;
+    const source = { ...parsed, length: Buffer.byteLength(text) };
+    const reason =
+      this.#fill(this.#renamed(object), source) ??
+      (isRewritten && Array.isArray(profiles) ? this.#fillProfiles(profiles, source) : null);
+    if (reason !== null) return reason;
+    const dropped = this.#records.dropped + this.#properties.dropped;
+    return this.#rows.writeWithout(dropped, record, () => this.#write(record));
+  }
+
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(text: string): string | null {
+    if (this.#rules.entity === 'companies') return null;
+    const parsed = parseJsonText(text);
+    const object = 'code' in parsed ? null : parsed.value;
+    return isObject(object) ? idOf(this.#renamed(object)['user_id']) : null;
+  }
+
+  /** The rows beside come first: a record that makes several bears no digest. */
+  #write(record: number): Reason | null {
+    for (let at = this.#used - 1; at > 0; at--) {
+      const reason = this.#writer.check(this.#cells[at] ?? this.#first, record);
+      if (reason !== null) return reason;
+    }
+    const reason = this.#used > 1 ? this.#writer.check(this.#first, record) : null;
+    if (reason !== null) return reason;
+    for (let at = this.#used - 1; at > 0; at--) this.#writer.write(this.#cells[at] ?? this.#first, record);
+    return this.#writer.write(this.#first, record);
+  }
+
+  get #first(): RecordCells {
+    return this.#cells[0] as RecordCells;
+  }
+
+  #next(): RecordCells {
+    const cells = this.#cells[this.#used] ?? new RecordCells();
+    this.#cells[this.#used++] = cells;
+    cells.reset();
+    return cells;
+  }
+
+  /** Applies the map and `metadata.x` = `x`; nearly always there is nothing to do. */
+  #renamed(object: JsonObject): JsonObject {
+    if (this.#map.size === 0 && !Object.keys(object).some((name) => name.startsWith(dotted))) return object;
+    const within: [string, unknown][] = [];
+    const renamed = Object.entries(object).flatMap(([name, value]): [string, unknown][] => {
+      const own = this.#map.get(name) ?? name;
+      if (own === '' && this.#map.has(name)) return [];
+      if (!own.startsWith(dotted)) return [[own, value]];
+      const property = own.slice(dotted.length);
+      if (!documented.has(property)) return [[property, value]];
+      within.push([property, value]);
+      return [];
+    });
+    const { metadata } = object;
+    if (within.length > 0 && (metadata == null || isObject(metadata))) {
+      renamed.push(['metadata', Object.fromEntries([...Object.entries(metadata ?? {}), ...within])]);
+    }
+    return Object.fromEntries(renamed);
+  }
+
+  /** Adds the rows of profiles that a record implies. They are not counted. */
+  #fillProfiles(profiles: readonly unknown[], source: Source): Reason | null {
+    let reason: Reason | null = null;
+    for (const profile of profiles) {
+      const at = this.#used;
+      reason ??= isObject(profile) ? this.#fill(profile, source) : notAnObject;
+      Object.assign(this.#cells[at] ?? this.#first, { flags: UNCOUNTED });
+    }
+    return reason;
+  }
+
+  /** Finds the cells of a decoded record, and those of its company. */
+  #fill(object: JsonObject, source: Source): Reason | null {
+    const cells = this.#next();
+    const { reason, company } = isOfUser(object, this.#rules.entity)
+      ? takeCompany(object)
+      : takeCompanyId(object);
+    if (reason !== null) return reason;
+    const { metadata } = object;
+    object['metadata'] = undefined;
+    cells.problem =
+      this.#records.fill(cells.own, object, source, '') ??
+      this.#fillMetadata(cells, metadata, source, 'metadata');
+    cells.findFields();
+    if (company !== null) this.#fillCompany(company, source);
+    return null;
+  }
+
+  /** A row of the company that the record of a user describes. */
+  #fillCompany({ id, others }: Company, source: Source): void {
+    const cells = this.#next();
+    const { metadata, ...beside } = others;
+    for (const name of automaticProperties) beside[name] = undefined;
+    cells.entity = 'companies';
+    cells.flags = UNCOUNTED;
+    this.#records.fill(cells.own, { company_id: id }, source, '');
+    cells.problem =
+      this.#properties.fill(cells.metadata, beside, source, 'company') ??
+      this.#fillMetadata(cells, metadata, source, 'company.metadata');
+    cells.findFields();
+  }
+
+  #fillMetadata(cells: RecordCells, metadata: unknown, source: Source, path: string): Reason | null {
+    if (metadata === undefined || metadata === null || isEmptyObject(metadata)) return null;
+    if (!isObject(metadata))
+      return { code: 'invalid_type', message: `${path} must be an object`, column: path };
+    return this.#properties.fill(cells.metadata, metadata, source, path);
+  }
+}
+
+/** The company of a record, whose id it now has in `company_id`. */
+interface Taken {
+  readonly reason: Reason | null;
+  /** A company that it describes. */
+  readonly company: Company | null;
+}
+
+interface Company {
+  readonly id: string;
+  readonly others: JsonObject;
+}
+
+function isOfUser({ event_type: kind, user_id }: JsonObject, entity: LoadEntity): boolean {
+  if (kind !== undefined && kind !== null) return kind === 'identify_user';
+  return entity === 'auto' ? user_id !== undefined : entity === 'users';
+}
+
+/** Takes `company` out of the record of a user. */
+function takeCompany(object: JsonObject): Taken {
+  const { company_id: plain, company } = object;
+  object['company'] = undefined;
+  if (company === undefined || isEmptyObject(company)) return nothingTaken;
+  if (company === null) {
+    object['company_id'] ??= null;
+    return nothingTaken;
+  }
+  if (!isObject(company))
+    return refused({ code: 'invalid_type', message: 'company must be an object', column: 'company' });
+  const { company_id: own, id: short, ...others } = company;
+  const id = agreedId({ 'company.company_id': own, 'company.id': short, company_id: plain });
+  if (typeof id !== 'string') return refused(id ?? missingId('company.company_id'));
+  object['company_id'] = id;
+  return { reason: null, company: { id, others } };
+}
+
+/** Takes the id in an object `company` out of the record of a company or an event. */
+function takeCompanyId(object: JsonObject): Taken {
+  const { company_id: own, company } = object;
+  if (!isObject(company)) return nothingTaken;
+  const { company_id: second, id: short, ...others } = company;
+  const id = agreedId({ company_id: own, 'company.company_id': second, 'company.id': short });
+  if (id !== null && typeof id !== 'string') return refused(id);
+  object['company_id'] = id;
+  if ((second ?? short) != null) object['company'] = isEmptyObject(others) ? undefined : others;
+  return nothingTaken;
+}
+
+const nothingTaken: Taken = { reason: null, company: null };
+const refused = (reason: Reason): Taken => ({ reason, company: null });
+
+/** An id under several names: those that are given must agree. Null if none is. */
+function agreedId(given: Readonly<Record<string, unknown>>): string | Reason | null {
+  let first: readonly [column: string, id: string] | null = null;
+  for (const [column, value] of Object.entries(given)) {
+    if (value === undefined || value === null) continue;
+    const id = idText(value);
+    if (id === null) return notAnId(column);
+    const problem = textProblem(id, column) ?? idLengthProblem(Buffer.byteLength(id), column);
+    if (problem !== null) return problem;
+    if (first !== null && id !== first[1]) {
+      const message = `${first[0]} and ${column} are different ids; give one, or the same`;
+      return { code: 'invalid_id', message, column };
+    }
+    first ??= [column, id];
+  }
+  return first?.[1] ?? null;
+}

@@ -1,0 +1,164 @@
+import { isUtf8 } from 'node:buffer';
+import { RECORDS_AT_A_TIME } from '../../base/limits.ts';
+import { type Entity, idColumn, type LoadEntity } from '../../domain/entity.ts';
+import type { ChunkRange } from '../../domain/load.ts';
+import type { Reason, Reject } from '../../domain/reject.ts';
+import { createLineScanner } from '../../formats/record-scanner.ts';
+import { JsonRecords, type RecordRules, type RefusedBefore } from './json-records.ts';
+import { notUtf8 } from './reasons.ts';
+import type { Rows } from './rows.ts';
+
+/** Turns chunks of one NDJSON file into rows and rejects. */
+export class NdjsonRows {
+  readonly saysKinds = false;
+  readonly #rows: Rows;
+  readonly #records: JsonRecords;
+  readonly #keys: NdjsonKeys;
+
+  constructor(rules: RecordRules, rows: Rows) {
+    this.#rows = rows;
+    this.#records = new JsonRecords(rules, rows);
+    this.#keys = new NdjsonKeys(rules.entity, rules.map);
+  }
+
+  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
+  offerUnchanged(bytes: Buffer): void {
+    this.#keys.offerUnchanged(bytes, this.#rows);
+  }
+
+  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
+    const scanner = createLineScanner();
+    const wholeIsUtf8 = isUtf8(bytes);
+    this.#records.reset();
+    let line = 0;
+    for (let start = 0; start < bytes.length; ) {
+      const end = scanner.next(bytes, start, bytes.length, true);
+      if (!scanner.blank) {
+        const record = this.#rows.records.add(start, scanner.contentEnd, line);
+        if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
+        const reason =
+          this.#rows.refusalOf(record) ??
+          (this.#rows.unchanged.has(record)
+            ? null
+            : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8));
+        if (reason !== null) {
+          const reject = this.#rows.records.reject(record, reason, chunk, bytes);
+          this.#rows.rejects.push('raw' in reason ? asReceived(reject, reason) : reject);
+        }
+      }
+      line += scanner.lines;
+      start = end;
+    }
+  }
+
+  /** Returns the user that a record names, whatever else is wrong with it, or null. */
+  userOf(record: number): string | null {
+    const { bytes, records } = this.#rows;
+    return this.#records.userOf(bytes.toString('utf8', records.starts[record], records.ends[record]));
+  }
+
+  #readLine(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    record: number,
+    problem: string | null,
+    wholeIsUtf8: boolean,
+  ): Reason | null {
+    if (problem !== null) return tooLarge;
+    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8(bytes.subarray(start, end));
+    return this.#records.read(bytes, start, end, record);
+  }
+}
+
+/** The reject of a record that could not be rewritten, with its text as received. */
+function asReceived(reject: Reject, reason: Reason): Reject {
+  const { code, message, column, raw } = reason as RefusedBefore;
+  return { ...reject, code, message, column, raw: Buffer.from(raw, 'base64') };
+}
+
+const tooLarge: Reason = {
+  code: 'record_too_large',
+  message: 'the record is longer than a record may be',
+  column: null,
+};
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const SPACE = 0x20;
+const OPEN = 0x7b;
+
+/**
+ * Finds, without parsing a line, which profile it is likely to name: the id of `{"user_id":"…"`, wherever in the line it
+ * stands. A guess; see `UnchangedRecords`.
+ */
+class NdjsonKeys {
+  /** Members that may have the id, the likelier one first. */
+  readonly #members: readonly { readonly entity: Entity; readonly name: Buffer }[];
+  #start = 0;
+  #end = 0;
+
+  constructor(entity: LoadEntity, map: Readonly<Record<string, string>>) {
+    const likely: readonly Entity[] = entity === 'auto' ? ['users', 'companies'] : [entity];
+    this.#members = likely.map((own) => {
+      const renamed = Object.keys(map).find((name) => map[name] === idColumn[own]);
+      return { entity: own, name: Buffer.from(JSON.stringify(renamed ?? idColumn[own])) };
+    });
+  }
+
+  /** Digests the records of a chunk, and offers those whose key is found. */
+  offerUnchanged(bytes: Buffer, { digests, unchanged }: Rows): void {
+    const scanner = createLineScanner();
+    const wholeIsUtf8 = isUtf8(bytes);
+    unchanged.reset(bytes);
+    let record = 0;
+    for (let start = 0; start < bytes.length; ) {
+      const end = scanner.next(bytes, start, bytes.length, true);
+      if (!scanner.blank) {
+        digests.add(start, scanner.contentEnd);
+        const isReadable =
+          scanner.problem === null && (wholeIsUtf8 || isUtf8(bytes.subarray(start, scanner.contentEnd)));
+        const entity = isReadable ? this.#find(bytes, start, scanner.contentEnd) : null;
+        if (entity !== null) unchanged.offer(entity, record, this.#start, this.#end);
+        record++;
+      }
+      start = end;
+    }
+  }
+
+  #find(bytes: Buffer, start: number, end: number): Entity | null {
+    for (const { entity, name } of this.#members) {
+      const at = findMember(bytes, start, end, name);
+      if (at !== -1) return this.#isText(bytes, at, end) ? entity : null;
+    }
+    return null;
+  }
+
+  /** Returns true if the value of the member whose name ends at `at` is a plain text; keeps where it is. */
+  #isText(bytes: Buffer, at: number, end: number): boolean {
+    let from = at;
+    while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;
+    if (bytes[from] !== QUOTE) return false;
+    let to = ++from;
+    while (to < end && bytes[to] !== QUOTE && bytes[to] !== BACKSLASH) to++;
+    this.#start = from;
+    this.#end = to;
+    return to < end && bytes[to] === QUOTE;
+  }
+}
+
+/** Returns where the first `name` in bytes [start, end) ends, or -1. Most records begin with it. */
+function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
+  const first = bytes[start] === OPEN ? start + 1 : start;
+  if (startsWith(bytes, first, end, name)) return first + name.length;
+  const at = bytes.subarray(start, end).indexOf(name);
+  return at === -1 ? -1 : start + at + name.length;
+}
+
+function startsWith(bytes: Buffer, at: number, end: number, name: Buffer): boolean {
+  if (at + name.length > end) return false;
+  for (let byte = 0; byte < name.length; byte++) if (bytes[at + byte] !== name[byte]) return false;
+  return true;
+}

@@ -1,0 +1,68 @@
+import type { Reason, RejectCode } from '../../domain/reject.ts';
+import { explainNotUtf8, validPrefix } from '../../formats/utf8.ts';
+import type { CsvCells } from './csv-cells.ts';
+
+const problemTexts: Readonly<Record<string, string>> = {
+  invalid_quote:
+    'a quote stands where none may: a cell that holds quotes is quoted as a whole and doubles them',
+  unclosed_quote: 'a quoted cell that begins here is never closed',
+  record_too_large: 'the record is longer than a record may be',
+};
+
+export const repeatedHeader: Reason = {
+  code: 'repeated_header',
+  message: 'the record is the header again',
+  column: null,
+};
+
+export const notAnObject: Reason = {
+  code: 'not_an_object',
+  message: 'a record must be a JSON object',
+  column: null,
+};
+
+export const invalidEscape: Reason = {
+  code: 'invalid_escape',
+  message:
+    'a backslash stands before a character that needs none: what is meant is not clear; escape=none takes backslashes as they are',
+  column: null,
+};
+
+export function malformed(problem: RejectCode): Reason {
+  return { code: problem, message: problemTexts[problem] ?? problem, column: null };
+}
+
+export function wrongCount(expected: number, found: number): Reason {
+  return {
+    code: 'wrong_field_count',
+    message: `the header has ${expected} columns, this record ${found}${found < expected ? '; ragged=pad fills short records up' : ''}`,
+    column: null,
+  };
+}
+
+/** The reason for surplus empty cells in a file whose last column is mostly empty. */
+export function shifted(expected: number, found: number): Reason {
+  return {
+    code: 'wrong_field_count',
+    message: `the header has ${expected} columns, this record ${found}; what it has more is empty, but the last column, empty in most records, is not: there may be a delimiter too many before it (ragged=pad takes the record as it stands)`,
+    column: null,
+  };
+}
+
+export function notUtf8(record: Buffer, column: string | null = null): Reason {
+  return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
+}
+
+/** Explains the CSV record bytes [start, end), with the column at fault if its cells are those of the columns. */
+export function notUtf8Csv(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  cells: CsvCells | null,
+  columns: readonly string[],
+): Reason {
+  const record = bytes.subarray(start, end);
+  const at = start + validPrefix(record);
+  const column = cells === null ? -1 : columns.findIndex((_, index) => at < (cells.ends[index] ?? 0));
+  return notUtf8(record, columns[column] ?? null);
+}

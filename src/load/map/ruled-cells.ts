@@ -1,0 +1,102 @@
+import type { Reason } from '../../domain/reject.ts';
+import { fromByteString, markNumber, parseJsonText } from '../../formats/json-text.ts';
+import type { EntityStage } from '../../rules/compile-rules.ts';
+import type { RuledProperty } from '../../rules/ruled-property.ts';
+import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
+import { KnownName } from './known-names.ts';
+import { UNCOUNTED } from './row-buffer.ts';
+
+/** A cell that the rules left out. */
+const leftOut = new KnownName('', role.ignored);
+
+/**
+ * Judges the cells of a record that are properties by the `shape`, once: other passes over the same cells find them as they are to be
+ * stored. Returns why the record is refused, or null.
+ */
+export function applyRules(
+  stage: EntityStage,
+  cells: RecordCells,
+  shape: Uint8Array,
+  eventName: (() => string) | null = null,
+): Reason | null {
+  if (cells.findings !== null) return null;
+  stage.begin();
+  if (eventName !== null) stage.judgeName(() => fromByteString(eventName()));
+  const { own, metadata, page } = cells;
+  if (metadata.count > 0) hideOverwritten(own, metadata, shape);
+  cells.size += judgeList(stage, own, shape) + judgeList(stage, metadata, shape);
+  if (page !== null) cells.page = stage.judgeAll(withoutOverwritten(page, [own, metadata], shape));
+  stage.end(eventName === null && (cells.flags & UNCOUNTED) !== 0);
+  cells.findings = stage.findings;
+  return stage.problems[0] ?? null;
+}
+
+/** Leaves out the cells of a record that its `metadata` says otherwise. */
+function hideOverwritten(own: CellList, metadata: CellList, shape: Uint8Array): void {
+  const names = new Set<string>();
+  for (let cell = 0; cell < metadata.count; cell++) names.add(metadata.names[cell]?.text ?? '');
+  for (let cell = 0; cell < own.count; cell++) {
+    const name = own.names[cell] as KnownName;
+    if (shape[name.role] === 1 && names.has(name.text)) leaveOut(own, cell);
+  }
+}
+
+function withoutOverwritten(page: object, lists: readonly CellList[], shape: Uint8Array) {
+  const others = Object.entries(page).filter(
+    ([name]) =>
+      !lists.some((list) =>
+        list.names.slice(0, list.count).some(({ text, role }) => text === name && shape[role] === 1),
+      ),
+  );
+  return Object.fromEntries(others);
+}
+
+/** Returns how many bytes more its cells may take. */
+function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
+  let replaced: Map<number, string> | null = null;
+  for (let cell = 0; cell < list.count; cell++) {
+    const name = list.names[cell] as KnownName;
+    if (shape[name.role] !== 1 || list.isNothing(cell)) continue;
+    const property = name.ruledBy(stage);
+    if (property === undefined ? stage.passes(name.text) : isKept(stage, property, list, cell)) continue;
+    const before = readCell(list, cell);
+    const value = stage.judge(property, fromByteString(name.text), before);
+    if (value === undefined) leaveOut(list, cell);
+    else if (value !== before) {
+      const text = textOf(value, { marked: true });
+      const isSame = list.kinds[cell] === kind.text && text === before;
+      list.kinds[cell] = kindOf(value, text);
+      if (isSame) continue;
+      replaced ??= new Map();
+      replaced.set(cell, text);
+    }
+  }
+  return replaced === null ? 0 : list.rewrite(replaced);
+}
+
+/** Tells whether a plain text or a number breaks no rule, without making a string of it. The digits of a number need no quotes then. */
+function isKept(stage: EntityStage, property: RuledProperty, list: CellList, cell: number): boolean {
+  const is = list.kinds[cell] as number;
+  if (is !== kind.text && is !== kind.number) return false;
+  const start = list.starts[cell] as number;
+  const end = list.ends[cell] as number;
+  if (is === kind.text && property.keeps(list.bytes, start, end)) return stage.see(property);
+  if (!property.keepsAsNumber(list.bytes, start, end)) return false;
+  list.kinds[cell] = kind.number;
+  return stage.see(property);
+}
+
+function leaveOut(list: CellList, cell: number): void {
+  if (list.isCsv) list.ends[cell] = list.starts[cell] ?? 0;
+  else list.names[cell] = leftOut;
+}
+
+function readCell(list: CellList, cell: number): unknown {
+  const text = fromByteString(list.text(cell));
+  const is = list.kinds[cell] ?? 0;
+  if (is <= kind.escaped) return text;
+  if (is === kind.number) return markNumber(text);
+  if (is === kind.boolean) return text === 'true';
+  const parsed = parseJsonText(text);
+  return 'code' in parsed ? text : parsed.value;
+}

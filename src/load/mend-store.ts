@@ -1,0 +1,69 @@
+import { type RawBuilder, sql } from 'kysely';
+import { MAX_SHOWN_MENDS } from '../base/limits.ts';
+import { camel } from '../postgres/columns.ts';
+import { type Database, selectWhere } from '../postgres/database.ts';
+
+/* Mends: loads of corrected files of rejects. Each of their records mends a refused record of another load. */
+
+export type Mended = NonNullable<Awaited<ReturnType<typeof readMended>>>;
+
+/** Returns how a load of a file was read; null if the environment has none of this id. */
+export async function readMended(db: Database, environmentId: number, jobId: string) {
+  const row = await selectWhere(db, 'loads', { environmentId, jobId })
+    .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
+    .select('column_map as map')
+    .where('type', '<>', 'undo')
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  const { header, ...mended } = row;
+  return { ...mended, types: header?.types };
+}
+
+/** Returns the load that another one mends, with the file of that one; null if it mends none, or writes nothing. */
+export async function readMending(db: Database, loadId: number) {
+  const row = await db
+    .selectFrom('loads')
+    .innerJoin('loads as mended', 'mended.load_id', 'loads.mends')
+    .select(camel('mended.load_id', 'mended.job_id', 'loads.header', 'loads.file_ref'))
+    .where('loads.load_id', '=', loadId)
+    .where('loads.pass', '=', 'load')
+    .executeTakeFirst();
+  const fileRef = row?.fileRef ?? null;
+  return row === undefined || fileRef === null ? null : { ...row, fileRef };
+}
+
+export interface MendedRow {
+  /** The number of the refused record. */
+  readonly row: number;
+  /** The number of the record that mends it. */
+  readonly mendedRow: number;
+}
+
+export async function insertMends(
+  db: Database,
+  mendedBy: number,
+  loadId: number,
+  rows: readonly MendedRow[],
+): Promise<void> {
+  const [numbers, mendedNumbers] = [rows.map(({ row }) => row), rows.map(({ mendedRow }) => mendedRow)];
+  await sql`
+    insert into load_mends (load_id, row_number, mended_by, mended_row)
+    select ${loadId}, row_number, ${mendedBy}, mended_row
+    from unnest(${numbers}::bigint[], ${mendedNumbers}::bigint[]) as r (row_number, mended_row)
+    on conflict do nothing`.execute(db);
+}
+
+export interface LoadedSince {
+  readonly count: number;
+  readonly jobs: readonly string[];
+}
+
+/** The refused records of a load that mends, or mends of mends, loaded since and that are not undone. */
+export const loadedSince = (load: RawBuilder<unknown>): RawBuilder<LoadedSince> => sql`(
+  select json_build_object(
+    'count', count(distinct m.row_number),
+    'jobs', coalesce((array_agg(distinct l.job_id))[:${sql.lit(MAX_SHOWN_MENDS)}], '{}')
+  )
+  from mended_since(${load}) m
+  join loads l on l.load_id = m.mended_by
+)`;

@@ -1,0 +1,37 @@
+import { sql } from 'kysely';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { Database } from '../../postgres/database.ts';
+import { keyHash } from './incoming.ts';
+
+interface NamedBy {
+  readonly environmentId: number;
+  readonly loadId: number;
+  readonly chunkNo: number;
+  readonly keepKeys: boolean;
+}
+
+/**
+ * Creates the profiles that events name and that do not exist. `ids` is a text[] in binary. For the other chunks of the load
+ * the new ones are noted as found unchanged by no record. A scalar subquery is always an index look-up per row.
+ */
+export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids: Buffer): Promise<void> {
+  const id = sql.ref(idColumn[entity]);
+  const create = sql`
+    insert into ${sql.table(entity)} (environment_id, ${id})
+    select ${by.environmentId}::int, named.id
+    from unnest(${ids}::text[]) as named (id)
+    where (
+      select true from ${sql.table(entity)} p where p.environment_id = ${by.environmentId} and p.${id} = named.id
+    ) is null
+    order by named.id collate "C"
+    on conflict (environment_id, ${id}) do nothing`;
+  const noted = sql`
+    with created as (${create} returning ${id} as key)
+    insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+    select ${by.loadId}, ${by.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | 3)
+    from created
+    having count(*) > 0
+    on conflict (load_id, chunk_no, entity) do update set
+      unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
+  await (by.keepKeys ? noted : create).execute(db);
+}

@@ -1,0 +1,126 @@
+import { sql } from 'kysely';
+import { addOutcomes, countedKinds, noOutcomes, type OutcomesByKind } from '../../domain/load.ts';
+import { changedBy, columnOf, type Database } from '../../postgres/database.ts';
+
+/*
+ * Events that stand in several chunks of a load. Each chunk numbers equal events from 0, and takes what it finds of an id
+ * as having been there. What the chunks before it hold is known once all are done.
+ */
+
+/**
+ * Notes, for each chunk, the events that stand in earlier ones, and those whose id is the caller's and was added by a later
+ * chunk, which must give way. Where no chunk found an event there already, none stands in several; a dry run adds none,
+ * and so finds none. Call it in the transaction that also holds the fence.
+ */
+export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
+  await sql`set local work_mem = '64MB'`.execute(db);
+  await sql`
+    with met as (
+      select k.chunk_no, hash, true as is_written
+      from load_chunk_keys k, unnest(k.written) hash
+      where k.load_id = ${loadId} and k.entity = 'events' and (${mayHaveRepeats(loadId)})
+      union all
+      select k.chunk_no, hash, false
+      from load_chunk_keys k, unnest(k.unchanged) hash
+      where k.load_id = ${loadId} and k.entity = 'events' and (${mayHaveRepeats(loadId)})
+    ),
+    repeated as (
+      select hash from met group by hash having min(chunk_no) < max(chunk_no)
+    ),
+    in_chunk as (
+      select hash, chunk_no, count(*) as met, bool_or(is_written) as is_written
+      from met join repeated using (hash)
+      group by hash, chunk_no
+    ),
+    placed as (
+      select
+        hash,
+        chunk_no,
+        is_written,
+        coalesce(sum(met) over earlier, 0) as rows_before,
+        bool_or(is_written) over (partition by hash) as is_of_load
+      from in_chunk
+      window earlier as (partition by hash order by chunk_no rows between unbounded preceding and 1 preceding)
+    )
+    insert into load_event_replays (load_id, chunk_no, key_hash, rows_before, is_written)
+    select ${loadId}, chunk_no, hash, rows_before, is_written
+    from placed
+    where rows_before > 0 or (hash & 1 = 1 and is_of_load and not is_written)
+    on conflict do nothing`.execute(db);
+}
+
+const mayHaveRepeats = (loadId: number) => sql`
+  select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
+
+/** Selects rows if some chunk found an event that was there already. */
+export const unchangedEvents = (loadId: unknown) => sql`
+  select 1
+  from load_kinds n
+  where n.load_id = ${loadId} and n.kind not in ('identify_user', 'identify_company', 'unknown') and n.rows_unchanged > 0`;
+
+/** Finds the chunks that hold events to be put right, in file order. */
+export function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select distinct chunk_no from load_event_replays where load_id = ${loadId} order by chunk_no`;
+}
+
+/** The repetition of an id in a chunk. */
+export interface EventRepeat {
+  /** Rows of earlier chunks. */
+  readonly rowsBefore: number;
+  /** The chunk has added it. */
+  readonly isWritten: boolean;
+}
+
+/** Reads the repeats of a chunk by the hash of the id, as `EventBuffer` has it; no more than the chunk has events. */
+export async function readEventRepeats(
+  db: Database,
+  loadId: number,
+  chunkNo: number,
+): Promise<ReadonlyMap<bigint, EventRepeat>> {
+  const { rows } = await sql<{ hash: string; rowsBefore: number; isWritten: boolean }>`
+    select key_hash::text as hash, rows_before as "rowsBefore", is_written as "isWritten"
+    from load_event_replays
+    where load_id = ${loadId} and chunk_no = ${chunkNo}`.execute(db);
+  return new Map(rows.map(({ hash, ...repeat }) => [BigInt(hash), repeat]));
+}
+
+export type Corrections = OutcomesByKind;
+
+/** Ends the replay of a chunk's events and corrects the counts. Returns false if that was done before. */
+export async function endEventReplay(
+  db: Database,
+  loadId: number,
+  chunkNo: number,
+  corrections: Corrections,
+): Promise<boolean> {
+  const noted = await changedBy(db)`
+    delete from load_event_replays where load_id = ${loadId} and chunk_no = ${chunkNo}`;
+  if (noted === 0) return false;
+  const kinds = countedKinds.map((kind) => ({ kind, ...corrections[kind] }));
+  const sum = countedKinds.reduce((total, kind) => addOutcomes(total, corrections[kind]), noOutcomes);
+  await sql`
+    with corrected as (
+      update load_kinds k
+      set
+        rows_inserted = rows_inserted + c.inserted,
+        rows_unchanged = rows_unchanged + c.unchanged,
+        rows_superseded = rows_superseded + c.superseded
+      from json_to_recordset(${JSON.stringify(kinds)}) as c (
+        kind text, inserted bigint, unchanged bigint, superseded bigint
+      )
+      where k.load_id = ${loadId} and k.kind = c.kind
+    ),
+    placed as (
+      update load_chunks
+      set positions = positions || sluice.current_position()
+      where load_id = ${loadId} and chunk_no = ${chunkNo}
+    )
+    update loads
+    set
+      rows_inserted = rows_inserted + ${sum.inserted},
+      rows_unchanged = rows_unchanged + ${sum.unchanged},
+      rows_superseded = rows_superseded + ${sum.superseded}
+    where load_id = ${loadId}`.execute(db);
+  return true;
+}

@@ -1,0 +1,300 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Entity } from '../../domain/entity.ts';
+import type { LoadPass } from '../../domain/load.ts';
+import type { SourceOptions } from '../../domain/source.ts';
+import { columnOf, type Database, findValue, isTrue, selectWhere } from '../../postgres/database.ts';
+import { forgetPlannedRows } from '../plans/store.ts';
+import { unchangedEvents } from './event-repeats.ts';
+
+/**
+ * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
+ * by a record of their own later, which then was not counted. A preset does so with users too, on behalf of events.
+ */
+const unresolved = sql`
+  select 1
+  from load_chunk_keys k
+  where k.load_id = loads.load_id
+    and (
+      k.unchanged <> '{}'
+      or loads.preset is not null
+      or (
+        k.entity = 'companies'
+        and loads.entity = 'auto'
+        and exists (select 1 from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
+      )
+    )`;
+
+export interface ChunksDone {
+  readonly pass: LoadPass;
+  /** Keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. */
+  readonly hasRepeats: boolean;
+  /** Several chunks wrote one key: see `countRestored`. */
+  readonly hasRewritten: boolean;
+  readonly source: SourceOptions;
+}
+
+/** Returns `null` if the load does not run, or not all of its chunks are done. */
+export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
+  const row = await selectWhere(db, 'loads', { loadId, status: 'processing' })
+    .select(['pass', 'source_options as source'])
+    .select([
+      sql<boolean>`repeats_resolved_at is null
+        and chunk_count > 1
+        and (attempts > 1 or dry_run or exists (${unresolved}) or exists (${unchangedEvents(sql.ref('loads.load_id'))}))`.as(
+        'has_repeats',
+      ),
+      sql<boolean>`exists (
+        select 1 from load_chunk_keys k where k.load_id = loads.load_id and k.entity <> 'events' and k.repeated <> '{}'
+      ) or exists (select 1 from load_replays r where r.load_id = loads.load_id)`.as('has_rewritten'),
+    ])
+    .whereRef('chunks_done', '=', 'chunk_count')
+    .executeTakeFirst();
+  return row === undefined
+    ? null
+    : {
+        pass: row.pass as LoadPass,
+        hasRepeats: row.has_repeats,
+        hasRewritten: row.has_repeats || row.has_rewritten,
+        source: row.source,
+      };
+}
+
+/**
+ * Finds the keys that stand in several chunks of which some found nothing to change and so left no mark, puts the
+ * tally right (a key counts once, the rest is superseded; it counts as inserted if the load made its row, be it on
+ * behalf of a user who named the company) and notes for replay those written out of file order.
+ * Call it in the transaction that also holds the fence.
+ *
+ * A key is out of order if a chunk found it unchanged while an earlier chunk wrote it afterwards; if two chunks both
+ * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all:
+ * another load may have come between them, and the retried one takes effect after it.
+ */
+export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
+  await sql`set local work_mem = '64MB'`.execute(db);
+  if (await haveRepeats(db, loadId)) await correctRepeats(db, loadId);
+  else await sql`update loads set repeats_resolved_at = now() where load_id = ${loadId}`.execute(db);
+}
+
+/**
+ * Most files repeat no key. Sorting the hashes shows it in a third of the time that grouping them takes: one entity at a time, and
+ * behind `offset 0`, or PostgreSQL sorts rows of entity and hash instead of numbers, which takes seven times as long.
+ */
+function haveRepeats(db: Database, loadId: number): Promise<boolean> {
+  return isTrue(db)`
+    select bool_or(repeats) as repeats
+    from unnest(array['users', 'companies']) as profiles (entity)
+    cross join lateral (
+      select count(*) > count(distinct key_hash) as repeats
+      from (
+        select hash & -4 as key_hash
+        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
+        where k.load_id = ${loadId} and k.entity = profiles.entity
+        offset 0
+      ) hashes
+    ) of_entity`;
+}
+
+async function correctRepeats(db: Database, loadId: number): Promise<void> {
+  await sql`
+    with concerned as (
+      select
+        k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset
+      from load_chunk_keys k
+      join loads l using (load_id)
+      where load_id = ${loadId} and k.entity <> 'events'
+      group by k.entity
+      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
+    ),
+    ${repeatedKeys(loadId)},
+    noted as (
+      insert into load_replays (load_id, entity, key_hash)
+      select ${loadId}, entity, key_hash
+      from repeated
+      where out_of_order
+      on conflict do nothing
+    ),
+    surplus_by_kind as (
+      select
+        case entity when 'users' then 'identify_user' else 'identify_company' end as kind,
+        ${forMerged((name) => sql`sum(${sql.ref(name)} - (is_counted and becomes = ${sql.lit(name)})::int)::bigint as ${sql.ref(name)}`)}
+      from repeated
+      group by entity
+    ),
+    corrected as (
+      update load_kinds k
+      set ${forMerged(correction)}, rows_superseded = rows_superseded + ${surplusOfAll}
+      from surplus_by_kind s
+      where k.load_id = ${loadId} and k.kind = s.kind
+    ),
+    surplus as (
+      select ${forMerged((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::bigint as ${sql.ref(name)}`)}
+      from surplus_by_kind
+    )
+    update loads
+    set ${forMerged(correction)}, rows_superseded = rows_superseded + ${surplusOfAll}, repeats_resolved_at = now()
+    from surplus s
+    where load_id = ${loadId}`.execute(db);
+}
+
+const merged = ['inserted', 'updated', 'unchanged'] as const;
+type MergedOutcome = (typeof merged)[number];
+
+function forMerged(write: (name: MergedOutcome) => RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql.join(merged.map(write));
+}
+
+const correction = (name: MergedOutcome) => {
+  const column = sql.ref(`rows_${name}`);
+  return sql`${column} = ${column} - ${sql.ref(`s.${name}`)}`;
+};
+const surplusOfAll = sql.join(
+  merged.map((name) => sql.ref(`s.${name}`)),
+  sql` + `,
+);
+
+/**
+ * Selects, from the entities `concerned`, the keys that several chunks met, with what each of them counted, and what the key `becomes`.
+ */
+const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
+    met as (
+      select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
+      where k.load_id = ${loadId}
+      union all
+      select k.entity, k.chunk_no, hash, 'kept', is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
+      where k.load_id = ${loadId}
+      union all
+      select k.entity, k.chunk_no, hash, 'wrote again', is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
+      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset)
+    ),
+    repeated as (
+      select
+        entity,
+        hash & -4 as key_hash,
+        bool_or(hash & 2 = 0) as is_counted,
+        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserted,
+        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updated,
+        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
+        case when bool_or(hash & 1 = 1) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end as becomes,
+        count(*) filter (where did = 'wrote') > 1
+          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
+          or bool_or(is_retried) as out_of_order
+      from met
+      group by entity, hash & -4
+      having count(*) > 1
+    )`;
+
+/**
+ * Counts as unchanged the keys that the load changed and changed back. What a key was before the load is in the log of changes;
+ * where that is off, such a key stays updated. Call it in the transaction that ends the pass, after the replay.
+ */
+export async function countRestored(db: Database, loadId: number, pass: LoadPass): Promise<void> {
+  const restored = pass === 'load' ? restoredByLoad(loadId) : takenFromPlan(loadId);
+  // PostgreSQL takes the arrays of hashes to be short, and would compare each key with each.
+  await sql`set local enable_nestloop = off`.execute(db);
+  await sql`
+    with restored as (${restored}),
+    counted as (
+      select m.entity, m.key_hash
+      from restored r
+      join (
+        select k.entity, hash, hash & -4 as key_hash
+        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
+        where k.load_id = ${loadId}
+      ) m on m.entity = r.entity and m.key_hash = hashtextextended(r.key, 0) & -4
+      group by m.entity, m.key_hash
+      having bool_or(hash & 2 = 0) and not bool_or(hash & 1 = 1)
+    ),
+    by_kind as (
+      update load_kinds k
+      set rows_updated = rows_updated - s.keys, rows_unchanged = rows_unchanged + s.keys
+      from (select entity, count(*) as keys from counted group by entity) s
+      where k.load_id = ${loadId}
+        and k.kind = case s.entity when 'users' then 'identify_user' else 'identify_company' end
+    )
+    update loads
+    set rows_updated = rows_updated - s.keys, rows_unchanged = rows_unchanged + s.keys
+    from (select count(*) as keys from counted) s
+    where load_id = ${loadId} and s.keys > 0`.execute(db);
+  await sql`reset enable_nestloop`.execute(db);
+  if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
+}
+
+/** Selects the keys that several chunks wrote, and that now are what they were before the first of them. */
+const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
+  select f.entity, f.key
+  from (
+    select distinct on (c.entity, c.key)
+      c.entity::text as entity, c.environment_id, c.key, c.before, c.company_before
+    from (
+      select k.entity, hash & -4 as key_hash from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
+      union
+      select entity, key_hash from load_replays where load_id = ${loadId}
+    ) rewritten
+    join changes c
+      on c.entity::text = rewritten.entity and hashtextextended(c.key, 0) & -4 = rewritten.key_hash
+    where c.load_id = ${loadId}
+      and c.environment_id = (select environment_id from loads where load_id = ${loadId})
+      and c.position >= (select min(position) from load_chunks, unnest(positions) position where load_id = ${loadId})
+    order by c.entity, c.key, c.seq
+  ) f
+  where case f.entity
+    when 'users' then exists (
+      select 1
+      from users u
+      where u.environment_id = f.environment_id and u.user_id = f.key and u.metadata = f.before
+        and u.company_id is not distinct from f.company_before
+    )
+    else exists (
+      select 1
+      from companies o
+      where o.environment_id = f.environment_id and o.company_id = f.key and o.metadata = f.before
+    )
+  end`;
+
+/** Takes the keys out of a plan that would end as they began. */
+const takenFromPlan = (loadId: number): RawBuilder<unknown> => sql`
+  delete from planned_rows
+  where load_id = ${loadId} and is_repeated
+    and (before, company_before) is not distinct from (after, company_after)
+  returning entity, key`;
+
+/** Finds the chunks that hold a key noted for replay, in file order. */
+export function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
+  return columnOf<number>(db)`
+    select k.chunk_no as "chunkNo"
+    from load_chunk_keys k
+    where k.load_id = ${loadId}
+      and exists (
+        select 1
+        from unnest(k.written || k.unchanged || k.repeated) hash
+        join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
+      )
+    group by k.chunk_no
+    order by k.chunk_no`;
+}
+
+/** Takes out of the batch all but the keys noted for replay; returns how many are left. */
+export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
+  const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
+  await sql`
+    delete from ${table} i
+    where hashtextextended(i.key, 0) & -4 not in (
+      select key_hash from load_replays where load_id = ${loadId} and entity = ${entity}
+    )`.execute(db);
+  return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;
+}
+
+/** Forgets what only a running load needs, or one that may be retried, of profiles and events. */
+export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
+  await db.deleteFrom('load_chunk_keys').where('load_id', 'in', loadIds).execute();
+  await forgetReplays(db, loadIds);
+}
+
+/** Forgets the replays, but not the hashes of keys. */
+export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
+  for (const table of ['load_replays', 'load_event_replays'])
+    await sql`delete from ${sql.table(table)} where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
+}

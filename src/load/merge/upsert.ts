@@ -1,0 +1,179 @@
+import { type RawBuilder, sql } from 'kysely';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { type Database, rowOf } from '../../postgres/database.ts';
+import {
+  changesNothing,
+  incomingTable,
+  isCounted,
+  keyHash,
+  type MergeScope,
+  merged,
+  mergedCompany,
+  outcomeOf,
+  sameCompany,
+} from './incoming.ts';
+
+export interface Written {
+  /** Rows written, whether they stand for a record or not. */
+  readonly rows: number;
+  readonly inserted: number;
+  readonly updated: number;
+  /** Rows that another chunk of this load had written before. */
+  readonly superseded: number;
+}
+
+/**
+ * Merges the batch into the table in key order (two writers then never wait for each other crosswise), with one
+ * statement. Each row remembers which load wrote it, the highest chunk of that load, and how many chunks did;
+ * what a row says of itself afterwards tells whether this chunk was the first (touches = 1), came again, or came
+ * too late (a chunk number above ours).
+ */
+export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
+  const counted = countedExpression(scope);
+  return rowOf<Written>(db)`
+    with written as (${upserted(entity, scope)})
+    ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
+    select
+      count(*)::int as rows,
+      count(*) filter (where is_new and ${counted})::int as inserted,
+      count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
+      count(*) filter (where touches > 1 and ${counted})::int as superseded
+    from ${writtenRows(entity, scope)}`;
+}
+
+/** Notes the keys of this chunk, and for replay those that a later chunk of this load had written already. */
+function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
+  const hash = keyHash(sql.ref('written.key'));
+  return sql`
+    , noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, repeated)
+      select
+        ${scope.loadId},
+        ${scope.chunkNo},
+        ${entity},
+        coalesce(array_agg(${hash} | is_new::int | (not ${counted})::int * 2) filter (where touches = 1), '{}'),
+        coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
+      from ${writtenRows(entity, scope)}
+      on conflict (load_id, chunk_no, entity) do update set
+        written = load_chunk_keys.written || excluded.written,
+        repeated = load_chunk_keys.repeated || excluded.repeated
+    ),
+    inverted as (
+      insert into load_replays (load_id, entity, key_hash)
+      select ${scope.loadId}, ${entity}, ${hash}
+      from written
+      where last_chunk > ${scope.chunkNo}
+      on conflict do nothing
+    )`;
+}
+
+function writtenRows(entity: Entity, scope: MergeScope) {
+  return scope.counted === 'some'
+    ? sql`written join ${sql.table(incomingTable[entity])} i on i.key = written.key`
+    : sql`written`;
+}
+
+function countedExpression(scope: MergeScope) {
+  if (scope.counted === 'some') return isCounted(sql`i.flags`);
+  return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
+}
+
+/** Each row is written if it changes, or if another chunk of this load wrote it: then it is marked again. */
+function upserted(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+  const isUser = entity === 'users';
+  const id = sql.ref(idColumn[entity]);
+  const own = (column: string) => sql.ref(`${entity}.${column}`);
+  const ofUser = (text: RawBuilder<unknown>) => (isUser ? text : sql``);
+  const companyOf = (row: string) => (isUser ? sql.ref(`${row}.company_id`) : sql`null`);
+  const isSameCompany = isUser ? sameCompany(companyOf(entity), companyOf('excluded'), scope) : sql`true`;
+  const holds = changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope);
+  const again = sql`${own('load_id')} = excluded.load_id`;
+  const { isNew, touches, lastChunk } = outcomeOf(entity, scope);
+  return sql`
+    insert into ${sql.table(entity)} (
+      environment_id, ${id}, metadata, digest, load_id, load_chunk, load_touches${ofUser(sql`, company_id`)}
+    )
+    select
+      ${scope.environmentId}::int, i.key, i.properties, i.digest, ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
+      ${ofUser(sql`, i.company`)}
+    from ${sql.table(incomingTable[entity])} i
+    order by i.key
+    on conflict (environment_id, ${id}) do update set
+      metadata = ${merged(own('metadata'), sql.ref('excluded.metadata'), scope)},
+      load_id = excluded.load_id,
+      load_chunk = case
+        when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
+        else excluded.load_chunk
+      end,
+      load_touches = case when ${again} then ${own('load_touches')} + 1 else 1 end,
+      digest = excluded.digest,
+      last_seen_at = excluded.last_seen_at,
+      updated_at = excluded.updated_at,
+      position = excluded.position
+      ${ofUser(sql`,
+        company_id = ${mergedCompany(companyOf('users'), companyOf('excluded'), scope)}`)}
+    where ${again} or not (${holds}) or not ${isSameCompany}
+    returning ${id} as key, ${isNew} as is_new, ${touches} as touches, ${lastChunk} as last_chunk`;
+}
+
+/**
+ * Creates the companies that the batch's users belong to, where they are new. In key order, like every write.
+ * Call it when the chunk's own records of companies are merged: it is they that count as inserted. For those that
+ * other chunks hold, the new ones are noted, as found unchanged by no record. `named`: by default those of the batch.
+ */
+export async function createCompanies(
+  db: Database,
+  scope: MergeScope,
+  named?: readonly string[],
+): Promise<void> {
+  const { environmentId } = scope;
+  const create = sql`
+    insert into companies (environment_id, company_id, first_seen_at)
+    select ${environmentId}::int, unknown.company, ${scope.acceptedAt}::timestamptz
+    from (${unknownCompanies(scope, namedCompanies(named))}) unknown
+    order by unknown.company
+    on conflict (environment_id, company_id) do nothing`;
+  await (scope.keepKeys ? creating(create, scope) : create).execute(db);
+}
+
+/** The companies of `named` that do not exist. Each is looked up by the primary key first. */
+export const unknownCompanies = (
+  { environmentId }: Pick<MergeScope, 'environmentId'>,
+  named: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`
+  with named as materialized (${named}),
+  known as (
+    select c.company_id
+    from named n
+    join companies c on c.environment_id = ${environmentId} and c.company_id = n.company
+  )
+  select company from named where company not in (select company_id from known)`;
+
+/** Selects the companies given, or else those that the batch's users name, as one column `company`. */
+export function namedCompanies(given?: readonly string[]): RawBuilder<unknown> {
+  if (given !== undefined)
+    return sql`select company from unnest(${given}::text[]) company where company <> ''`;
+  return sql`select distinct company from incoming_users where company <> ''`;
+}
+
+const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
+    with created as (${create} returning company_id)
+    insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(${keyHash(sql.ref('company_id'))} | 3)
+    from created
+    having count(*) > 0
+    on conflict (load_id, chunk_no, entity) do update set
+      unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
+
+/** Takes the nulls out of new rows that remove something, before anybody can see them: ON CONFLICT inserts rows as they are. */
+export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+  const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
+  await sql`
+    update ${sql.table(entity)} p
+    set metadata = sluice.without_nulls(p.metadata)${company}
+    where p.environment_id = ${scope.environmentId}
+      and p.${sql.ref(idColumn[entity])} = any (
+        array(select key from ${sql.table(incomingTable[entity])} where flags & 1 = 1)
+      )
+      and p.load_id = ${scope.loadId}`.execute(db);
+}

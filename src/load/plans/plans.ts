@@ -1,0 +1,96 @@
+import { inputError } from '../../base/errors.ts';
+import { defuse } from '../../base/formula.ts';
+import type { LoadPlan } from '../../domain/load.ts';
+import type { LoadContext } from '../context.ts';
+import { readLoadId, requireLoad } from '../read-store.ts';
+import { csvCell } from '../rejects/text.ts';
+import {
+  firstPlannedPlace,
+  type PlannedPage,
+  type PlannedPlace,
+  type PlannedValue,
+  readPlannedLines,
+  readPlannedValues,
+  readPlanSample,
+  type SampledRow,
+} from './store.ts';
+
+/* Plans as callers see them: the summary with some rows that change, and all rows as a file. */
+
+type Context = Pick<LoadContext, 'db'>;
+
+export interface ShownPlan extends LoadPlan {
+  readonly jobId: string;
+  /** None once the rows have expired. */
+  readonly sample: readonly SampledRow[];
+}
+
+/** Throws `InputError` `not_found`: no job, or none with a complete plan. */
+export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
+  const plan = await requirePlan(context, environmentId, jobId);
+  const written = Object.values(plan.summary.profiles);
+  const sample = written.every(({ changed, removed }) => changed + removed === 0)
+    ? []
+    : await readPlanSample(context.db, await readLoadId(context.db, jobId));
+  return { ...plan, jobId, sample };
+}
+
+async function requirePlan(context: Context, environmentId: number, jobId: string): Promise<LoadPlan> {
+  const { plan, status } = await requireLoad(context, environmentId, jobId);
+  if (plan !== null) return plan;
+  const isUnderWay = status === 'queued' || status === 'processing';
+  const message = isUnderWay ? 'the job has no plan yet' : 'the job has no plan';
+  throw inputError('not_found', message, `job_id: ${jobId}`);
+}
+
+/** Throws `InputError`: `not_found`, `job_expired` if the rows are gone with the file. */
+export async function requirePlannedRows(
+  context: Context,
+  environmentId: number,
+  jobId: string,
+): Promise<{ readonly jobId: string }> {
+  await requirePlan(context, environmentId, jobId);
+  const { hasFile } = await requireLoad(context, environmentId, jobId);
+  if (hasFile) return { jobId };
+  throw inputError('job_expired', 'the rows of this plan have expired', `job_id: ${jobId}`);
+}
+
+export const planFormats = ['csv', 'ndjson'] as const;
+export type PlanFormat = (typeof planFormats)[number];
+
+/**
+ * All rows of a plan: as NDJSON each profile as it is and as it would be, as CSV a line for each value that differs. Memory does not
+ * grow with their number.
+ */
+export async function* exportPlan(
+  { db }: Context,
+  jobId: string,
+  format: PlanFormat,
+): AsyncGenerator<Buffer> {
+  const loadId = await readLoadId(db, jobId);
+  if (format === 'ndjson') {
+    yield* pieces(
+      (after) => readPlannedLines(db, loadId, after),
+      (line) => line,
+    );
+    return;
+  }
+  yield Buffer.from('entity,id,outcome,property,before,after\n');
+  yield* pieces((after) => readPlannedValues(db, loadId, after), csvLine);
+}
+
+async function* pieces<T>(
+  read: (after: PlannedPlace) => Promise<PlannedPage<T>>,
+  line: (row: T) => string,
+): AsyncGenerator<Buffer> {
+  for (let after: PlannedPlace | null = firstPlannedPlace; after !== null; ) {
+    const page: PlannedPage<T> = await read(after);
+    if (page.rows.length > 0) yield Buffer.from(page.rows.map((row) => `${line(row)}\n`).join(''));
+    after = page.next;
+  }
+}
+
+function csvLine({ entity, key, outcome, name, before, after }: PlannedValue): string {
+  const cells = [entity, key, outcome, name ?? '', before ?? '', after ?? ''];
+  return cells.map((cell) => csvCell(defuse(cell), ',')).join(',');
+}

@@ -1,0 +1,287 @@
+import { type RawBuilder, sql } from 'kysely';
+import { inputError } from '../base/errors.ts';
+import { MAX_COUNTED_REJECTS, MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from '../base/limits.ts';
+import {
+  countedKinds,
+  type LoadOptions,
+  type LoadPass,
+  type LoadStatus,
+  noOutcomes,
+  type Outcomes,
+  type StoredFormat,
+  type TallyByKind,
+  toTally,
+} from '../domain/load.ts';
+import type { ReadAs, SourceOptions } from '../domain/source.ts';
+import { camel, hex, toFailure } from '../postgres/columns.ts';
+import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
+import { findingsOfLoad } from '../postgres/stores/rules.ts';
+import { aheadInLane } from '../tasks/lane-store.ts';
+import { type LoadedSince, loadedSince } from './mend-store.ts';
+import { countsOf, tally } from './running-store.ts';
+import { askedFor, type LoadSeam } from './seam.ts';
+import { isUndone, loadOf } from './store.ts';
+
+/** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
+
+interface Context {
+  readonly db: Database;
+}
+
+interface SeamsContext extends Context {
+  readonly loads: readonly LoadSeam[];
+}
+
+/** Counts the rejects of a load by code, most frequent first; beyond MAX_COUNTED_REJECTS, only the first in file order. */
+export async function countRejects(
+  { db }: Context,
+  environmentId: number,
+  jobId: string,
+): Promise<Record<string, number>> {
+  const rows = await rowsOf<{ code: string; count: number }>(db)`
+    select error_code as code, count(*) as count
+    from (
+      select error_code
+      from load_rejects
+      where load_id = (select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId})
+      order by row_number
+      limit ${MAX_COUNTED_REJECTS}
+    ) first
+    group by 1
+    order by 2 desc`;
+  return Object.fromEntries(rows.map(({ code, count }) => [code, count]));
+}
+
+const lastError = sql<string | null>`(
+  select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
+  from tasks t
+  where t.subject_id = loads.load_id and t.kind in ('begin', 'chunk', 'finish') and t.last_error is not null
+  order by t.part
+  limit 1
+)`.as('lastError');
+
+type KindCounts = Readonly<Record<string, Outcomes>>;
+
+const outcomesByKind = sql<KindCounts | null>`case when loads.has_event_types then (
+  select coalesce(json_object_agg(n.kind, ${countsOf('n')}), '{}')
+  from load_kinds n
+  where n.load_id = loads.load_id
+) end`.as('outcomesByKind');
+
+const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly string[] | null>`(
+  select json_agg(o.job_id)
+  from (
+    select o.job_id, o.load_id
+    from loads o
+    where o.environment_id = loads.environment_id and ${condition}
+    order by o.load_id
+    limit ${sql.lit(limit)}
+  ) o
+)`;
+
+const undoneJobs = sql<readonly string[] | null>`case when loads.type = 'undo' then ${jobsOf(
+  sql`o.load_id = any(load_undos.undoes)`,
+  MAX_SHOWN_UNDONE,
+)} end`.as('undoes');
+
+const undoneByJob = sql<string | null>`(select u.job_id from loads u where u.load_id = loads.undone_by)`.as(
+  'undoneBy',
+);
+
+const mendedJob = sql<string | null>`(select m.job_id from loads m where m.load_id = loads.mends)`.as(
+  'mends',
+);
+
+const mendedSince = sql<LoadedSince | null>`case
+  when exists (select 1 from load_mends m where m.load_id = loads.load_id) then ${loadedSince(sql.ref('loads.load_id'))}
+end`.as('loadedSince');
+
+const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly string[] } | null>`case
+  when loads.type = 'undo' then json_build_object(
+    'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
+      select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
+      from load_kinds k
+      where (k.load_id = loads.load_id or k.load_id = any(load_undos.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')
+    )) end,
+    'laterLoads', coalesce(${jobsOf(
+      sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(load_undos.undoes))
+        and o.started_at < coalesce(loads.started_at, now())
+        and o.load_id <> all(load_undos.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
+        and o.rows_unchanged > 0`,
+      MAX_SHOWN_LATER_LOADS,
+    )}, '[]')
+  )
+end`.as('undo');
+
+/** Decisions of capabilities about a load, by the names of their fields. */
+type Found = Readonly<Record<string, unknown>>;
+
+function foundBy(seams: readonly LoadSeam[]) {
+  const pairs = seams.map(({ field }) => sql`${sql.lit(field.name)}, ${field.select}`);
+  return sql<Found>`json_build_object(${sql.join(pairs)})`.as('found');
+}
+
+function shownBy(seams: readonly LoadSeam[], source: SourceOptions, found: Found) {
+  const fields = seams.map(({ field }) => [field.name, field.render(source, found[field.name])] as const);
+  return {
+    /** As callers see them. */
+    fields: Object.fromEntries(fields) as Readonly<Record<string, object | null>>,
+    /** Something that the caller asked for was not done. */
+    isPartial: seams.some(({ field }) => field.isPartial(found[field.name])),
+  };
+}
+
+export type Load = Awaited<ReturnType<typeof readLoads>>[number];
+
+/** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
+export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
+  if (jobIds.length === 0) return [];
+  const rows = await db
+    .selectFrom('loads')
+    .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
+    .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
+    .leftJoin('load_undos', 'load_undos.load_id', 'loads.load_id')
+    .where('loads.environment_id', '=', environmentId)
+    .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
+    .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
+    .select(camel('dropped_properties'))
+    .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
+    .select(findingsOfLoad)
+    .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
+    .select(['source_options as source'])
+    .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
+    .select([sql<boolean>`file_ref is not null`.as('hasFile')])
+    .select([undoneJobs, undoneByJob, undone, mendedJob, mendedSince])
+    .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
+    .where('job_id', 'in', jobIds)
+    .execute();
+  return rows.map((row) => {
+    const { plan, plannedAt, appliedAt, onDrift, failureCode, failureMessage, ahead, ...rest } = row;
+    const { heldAt, heldFor, decidedAt, decidedBy, ...others } = rest;
+    const { outcomesByKind: counts, ...load } = others;
+    const { status, pass } = load;
+    // Until its chunks start, a plan that is applied has the counts that it was planned with.
+    const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
+    return {
+      ...load,
+      tally: begins ? toTally(noOutcomes) : load.tally,
+      /** `null` unless some record has an `event_type`. */
+      tallyByKind: begins ? null : counts && toTallyByKind(counts),
+      /** The caller asked for nothing to be written, or has not asked for more yet. */
+      dryRun: writeNothing.includes(pass),
+      plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
+      failure: toFailure(failureCode, failureMessage),
+      /** `null` unless its guard ever held it. */
+      held: heldAt === null ? null : { at: heldAt, reasons: heldFor ?? [], decidedAt, decidedBy },
+      /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
+      queuePosition: status === 'queued' ? (ahead ?? null) : status === 'processing' ? 0 : null,
+    };
+  });
+}
+
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
+  const [load] = await readLoads(context, environmentId, [jobId]);
+  if (load === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  return load;
+}
+
+/** The passes of loads that were asked to write nothing, or of which it is not known yet whether they will. */
+const writeNothing: readonly LoadPass[] = ['dry_run', 'plan', 'apply'];
+
+function toTallyByKind(counts: KindCounts): TallyByKind {
+  const entries = countedKinds.map((kind) => [kind, toTally(counts[kind] ?? noOutcomes)] as const);
+  return Object.fromEntries(entries) as TallyByKind;
+}
+
+export function isInLedger(db: Database, jobId: string): Promise<boolean> {
+  return hasRows(db)`select 1 from loads where job_id = ${jobId}`;
+}
+
+/** Throws if there is no such load. */
+export async function readLoadId(db: Database, jobId: string): Promise<number> {
+  const { load_id } = await selectWhere(db, 'loads', { jobId }).select('load_id').executeTakeFirstOrThrow();
+  return load_id;
+}
+
+export interface StoredReading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
+  readonly fileFormat: StoredFormat;
+}
+
+export function readReading(db: Database, jobId: string): Promise<StoredReading> {
+  return selectWhere(db, 'loads', { jobId })
+    .select([
+      'entity',
+      'column_map as map',
+      'preset',
+      'source_options as source',
+      'file_format as fileFormat',
+    ])
+    .executeTakeFirstOrThrow();
+}
+
+/** Returns what a load was asked for; `null` if the environment has no load of a file with this id. */
+export async function readLoadOptions(db: Database, environmentId: number, jobId: string) {
+  const row = await loadOf(db, environmentId, jobId)
+    .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
+    .select(['entity', 'column_map as map', 'preset', 'source_options as source'])
+    .select(camel('max_errors', 'max_changed', 'max_removed_values'))
+    .where('type', '<>', 'undo')
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** Spells BYTE: the class half of a two-key advisory lock. */
+const bytesLock = 0x42595445;
+
+/** Has whoever accepts the same bytes at the same moment wait for the end of this transaction. */
+export async function lockBytes(db: Database, environmentId: number, sha256: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${bytesLock}, hashtext(${`${environmentId}:${sha256}`}))`.execute(
+    db,
+  );
+}
+
+/** Returns the newest load of the same bytes, read in the same way, that is completed or in one of the other `statuses`. */
+export function findDuplicate(
+  db: Database,
+  environmentId: number,
+  { sha256, entity, fileFormat, preset, map, source }: StoredReading & { readonly sha256: string },
+  statuses: readonly LoadStatus[] = [],
+): Promise<string | null> {
+  return findValue<string>(db)`
+    select job_id
+    from loads
+    where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex')
+      and status in ('queued', 'processing', 'held', 'completed')
+      and (status = 'completed' or status = any (${[...statuses]}::text[]))
+      and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
+      and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
+      and pass not in ('dry_run', 'plan') and type <> 'undo' and not ${isUndone}
+    order by job_id desc
+    limit 1`;
+}
+
+/** Returns `null` also if the load is gone. */
+export async function readReadAs(db: Database, environmentId: number, jobId: string): Promise<ReadAs | null> {
+  const row = await loadOf(db, environmentId, jobId).select('read_as').executeTakeFirst();
+  return row?.read_as ?? null;
+}
+
+/** Returns the fields of capabilities of a load. Without a query unless the load asked for one of them. */
+export async function readShown(
+  { db, loads }: SeamsContext,
+  environmentId: number,
+  { jobId, source }: Pick<Load, 'jobId' | 'source'>,
+) {
+  if (askedFor(loads, source).length === 0) return shownBy(loads, source, {});
+  const row = await loadOf(db, environmentId, jobId).select(foundBy(loads)).executeTakeFirstOrThrow();
+  return shownBy(loads, source, row.found);
+}
+export type Shown = Awaited<ReturnType<typeof readShown>>;
+
+export async function readLoadEnd({ db, loads }: SeamsContext, environmentId: number, jobId: string) {
+  const row = await loadOf(db, environmentId, jobId)
+    .select(['status', 'rows_rejected', 'source_options as source', foundBy(loads)])
+    .executeTakeFirstOrThrow();
+  return { ...row, ...shownBy(loads, row.source, row.found) };
+}

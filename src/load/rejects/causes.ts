@@ -1,0 +1,199 @@
+/*
+ * Causes: refused records counted by why. Here each gets its cause when it is refused; `list-causes.ts` lists them with samples.
+ */
+import { createHash } from 'node:crypto';
+import { isRecordKind } from '../../domain/entity.ts';
+import {
+  type CauseKey,
+  causeColumn,
+  causeDigits,
+  emptyShape,
+  outlineOf,
+  type Reject,
+  type RejectCause,
+  shapeOf,
+} from '../../domain/reject.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { isObject, type JsonObject } from '../../formats/json-text.ts';
+import { RefusedCsv } from './text.ts';
+
+const maxKnownCauses = 1_000;
+/** Bytes at each end of a record that are looked at for its outline. */
+const outlineBytes = 64;
+
+/** Gives the refused records of one load their causes. */
+export class RejectCauses {
+  readonly #csv: RefusedCsv | null;
+  readonly #columns: number;
+  readonly #valueOf: ValueReader;
+  /** Numbers of causes met so far. */
+  readonly #known = new Map<string, number>();
+
+  constructor(source: RefusedSource) {
+    this.#csv = source.header === null ? null : new RefusedCsv(source.header);
+    this.#columns = source.header?.columns.length ?? 0;
+    this.#valueOf = createValueReader(source);
+  }
+
+  of(reject: Reject): RejectCause {
+    const key = { code: reject.code, column: causeColumn(reject), shape: this.#shapeOf(reject) };
+    return { cause: this.#numberOf(key), shape: key.shape };
+  }
+
+  #numberOf(key: CauseKey): number {
+    const text = `${key.code} ${key.shape} ${key.column}`;
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    if (this.#known.size >= maxKnownCauses) this.#known.clear();
+    const number = causeNumber(key);
+    this.#known.set(text, number);
+    return number;
+  }
+
+  #shapeOf(reject: Reject): string {
+    switch (reject.code) {
+      case 'wrong_field_count': {
+        const cells = this.#csv?.count(Buffer.from(reject.raw)) ?? 0;
+        return cells === 0
+          ? ''
+          : `${cells} ${cells === 1 ? 'cell' : 'cells'} where ${this.#columns} are named`;
+      }
+      case 'invalid_json':
+      case 'not_an_object':
+        return reject.column === null ? outlineOfRecord(reject.raw) : this.#outlineOfValue(reject);
+      case 'missing_id':
+      case 'missing_event_name':
+        return this.#csv === null ? 'missing' : emptyShape;
+      case 'unknown_event_type':
+      case 'unexpected_event_row': {
+        const value = this.#valueOf(reject);
+        return typeof value === 'string' && likelyKind(value) !== null ? value.trim() : shapeOfValue(value);
+      }
+      case 'invalid_date':
+      case 'invalid_type':
+        return shapeOfValue(this.#valueOf(reject));
+      default:
+        return '';
+    }
+  }
+
+  #outlineOfValue(reject: Reject): string {
+    const value = this.#valueOf(reject);
+    return typeof value === 'string' ? outlineOf(value) : shapeOfValue(value);
+  }
+}
+
+function outlineOfRecord(raw: Uint8Array): string {
+  const bytes = Buffer.from(raw);
+  const text =
+    bytes.length <= 2 * outlineBytes
+      ? bytes.toString('utf8')
+      : `${bytes.toString('utf8', 0, outlineBytes)} ${bytes.toString('utf8', bytes.length - outlineBytes)}`;
+  return outlineOf(text);
+}
+
+function shapeOfValue(value: unknown): string {
+  if (value === undefined) return 'missing';
+  if (typeof value === 'string' || typeof value === 'number') return shapeOf(String(value));
+  if (Array.isArray(value)) return '[…]';
+  return isObject(value) ? '{…}' : String(value);
+}
+
+/** Stands for the cause, the same in every load. */
+function causeNumber({ code, column, shape }: CauseKey): number {
+  const text = JSON.stringify([code, column, shape]);
+  return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
+}
+
+/** The facts about a load that explain its refused records. */
+export interface RefusedSource {
+  /** The header; null for NDJSON. */
+  readonly header: CsvHeader | null;
+  readonly columnMap: Readonly<Record<string, string>>;
+}
+
+/** Reads the value of the column at fault; undefined if it is missing or the record cannot be read. */
+type ValueReader = (reject: Reject) => unknown;
+
+function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
+  if (header === null)
+    return ({ column, raw }) => valueInText(Buffer.from(raw).toString('utf8'), column, columnMap);
+  const records = new RefusedCsv(header);
+  const columns = new Map<string, number>();
+  return ({ column, raw }) => {
+    if (column === null) return undefined;
+    const at = columns.get(column) ?? columnOf(header, columnMap, column);
+    if (columns.size < header.columns.length) columns.set(column, at);
+    return at === -1 ? undefined : (records.cell(Buffer.from(raw), at) ?? undefined);
+  };
+}
+
+export interface CauseSample {
+  readonly reject: Reject;
+  /** The text in the column at fault; `null` if the whole record is at fault, or the text cannot be found. */
+  readonly value: string | null;
+}
+
+export function sampleCause(source: RefusedSource, rejects: readonly Reject[]): CauseSample[] {
+  const readValue = createValueReader(source);
+  return rejects.map((reject) => ({ reject, value: textOf(readValue(reject)) }));
+}
+
+function textOf(value: unknown): string | null {
+  if (value === undefined) return null;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The column that a reason names, by its own name or by ours; -1 if there is none. */
+function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
+  const own = columns.indexOf(name);
+  if (own !== -1) return own;
+  const mapped = columns.findIndex((column) => Object.hasOwn(map, column) && map[column] === name);
+  if (mapped !== -1 || !name.includes('.')) return mapped;
+  return columnOf({ columns, delimiter: ',' }, map, name.slice(0, name.indexOf('.')));
+}
+
+function valueInText(text: string, column: string | null, map: RefusedSource['columnMap']): unknown {
+  try {
+    const record: unknown = JSON.parse(text);
+    const path = isObject(record) && column !== null ? pathOf(record, column, map) : null;
+    return path?.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), record);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keys that lead to what a reason names; null if it is not there. */
+function pathOf(object: JsonObject, name: string, map: RefusedSource['columnMap'] = {}): string[] | null {
+  const path: string[] = [];
+  let [within, rest]: [unknown, string] = [object, name];
+  for (;;) {
+    if (!isObject(within)) return null;
+    const key = keyOf(within, rest, path.length === 0 ? map : {});
+    if (key !== null) return [...path, key];
+    const dot = rest.indexOf('.');
+    const first: string | null = dot === -1 ? null : keyOf(within, rest.slice(0, dot), {});
+    if (first === null) return null;
+    path.push(first);
+    within = within[first];
+    rest = rest.slice(dot + 1);
+  }
+}
+
+function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']): string | null {
+  if (Object.hasOwn(object, name)) return name;
+  return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
+}
+
+/** Returns the probable meaning of an `event_type` in other letters; null if there is none. */
+function likelyKind(text: string): string | null {
+  if (text.length > 40) return null;
+  const name = text
+    .trim()
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[\s.-]+/g, '_');
+  if (isRecordKind(name)) return name;
+  const compact = name.replaceAll('_', '');
+  return compact === 'pageview' ? 'page_view' : null;
+}

@@ -1,0 +1,274 @@
+import { Fault, inputError } from '../../base/errors.ts';
+import {
+  MAX_PAGE_BYTES,
+  MAX_REJECT_RAW_BYTES,
+  MAX_SHOWN_RAW_BYTES,
+  REJECT_BYTES_AT_A_TIME,
+  REJECTS_AT_A_TIME,
+} from '../../base/limits.ts';
+import { shorten } from '../../base/wording.ts';
+import { recordKinds } from '../../domain/entity.ts';
+import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../../domain/load.ts';
+import type { Reject } from '../../domain/reject.ts';
+import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { parseObject } from '../../formats/json-text.ts';
+import type { Database } from '../../postgres/database.ts';
+import { foreignColumns, foreignRecord } from '../../products/recognise.ts';
+import type { LoadContext } from '../context.ts';
+import { countRejects, requireLoad } from '../read-store.ts';
+import {
+  countOfCause,
+  type ReadRejects,
+  type RejectsSource,
+  readFirstReject,
+  readRejectsPage,
+  readRejectsSource,
+} from './store.ts';
+import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
+
+export type RejectsFormat = 'csv' | 'ndjson';
+
+interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
+  readonly rejects: readonly ListedReject[];
+  /** The source's own columns, of a CSV; else null. */
+  readonly columns: readonly string[] | null;
+  /** Rejects of the load, on all pages. */
+  readonly total: number;
+}
+
+export interface ListedReject extends Reject {
+  readonly isCut: boolean;
+  /** The cells of a CSV record, however many; null if it cannot be read. */
+  readonly cells: readonly string[] | null;
+}
+
+/** Bounds of a page of rejects that is held at a time. */
+export const heldAtATime = {
+  rows: REJECTS_AT_A_TIME,
+  bytes: REJECT_BYTES_AT_A_TIME,
+  rawBytes: MAX_REJECT_RAW_BYTES,
+};
+
+/**
+ * In file order, with their records cut; with a `cause`, only those. While the load still runs, chunks that end later may add rejects before `after`.
+ * @throws InputError `not_found`.
+ */
+export async function listRejects(
+  context: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+  page: { readonly limit: number; readonly after: number; readonly cause?: number | null },
+): Promise<RejectsPage> {
+  const { tally } = await requireLoad(context, environmentId, jobId);
+  const { cause = null } = page;
+  const { loadId, header } = await requireSource(context, environmentId, jobId);
+  const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
+  const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
+  const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
+  const cellsOf = createCellReader(header);
+  const rejects = found.rejects.map((reject) => ({
+    ...reject,
+    cells: cellsOf(reject),
+  }));
+  return { ...found, rejects, total, columns: header?.columns ?? null };
+}
+
+function createCellReader(header: CsvHeader | null) {
+  const records = header === null ? null : new RefusedCsv(header);
+  return ({ raw, isCut }: Reject & { readonly isCut: boolean }): readonly string[] | null => {
+    if (records === null || isCut) return null;
+    const bytes = Buffer.from(raw);
+    return records.texts(bytes) ?? records.allCells(bytes);
+  };
+}
+
+/**
+ * All rejects of a load, or of a cause, as a file that can be corrected and loaded, in its own shape where it is CSV and
+ * CSV is wanted, or NDJSON and NDJSON. Memory does not grow with their number.
+ * @throws InputError `not_found`.
+ */
+export async function* exportRejects(
+  { db }: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+  format: RejectsFormat,
+  cause: number | null = null,
+): AsyncGenerator<Buffer> {
+  const source = await requireSource({ db }, environmentId, jobId);
+  const shape =
+    format === 'csv' ? new RejectsAsCsv(source.header, jobId) : new RejectsAsNdjson(source.header, jobId);
+  if (shape.head.length > 0) yield shape.head;
+  for (let after: number | null = 0; after !== null; ) {
+    const piece: Piece = await readPiece(db, source, shape, after, cause);
+    if (piece.lines.length > 0) yield piece.lines;
+    after = piece.next;
+  }
+}
+
+interface Piece {
+  readonly lines: Buffer;
+  readonly next: number | null;
+}
+
+/** The rejects themselves are forgotten before a reader, who may be slow, takes their lines. */
+async function readPiece(
+  db: Database,
+  { loadId }: RejectsSource,
+  shape: RejectsAsCsv | RejectsAsNdjson,
+  after: number,
+  cause: number | null,
+): Promise<Piece> {
+  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
+  const lines = Buffer.concat(rejects.map((reject) => shape.line(reject)));
+  return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
+}
+
+export async function requireSource(
+  { db }: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+): Promise<RejectsSource> {
+  const source = await readRejectsSource(db, environmentId, jobId);
+  if (source === null) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  return source;
+}
+
+/** The facts about a load that refused every record it has read. */
+interface Refusals {
+  /** The header; null for NDJSON. */
+  readonly header: CsvHeader | null;
+  /** Counts by code, the most frequent first. */
+  readonly byCode: Readonly<Record<string, number>>;
+  /** The first of the most frequent code. */
+  readonly sample: Reject;
+}
+
+/** The counts of the load's records that were read (and all refused), and of those that were not read. */
+interface ReadSoFar {
+  readonly read: number;
+  readonly unread: number;
+}
+
+const mostNames = 12;
+const longestName = 40;
+/** Common names of columns that identify a user or a company. */
+const idLike =
+  /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
+const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
+
+/** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
+export async function allRefused(
+  db: Database,
+  { environmentId, subjectId, jobId }: TaskClaim,
+): Promise<TaskFailure> {
+  const job = jobId ?? '';
+  const source = await readRejectsSource(db, environmentId, job);
+  const byCode = await countRejects({ db }, environmentId, job);
+  const sample = await readFirstReject(db, subjectId, Object.keys(byCode)[0] ?? '');
+  if (source === null || sample === null)
+    throw new Fault('all records were refused, and none of them was kept');
+  const { tally, totalRows } = await requireLoad({ db }, environmentId, job);
+  const unread = totalRows - tally.read;
+  return {
+    code: unread === 0 ? ALL_RECORDS_REFUSED : FIRST_RECORDS_REFUSED,
+    message: explainRefusals({ header: source.header, byCode, sample }, { read: tally.read, unread }),
+  };
+}
+
+/** Says how many records were refused, and what the reason probably is. Quotes no values of the data. */
+export function explainRefusals({ header, byCode, sample }: Refusals, load?: ReadSoFar): string {
+  const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
+  const { read, unread } = load ?? { read: count, unread: 0 };
+  const which =
+    unread > 0
+      ? `the first ${read} records were all refused, and the other ${unread} not read`
+      : `all ${read} records were refused`;
+  const all = read === 1 && unread === 0 ? 'the only record was refused' : which;
+  const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
+  // A record that the preset given does not know names no column.
+  const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
+  const likely = ofForeign(header, sample) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
+  const reason = (isPreset ? null : likely) ?? `the first, in line ${sample.line}: ${sample.message}`;
+  const retry = unread > 0 ? '; to load the others all the same, retry the job' : '';
+  return `${all} (${shares.join(', ')}): ${reason}${retry}`;
+}
+
+function ofNdjson(sample: Reject): string | null {
+  const text = textOf(sample);
+  const start = text.trimStart();
+  switch (sample.code) {
+    case 'invalid_json':
+      if (/^[{[]\s*'/.test(start)) return 'names and text stand in single quotes; JSON wants double ones';
+      return start.startsWith('{')
+        ? null
+        : 'the lines are no JSON; if this is CSV, send it with format=csv or as .csv';
+    case 'not_an_object':
+      return 'each line is to be an object such as {"user_id":"a","metadata":{}}';
+    case 'missing_id':
+      return lacksId(Object.keys(parseObject(text) ?? {}));
+    default:
+      return ofAnyFormat(sample);
+  }
+}
+
+function ofCsv(header: CsvHeader, sample: Reject): string | null {
+  if (textOf(sample).trimStart().startsWith('{')) {
+    return 'the lines look like NDJSON; send it with format=ndjson or as .ndjson';
+  }
+  switch (sample.code) {
+    case 'missing_id':
+      return `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
+    case 'wrong_field_count':
+      return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one? The options header and delimiter say otherwise; ragged=pad takes records that are too short`;
+    case 'invalid_quote':
+    case 'unclosed_quote':
+      return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them; send quote=none if they mean nothing, escape=\\ if a backslash stands before them';
+    default:
+      return ofAnyFormat(sample);
+  }
+}
+
+function ofAnyFormat({ code, raw }: Reject): string | null {
+  // In a file of another encoding, 0xFF stands for what is no character.
+  if (code === 'invalid_utf8' && !raw.includes(0xff))
+    return 'the file is not in UTF-8; say what it is in, for example encoding=windows-1252';
+  if (code === 'unknown_event_type') {
+    return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;
+  }
+  return code === 'nul_character' ? 'the file holds zero bytes: is it text, in UTF-8?' : null;
+}
+
+function lacksId(names: readonly string[]): string {
+  // Only a part of a long record was kept.
+  if (names.length === 0) return 'no record has a user_id or company_id';
+  return `no record has a user_id or company_id; the first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
+}
+
+function example(names: readonly string[]): string {
+  const found = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
+  return `map=${shownName(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
+}
+
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, mostNames).map(shownName);
+  return shown.join(', ') + (names.length > mostNames ? ' …' : '');
+}
+
+function shownName(name: string): string {
+  return shorten(name, longestName)
+    .replace(/\p{Cc}/gu, ' ')
+    .toWellFormed();
+}
+
+/** Explains records that are another product's, or events that do not say so. */
+function ofForeign(header: CsvHeader | null, sample: Reject): string | null {
+  if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
+  const foreign =
+    header === null ? foreignRecord(parseObject(textOf(sample)) ?? {}) : foreignColumns(header.columns);
+  return foreign?.advice ?? null;
+}
+
+function textOf({ raw }: Reject): string {
+  return Buffer.from(raw).toString('utf8');
+}

@@ -1,0 +1,231 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { sql } from 'kysely';
+import { from as copyFrom } from 'pg-copy-streams';
+import { yielding } from '../../base/yielding.ts';
+import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
+import {
+  type CauseKey,
+  causeColumn,
+  type Reject,
+  type RejectCause,
+  type RejectCode,
+} from '../../domain/reject.ts';
+import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { escapeCopy } from '../../formats/json-text.ts';
+import {
+  changedBy,
+  columnOf,
+  countOf,
+  type Database,
+  firstRow,
+  type Transaction,
+} from '../../postgres/database.ts';
+import { loadOf } from '../store.ts';
+
+const rowsPerPiece = 1_000;
+
+/** A reject with the kind it is counted under; `null` if kinds are not counted. */
+export interface CountedReject {
+  readonly reject: Reject;
+  readonly kind: CountedKind | null;
+}
+
+/** The load that refuses records. Under rules that call something personal, only place and reason are kept of a record. */
+interface RefusedFrom {
+  readonly loadId: number;
+  readonly rules: RulesDocument | null;
+}
+
+/** Stores refused records, in the chunk's transaction. By COPY: it saves as much time over INSERT as finding the causes costs. */
+export async function insertRejects(
+  { client }: Transaction,
+  { loadId, rules }: RefusedFrom,
+  rejects: readonly CountedReject[],
+  causeOf: (reject: Reject) => RejectCause,
+): Promise<void> {
+  if (rejects.length === 0) return;
+  const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
+  const text = yielding(copyText(loadId, rejects, causeOf, rules !== null && hasPersonalRules(rules)));
+  await pipeline(Readable.from(text, { objectMode: false }), sink);
+}
+
+const copiedColumns =
+  'load_id, row_number, line_number, byte_offset, column_name, error_code, message, raw, kind, cause, shape';
+
+function* copyText(
+  loadId: number,
+  rejects: readonly CountedReject[],
+  causeOf: (reject: Reject) => RejectCause,
+  isPersonal: boolean,
+): Generator<Buffer> {
+  for (let at = 0; at < rejects.length; at += rowsPerPiece) {
+    const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
+      const { row, line, byteOffset, column, code, raw } = reject;
+      const message = (isPersonal ? unquoted[code] : undefined) ?? reject.message;
+      const { cause, shape } = causeOf(reject);
+      const bytes = isPersonal ? '' : Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('hex');
+      const name = column === null ? '\\N' : copied(column);
+      const place = `${loadId}\t${row}\t${line}\t${byteOffset}\t${name}`;
+      return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
+    });
+    yield Buffer.from(lines.join(''));
+  }
+}
+
+/** Messages that would otherwise quote the record, for records that may hold personal values. */
+const unquoted: { readonly [Code in RejectCode]?: string } = {
+  invalid_json: 'not valid JSON',
+  unknown_event_type: 'the record is of no kind that this job takes',
+  unexpected_event_row: 'the record is of no kind that this job takes',
+  refused_by_database: 'the database refuses the record',
+};
+
+/** Escapes text for COPY, without characters that PostgreSQL cannot store. */
+function copied(text: string): string {
+  return escapeCopy(text.toWellFormed().replaceAll('\0', '␀'));
+}
+
+/** Returns the chunk's rows that were refused: whoever reads them again may find nothing wrong with them. */
+export async function readRefusedRows(
+  db: Database,
+  loadId: number,
+  { firstRow, rowCount }: ChunkRange,
+): Promise<ReadonlySet<number>> {
+  const rows = await columnOf<number>(db)`
+    select row_number
+    from load_rejects
+    where load_id = ${loadId} and row_number >= ${firstRow} and row_number < ${firstRow + rowCount}`;
+  return new Set(rows);
+}
+
+/** The load's part in writing its rejects in the shape of its file. */
+export interface RejectsSource {
+  readonly loadId: number;
+  readonly format: StoredFormat;
+  readonly header: CsvHeader | null;
+}
+
+/** Returns `null` if the environment has no such job. */
+export async function readRejectsSource(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<RejectsSource | null> {
+  const row = await loadOf(db, environmentId, jobId)
+    .select(['load_id as loadId', 'file_format as format', 'header'])
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+const rejectColumns = sql`
+  row_number as row, line_number as line, byte_offset as "byteOffset",
+  column_name as column, error_code as code, message`;
+
+export function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
+  return firstRow<Reject>(db)`
+    select ${rejectColumns}, raw
+    from load_rejects
+    where load_id = ${loadId} and error_code = ${code}
+    order by row_number
+    limit 1`;
+}
+
+export interface RejectsBounds {
+  readonly rows: number;
+  /** The approximate bytes of the records. The last may exceed it, so that there always is one. */
+  readonly bytes: number;
+  /** A longer record is cut. */
+  readonly rawBytes: number;
+}
+
+export interface ReadRejects {
+  readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
+  /** Others follow. */
+  readonly more: boolean;
+}
+
+/** The size of a row without its record. */
+const rowBytes = 512;
+
+/** Reads the rejects after `afterRow` in file order, or those of a `cause`. The database bounds the bytes without reading the records. */
+export async function readRejectsPage(
+  db: Database,
+  loadId: number,
+  afterRow: number,
+  { rows: limit, bytes, rawBytes }: RejectsBounds,
+  cause: number | null = null,
+): Promise<ReadRejects> {
+  const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
+  const { rows } = await sql<Reject & { isCut: boolean; found: number }>`
+    select ${rejectColumns}, found,
+      octet_length(raw) > ${rawBytes} as "isCut",
+      substring(raw from 1 for ${rawBytes}) as raw
+    from (
+      select *, count(*) over () as found,
+        sum(least(octet_length(raw), ${rawBytes}) + ${rowBytes}) over (order by row_number)
+          - least(octet_length(raw), ${rawBytes}) - ${rowBytes} as bytes_before
+      from (
+        select *
+        from load_rejects
+        where load_id = ${loadId} and row_number > ${afterRow} ${ofCause}
+        order by row_number
+        limit ${limit + 1}
+      ) candidates
+    ) measured
+    where bytes_before < ${bytes}
+    order by row_number
+    limit ${limit}`.execute(db);
+  return {
+    rejects: rows.map(({ found: _, ...reject }) => reject),
+    more: (rows[0]?.found ?? 0) > rows.length,
+  };
+}
+
+export function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
+  return countOf(db)`select count(*) from load_rejects where load_id = ${loadId} and cause = ${cause}`;
+}
+
+export interface CountedCause extends CauseKey {
+  readonly cause: number;
+  readonly count: number;
+  readonly firstRow: number;
+}
+
+export interface CountedCauses {
+  /** Most frequent first. */
+  readonly shown: readonly CountedCause[];
+  /** The numbers of all causes and of their records. */
+  readonly causes: number;
+  readonly records: number;
+}
+
+export async function countCauses(db: Database, loadId: number, limit: number): Promise<CountedCauses> {
+  const { rows } = await sql<CountedCause & { causes: number; records: number }>`
+    select shown.cause, shown.count, shown.first_row as "firstRow", shown.causes, shown.records,
+      error_code as code, column_name as column, shape
+    from (
+      select *, count(*) over () as causes, (sum(count) over ())::bigint as records
+      from (
+        select cause, count(*) as count, min(row_number) as first_row
+        from load_rejects
+        where load_id = ${loadId}
+        group by cause
+      ) counted
+      order by count desc, first_row
+      limit ${limit}
+    ) shown
+    join load_rejects first on first.load_id = ${loadId} and first.row_number = shown.first_row
+    order by count desc, first_row`.execute(db);
+  const { causes = 0, records = 0 } = rows[0] ?? {};
+  const shown = rows.map(({ cause, count, firstRow, code, column, shape }) => {
+    return { cause, count, firstRow, code, column: causeColumn({ code, column }), shape };
+  });
+  return { shown, causes, records };
+}
+
+export function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
+  return changedBy(db)`
+    delete from load_rejects where load_id = ${loadId} and row_number = any (${[...rows]}::bigint[])`;
+}

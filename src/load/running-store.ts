@@ -1,0 +1,211 @@
+import { type NotNull, type RawBuilder, sql } from 'kysely';
+import { Fault } from '../base/errors.ts';
+import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../domain/load.ts';
+import type { DueTask } from '../domain/task.ts';
+import { camel, instantText } from '../postgres/columns.ts';
+import { type Database, deleteWhere, selectWhere, updateWhere } from '../postgres/database.ts';
+import { forgetRepeats } from './merge/repeats.ts';
+import { beginPlan, forgetPlan, forgetPlannedRows } from './plans/store.ts';
+import { askedFor, type LoadSeam } from './seam.ts';
+import { insertChunkTasks, queuedAgain } from './store.ts';
+
+/*
+ * Reads for the tasks of a running load, and its passes. A load may pass over its file more than once: to plan and later to apply
+ * the plan; to check a guard and then to load; from the beginning, because it is retried. Every pass starts from nothing.
+ */
+
+/** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
+export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
+
+/** Reads a load for its tasks. */
+export async function readLoadSource(
+  { db, loads }: { readonly db: Database; readonly loads: readonly LoadSeam[] },
+  loadId: number,
+) {
+  const row = await db
+    .selectFrom('loads')
+    .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
+    .leftJoin('rules', (join) =>
+      join
+        .onRef('rules.environment_id', '=', 'loads.environment_id')
+        .onRef('rules.version', '=', 'loads.rules_version'),
+    )
+    .select('rules.document as rules')
+    .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
+    .select(camel('loads.preset'))
+    .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
+    .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
+    .select([
+      instantText(sql`loads.accepted_at`).as('acceptedAt'),
+      'loads.source_options as options',
+      sql<string[]>`array(
+        select u.name from environment_uses u where u.environment_id = loads.environment_id
+      )`.as('uses'),
+    ])
+    .where('loads.load_id', '=', loadId)
+    .executeTakeFirst();
+  if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
+  const { options, ...load } = row;
+  return {
+    ...load,
+    /** The keys that each chunk meets are kept: another may meet them, or a capability asks for them. */
+    keepsKeys: load.chunkCount > 1 || askedFor(loads, options).length > 0,
+    /** Stored values win over those of the file. Chunks run one after another. */
+    keepsExisting: options.existing === 'keep',
+  };
+}
+
+/** A JSON object of the counts of a table that counts records by outcome. */
+export function countsOf(table: string, ...names: string[]): RawBuilder<unknown> {
+  const pairs = [...names, ...outcomes].map(
+    (name) => sql`${sql.lit(name)}, ${sql.ref(`${table}.rows_${name}`)}`,
+  );
+  return sql`json_build_object(${sql.join(pairs)})`;
+}
+
+export const tally = sql<Tally>`${countsOf('loads', 'read')}`.as('tally');
+
+/** The state that is checked before a load is completed. */
+export type FinishState = Awaited<ReturnType<typeof readFinishState>>;
+
+const openChunks = sql<number>`(
+  select count(*)
+  from load_chunks c
+  where c.load_id = loads.load_id and c.done_at is null
+)`.as('openChunks');
+
+const kindsAddUp = sql<boolean>`coalesce(
+  (
+    select ${sql.join(
+      outcomes.map((name) => sql`sum(n.${sql.ref(`rows_${name}`)}) = loads.${sql.ref(`rows_${name}`)}`),
+      sql` and `,
+    )}
+    from load_kinds n
+    where n.load_id = loads.load_id
+  ),
+  true
+)`.as('kindsAddUp');
+
+export async function readFinishState(db: Database, loadId: number) {
+  const state = await selectWhere(db, 'loads', { loadId })
+    .select(camel('job_id', 'type', 'total_rows', 'pass', 'max_errors'))
+    .select([tally, openChunks, kindsAddUp])
+    .executeTakeFirstOrThrow();
+  return { ...state, mayRefuseAll: state.type === 'undo' };
+}
+
+/** Returns the plan of a load that has limits, with these; `null` if it has none, or is not planned yet. */
+export async function readLimitedPlan(db: Database, loadId: number) {
+  const row = await db
+    .selectFrom('load_guards')
+    .innerJoin('load_plans', 'load_plans.load_id', 'load_guards.load_id')
+    .select(camel('plan', 'max_changed', 'max_removed_values'))
+    .where('load_guards.load_id', '=', loadId)
+    .where('plan', 'is not', null)
+    .$narrowType<{ plan: NotNull }>()
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/**
+ * Queues a completed plan behind all accepted loads, to be applied; also one whose application failed or was cancelled. Returns
+ * false if the load is no such plan, or its file is gone. Call it in the transaction that holds the lane's lock.
+ */
+export async function queueApply(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  onDrift: OnDrift,
+): Promise<boolean> {
+  const load = await updateWhere(db, 'loads', { environmentId, jobId })
+    .set({ ...queuedAgain, pass: 'apply', begins_anew: true })
+    .where(hasPlan)
+    .where('file_ref', 'is not', null)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('pass', '=', 'plan'), eb('status', '=', 'completed')]),
+        eb.and([eb('pass', '=', 'apply'), eb('status', 'in', ['failed', 'cancelled'])]),
+      ]),
+    )
+    .returning('load_id as loadId')
+    .executeTakeFirst();
+  if (load === undefined) return false;
+  await updateWhere(db, 'load_plans', load).set({ on_drift: onDrift, applied_at: sql`now()` }).execute();
+  return true;
+}
+
+const hasPlan = sql<boolean>`exists (
+  select 1 from load_plans p where p.load_id = loads.load_id and p.plan is not null
+)`;
+
+/** Returns `null` if the load does not run. */
+export async function readBeginning(
+  db: Database,
+  loadId: number,
+): Promise<{ readonly pass: LoadPass; readonly onDrift: OnDrift | null } | null> {
+  const row = await db
+    .selectFrom('loads')
+    .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
+    .select(['pass', 'on_drift as onDrift'])
+    .where('loads.load_id', '=', loadId)
+    .where('status', '=', 'processing')
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/**
+ * Forgets what the last pass left and begins `pass` with a task for each chunk. Returns the tasks to notify the queue of. Call it in
+ * the transaction that ends the caller's task.
+ */
+export async function beginPass(
+  db: Database,
+  seams: readonly LoadSeam[],
+  loadId: number,
+  pass: LoadPass,
+): Promise<DueTask[]> {
+  const load = await updateWhere(db, 'loads', { loadId, status: 'processing' })
+    .set({
+      pass,
+      begins_anew: false,
+      work_started_at: sql`now()`,
+      work_rows_before: 0,
+      chunks_done: 0,
+      rows_read: 0,
+      dropped_properties: 0,
+      ...rowCounts(0),
+      repeats_resolved_at: null,
+      has_event_types: false,
+    })
+    .returning(camel('job_id', 'request_id', 'environment_id', 'type'))
+    .executeTakeFirst();
+  if (load === undefined) throw new Fault(`load ${loadId} does not run`);
+  await updateWhere(db, 'load_chunks', { loadId })
+    .set({ done_at: null, ...rowCounts(null), attempts: 0, losses: 0 })
+    .execute();
+  await deleteWhere(db, 'load_rejects', { loadId }).execute();
+  await deleteWhere(db, 'load_findings', { loadId }).execute();
+  await deleteWhere(db, 'load_kinds', { loadId }).execute();
+  await forgetRepeats(db, [loadId]);
+  if (pass === 'load' && load.type === 'undo') await markUndone(db, loadId);
+  for (const seam of seams) await seam.forget(db, loadId);
+  if (keepsPlan(pass)) {
+    await forgetPlan(db, loadId);
+    await beginPlan(db, loadId);
+  }
+  if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
+  return insertChunkTasks(db, loadId, load);
+}
+
+/** Notes with the loads that an undo undoes that it has begun. */
+async function markUndone(db: Database, loadId: number): Promise<void> {
+  await sql`
+    update loads
+    set undone_by = ${loadId}
+    from (select unnest(undoes) as load_id from load_undos where load_id = ${loadId}) u
+    where loads.load_id = u.load_id`.execute(db);
+}
+
+function rowCounts<T extends 0 | null>(n: T) {
+  const counts = outcomes.map((outcome) => [`rows_${outcome}` as const, n] as const);
+  return Object.fromEntries(counts) as Readonly<Record<(typeof counts)[number][0], T>>;
+}

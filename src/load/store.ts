@@ -1,0 +1,438 @@
+import { createHash } from 'node:crypto';
+import { type NotNull, sql, type UpdateObject } from 'kysely';
+import type { LoadEntity } from '../domain/entity.ts';
+import type { Limits, VolumeGuard } from '../domain/guards.ts';
+import {
+  ALL_RECORDS_REFUSED,
+  type ChunkRange,
+  endedStatuses,
+  FIRST_RECORDS_REFUSED,
+  GUARD_EXCEEDED,
+  HOLD_EXPIRED,
+  JOB_EXPIRED,
+  keepsPlan,
+  type LoadPass,
+  type LoadStatus,
+  type LoadType,
+  type Preset,
+  type StoredFormat,
+} from '../domain/load.ts';
+import type { ReadAs, SourceOptions } from '../domain/source.ts';
+import {
+  type DueTask,
+  type JobIdentity,
+  type Origin,
+  originColumns,
+  type TaskFailure,
+} from '../domain/task.ts';
+import type { FileRef } from '../files/file-store.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
+import { camel, daysAgo, snake, type Tables } from '../postgres/columns.ts';
+import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../postgres/database.ts';
+import { callsPersonal, currentVersion } from '../postgres/stores/rules.ts';
+import { deleteTasks, insertTask, NOTIFIED_TASKS } from '../tasks/store.ts';
+import { isOrdered } from './chunk-store.ts';
+import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
+import { beginPlan, forgetPlannedRows } from './plans/store.ts';
+import { countReload, eventRemovals } from './reload-store.ts';
+import { recordUnused } from './upload-store.ts';
+
+/*
+ * A load: queued → processing → completed | failed | cancelled, and from the last two, or from held, back to queued. Each of these steps is a function
+ * here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it deletes its tasks first and then
+ * updates its row, in the order of a chunk's transaction, so that the two cannot deadlock.
+ */
+
+export interface NewLoad extends JobIdentity {
+  readonly origin: Origin | null;
+  readonly environmentId: number;
+  readonly type: LoadType;
+  readonly entity: LoadEntity;
+  readonly filename: string;
+  readonly fileSize: number;
+  readonly sha256: string;
+  /** `null`: its turn has not come to write the file. */
+  readonly fileRef: FileRef | null;
+  readonly fileFormat: StoredFormat;
+  readonly header: CsvHeader | null;
+  readonly columnMap: Readonly<Record<string, string>>;
+  readonly preset: Preset | null;
+  readonly source: SourceOptions;
+  readonly readAs: ReadAs | null;
+  readonly totalRows: number;
+  readonly pass: LoadPass;
+  readonly limits: Limits<number>;
+  readonly guard: VolumeGuard | null;
+  readonly duplicateOf: string | null;
+  /** The job whose stored file is loaded again; `null`: the file was sent. */
+  readonly fileOf: string | null;
+  /** The loads that it undoes; `null`: it is not an undo. */
+  readonly undoes: readonly number[] | null;
+  /** The load whose refused records the file holds, corrected. */
+  readonly mends: number | null;
+  readonly chunks: readonly ChunkRange[];
+}
+
+export function loadOf(db: Database, environmentId: number, jobId: string) {
+  return selectWhere(db, 'loads', { environmentId, jobId });
+}
+
+/** Queues an accepted load behind all others. Call it inside a transaction. */
+export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
+  const { origin, sha256, header, columnMap, source, readAs, limits, guard, undoes, chunks, ...columns } =
+    load;
+  const { maxErrors, maxChanged, maxRemovedValues } = limits;
+  const { load_id } = await db
+    .insertInto('loads')
+    .values({
+      ...snake({ ...columns, maxErrors }),
+      ...originColumns(origin),
+      sha256: Buffer.from(sha256, 'hex'),
+      header: header === null ? null : JSON.stringify(header),
+      column_map: JSON.stringify(columnMap),
+      source_options: JSON.stringify(source),
+      read_as: readAs && JSON.stringify(readAs, storable),
+      begins_anew: columns.type === 'undo',
+      rules_version: currentVersion(columns.environmentId),
+      ...fileCame(columns.fileOf),
+      chunk_count: chunks.length,
+    })
+    .returning('load_id')
+    .executeTakeFirstOrThrow();
+  if (guard !== null || maxChanged !== null || maxRemovedValues !== null) {
+    const limited = { load_id, max_changed: maxChanged, max_removed_values: maxRemovedValues };
+    await db
+      .insertInto('load_guards')
+      .values({ ...limited, guard: guard && JSON.stringify(guard) })
+      .execute();
+  }
+  if (undoes !== null) {
+    await db
+      .insertInto('load_undos')
+      .values({ load_id, undoes: [...undoes] })
+      .execute();
+  }
+  await insertChunks(db, load_id, chunks);
+}
+
+/** A stored file that is loaded again says nothing of what has been written since it came. */
+function fileCame(fileOf: string | null) {
+  if (fileOf === null) return { file_cursor: currentCursor };
+  const ofFile = (column: string) =>
+    sql<never>`(select ${sql.ref(column)} from loads where job_id = ${fileOf})`;
+  return {
+    file_at: sql<Date>`coalesce(${ofFile('file_at')}, now())`,
+    file_cursor: sql<string>`coalesce(${ofFile('file_cursor')}, ${currentCursor})`,
+  };
+}
+
+interface NewPatch
+  extends Pick<NewLoad, 'jobId' | 'requestId' | 'origin' | 'environmentId' | 'type' | 'filename'> {
+  readonly pass: LoadPass;
+  readonly limits: Limits<number>;
+  readonly undoes: readonly number[];
+}
+
+/** Queues a load whose file is written when its turn comes: an undo. */
+export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
+  return insertLoad(db, {
+    ...patch,
+    mends: null,
+    entity: 'auto',
+    fileSize: 0,
+    sha256: createHash('sha256').digest('hex'),
+    fileRef: null,
+    fileFormat: 'ndjson',
+    header: null,
+    columnMap: {},
+    source: {},
+    readAs: null,
+    preset: null,
+    guard: null,
+    totalRows: 0,
+    duplicateOf: null,
+    fileOf: null,
+    chunks: [],
+  });
+}
+
+export async function insertChunks(
+  db: Database,
+  loadId: number,
+  chunks: readonly ChunkRange[],
+): Promise<void> {
+  await rowsOf(db)`
+    insert into load_chunks
+      (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
+    select ${loadId}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
+    from rows from (
+      json_to_recordset(${JSON.stringify(chunks.map((chunk) => snake(chunk)))}) as (
+        byte_start bigint, byte_end bigint, first_row bigint, first_line bigint, row_count int, oversized boolean
+      )
+    ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`;
+}
+
+/** Names in a file may hold characters that jsonb cannot. */
+function storable(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
+}
+
+/** A load that has just been started, and the tasks to notify the queue of. */
+export interface StartedLoad extends JobIdentity {
+  readonly tasks: readonly DueTask[];
+}
+
+export const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
+
+/**
+ * Starts a queued load with a task for each chunk that is not done, or with the one that begins it anew. Returns `null` if it is no
+ * longer queued.
+ */
+export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
+  const load = await updateWhere(db, 'loads', { loadId, status: 'queued' })
+    .set({
+      status: 'processing',
+      started_at: sql`coalesce(started_at, now())`,
+      // A load that begins anew starts its work with `beginPass`.
+      work_started_at: sql`case when begins_anew then null else now() end`,
+      work_rows_before: sql`rows_read`,
+      event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
+    })
+    .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew', 'pass'))
+    .executeTakeFirst();
+  if (load === undefined) return null;
+  const { beginsAnew, pass, ...job } = load;
+  if (!beginsAnew) {
+    if (keepsPlan(pass)) await beginPlan(db, loadId);
+    await countReload(db, loadId);
+    return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
+  }
+  const begin = await insertTask(db, { kind: 'begin', subjectId: loadId, part: 0, ...job });
+  return { ...job, tasks: begin === null ? [] : [begin] };
+}
+
+/**
+ * Inserts a task for each chunk that is not done, or, if the load is ordered, for the first of them. If all are done,
+ * inserts the task that finishes the load. Returns the tasks to notify the queue of.
+ */
+export async function insertChunkTasks(
+  db: Database,
+  loadId: number,
+  load: JobIdentity & { readonly environmentId: number },
+): Promise<DueTask[]> {
+  const { rows } = await sql<DueTask & { isTold: boolean }>`
+    insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
+    select 'chunk', load_id, chunk_no, ${load.environmentId}, ${load.jobId}, ${load.requestId},
+      case when row_number() over (order by chunk_no) <= ${NOTIFIED_TASKS} then now() end
+    from load_chunks
+    where load_id = ${loadId} and done_at is null
+    order by chunk_no
+    limit (select case when ${isOrdered} then 1 end from loads where load_id = ${loadId})
+    returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(db);
+  if (rows.length > 0) return rows.filter(({ isTold }) => isTold);
+  const finish = await insertTask(db, { kind: 'finish', subjectId: loadId, part: 0, ...load });
+  return finish === null ? [] : [finish];
+}
+
+const ends = { ended_at: sql<Date>`now()` };
+
+/**
+ * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the
+ * transaction that ends the `finish` task.
+ */
+export async function completeLoad(db: Database, loadId: number): Promise<void> {
+  const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
+    .set({ status: 'completed', ...ends })
+    .returning('pass')
+    .executeTakeFirst();
+  await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
+}
+
+const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
+  [HOLD_EXPIRED]: ['held'],
+  [JOB_EXPIRED]: ['processing', 'held'],
+};
+
+/** Fails a load; what was applied stays. Returns `null` if it has ended already. */
+export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
+  return end(db, loadId, failsFrom[code] ?? ['processing'], {
+    status: 'failed',
+    failure_code: code,
+    failure_message: sql<string>`${message}::text || ' (' || (${applied})
+      || case when ${applied} = 1 then ' row' else ' rows' end || ' had been applied)'`,
+  });
+}
+
+const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
+
+/** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
+export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
+  const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
+  if (load === undefined) return null;
+  const ended = await end(db, load.load_id, ['queued', 'processing', 'held'], { status: 'cancelled' });
+  if (ended !== null) await noteDecision(db, load.load_id, by);
+  return ended;
+}
+
+/** Notes who released or discarded a held load. Does nothing if it was not held since the last decision. */
+export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
+  await updateWhere(db, 'load_guards', { loadId })
+    .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
+    .where('held_at', 'is not', null)
+    .where('decided_at', 'is', null)
+    .execute();
+}
+
+async function end(
+  db: Database,
+  loadId: number,
+  from: readonly LoadStatus[],
+  to: UpdateObject<Tables, 'loads'>,
+) {
+  if (from.includes('processing')) await deleteTasks(db, loadTasks, loadId);
+  const ended = await updateWhere(db, 'loads', { loadId })
+    .set({ ...to, ...ends })
+    .where('status', 'in', from)
+    .returning(camel('job_id', 'request_id', 'environment_id', 'failure_message'))
+    .returning(sql<Date>`now()`.as('at'))
+    .executeTakeFirst();
+  if (ended === undefined) return null;
+  // The last chunk may have been committed meanwhile, with the task that finishes the load.
+  await deleteTasks(db, loadTasks, loadId);
+  return ended;
+}
+
+const loadTasks = ['begin', 'chunk', 'finish'] as const;
+
+/** A load that ended goes behind all others. */
+export const queuedAgain = {
+  status: 'queued',
+  work_started_at: null,
+  ended_at: null,
+  failure_code: null,
+  failure_message: null,
+  lane_position: sql<number>`nextval('sluice.lane_positions')`,
+} as const;
+
+/** The mode of a load that its limit had refused: it is loaded, unless the volume guard has yet to look at it. */
+const accepted = sql`case
+  when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
+  else 'load'
+end`;
+
+const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
+
+/**
+ * Queues a failed or cancelled load behind all others. It goes on with the chunks that are left; a pass that writes nothing begins anew.
+ * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
+ */
+export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  const earlier = await loadOf(db, environmentId, jobId)
+    .select('failure_code')
+    .forUpdate()
+    .executeTakeFirst();
+  const load = await updateWhere(db, 'loads', { environmentId, jobId })
+    .set((eb) => ({
+      ...queuedAgain,
+      attempts: eb('attempts', '+', 1),
+      // A retry accepts what a guard refused; otherwise the load would fail again at once.
+      max_errors: sql`case failure_code
+        when 'too_many_rejects' then null
+        when ${FIRST_RECORDS_REFUSED} then total_rows
+        else max_errors
+      end`,
+      pass: sql<string>`case
+        when pass = 'guard' and ${isGuarded} then ${accepted}
+        when pass = 'validate' and failure_code = 'too_many_rejects' then ${accepted}
+        when pass = 'apply' then 'plan'
+        else pass
+      end`,
+      begins_anew: sql<boolean>`begins_anew or pass in ('plan', 'guard', 'validate', 'apply')`,
+    }))
+    .where('status', 'in', ['failed', 'cancelled'])
+    .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
+    .where((eb) => eb.not(isUndone))
+    .where((eb) =>
+      eb.or([eb('file_ref', 'is not', null), eb.and([eb('type', '=', 'undo'), eb('chunk_count', '=', 0)])]),
+    )
+    .returning('load_id as loadId')
+    .executeTakeFirst();
+  if (load !== undefined && earlier?.failure_code === GUARD_EXCEEDED) {
+    await updateWhere(db, 'load_guards', load).set({ max_changed: null, max_removed_values: null }).execute();
+  }
+  return load !== undefined;
+}
+
+/** Tells whether a load is undone, or will be when its turn comes. */
+export const isUndone = sql<boolean>`(loads.undone_by is not null or exists (
+  select 1
+  from load_undos
+  join loads u using (load_id)
+  where load_undos.undoes @> array[loads.load_id]
+    and u.status in ('queued', 'processing')
+    and not u.dry_run
+))`;
+
+export function isLoadUndone(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  return hasRows(db)`
+    select 1 from loads where environment_id = ${environmentId} and job_id = ${jobId} and ${isUndone}`;
+}
+
+export function findExpiredFiles(db: Database, fileDays: number, limit: number) {
+  return db
+    .selectFrom('loads')
+    .select(['load_id as loadId', 'file_ref as ref'])
+    .where('file_ref', 'is not', null)
+    .where((eb) => eb.or([eb('ended_at', '<', daysAgo(fileDays)), eb('failure_code', '=', HOLD_EXPIRED)]))
+    .limit(limit)
+    .$narrowType<{ ref: NotNull }>()
+    .execute();
+}
+
+/** Forgets the files of loads, which are gone, with what a retry would need and the rows of their plans. */
+export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
+  await forgetPlannedRows(db, loadIds);
+  await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
+  await forgetRepeats(db, loadIds);
+}
+
+/** Tells whether the rules of a load call anything personal. */
+export async function hasPersonalRules(db: Database, jobId: string): Promise<boolean> {
+  const load = await loadWithRules(db, jobId).where(callsPersonal).select('load_id').executeTakeFirst();
+  return load !== undefined;
+}
+
+/** A load with the rules that it was accepted with. */
+const loadWithRules = (db: Database, jobId: string) =>
+  db
+    .selectFrom('loads')
+    .innerJoin('rules', (join) =>
+      join
+        .onRef('rules.environment_id', '=', 'loads.environment_id')
+        .onRef('rules.version', '=', 'loads.rules_version'),
+    )
+    .where('job_id', '=', jobId);
+
+/**
+ * Takes the file from a load that has ended, if the load's rules call something personal. Returns the file, which nothing uses
+ * any more. A plan that waits keeps its file.
+ */
+export async function releasePersonalFile(db: Database, jobId: string): Promise<FileRef | null> {
+  const load = await loadWithRules(db, jobId)
+    .select(['load_id as loadId', 'file_ref as ref'])
+    .where('status', 'in', endedStatuses)
+    .where((eb) => eb.not(eb.and([eb('status', '=', 'completed'), eb('pass', '=', 'plan')])))
+    .where(callsPersonal)
+    .executeTakeFirst();
+  if (load === undefined || load.ref === null) return null;
+  await forgetFiles(db, [load.loadId]);
+  await recordUnused(db, load.ref);
+  return load.ref;
+}
+
+/** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects. Returns the number. */
+export function deleteLoads(db: Database, jobDays: number): Promise<number> {
+  return changedBy(db)`
+    delete from loads
+    where file_ref is null and ended_at < ${daysAgo(jobDays)}`;
+}

@@ -1,0 +1,92 @@
+import { sql } from 'kysely';
+import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES } from '../../base/limits.ts';
+import type { Entity } from '../../domain/entity.ts';
+import { isKey } from '../../postgres/change-log.ts';
+import { instantText } from '../../postgres/columns.ts';
+import { type Database, findValue, rowsOf } from '../../postgres/database.ts';
+import type { ChangeMaker, ProfileChange } from '../../profiles/api.ts';
+
+/* The log of changes, read for one profile: its images, each as the profile was before a change. */
+
+export interface ProfileKey {
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly id: string;
+}
+
+/** Selects who made the changes `c`, and the load if it is still there. */
+const madeBy = sql<ChangeMaker>`case
+  when c.load_id is not null then 'load'
+  when c.is_operator then 'operator'
+  when c.removed then 'deletion'
+  else 'request'
+end`;
+const job = sql<ProfileChange['job']>`(
+  select json_build_object('job_id', l.job_id, 'type', l.type, 'filename', l.filename)
+  from loads l
+  where l.load_id = c.load_id
+)`;
+
+export interface HistoryPage {
+  /** JSON, newest first. */
+  readonly changes: readonly { readonly json: string }[];
+  /** The place after which the next page begins; `null`: this is the last. */
+  readonly next: number | null;
+}
+
+/**
+ * Reads changes of a profile, newest first. Their place is their `seq`. A page ends at a number and, beyond the first image, at its
+ * bytes: of the images as stored, so that no more are unpacked, and of the JSON.
+ */
+export async function readHistory(
+  db: Database,
+  { environmentId, entity, id }: ProfileKey,
+  { limit, after }: { readonly limit: number; readonly after: number | null },
+): Promise<HistoryPage> {
+  const rows = await rowsOf<{ place: number; json: string; count: number }>(db)`
+    select place, json, count
+    from (
+      select place, json, count, sum(octet_length(json)) over w - octet_length(json) as bytes
+      from (
+        select
+          c.seq as place, c.count,
+          json_build_object(
+            'at', ${instantText(sql`c.at`)},
+            'action', case when c.removed then 'removed' else 'changed' end,
+            'by', ${madeBy},
+            'job', ${job},
+            'before', case
+              when c.before is not null then json_build_object('metadata', c.before, 'company_id', c.company_before)
+            end
+          )::text as json
+        from (
+          select
+            *,
+            count(*) over () as count,
+            sum(pg_column_size(before)) over (order by seq desc rows unbounded preceding) - pg_column_size(before) as stored
+          from (
+            select *
+            from changes
+            where environment_id = ${environmentId} and entity = ${entity} and ${isKey('key', sql`${id}::text`)}
+              and seq < ${after ?? Number.MAX_SAFE_INTEGER}::bigint
+            order by seq desc
+            limit ${limit + 1}
+          ) newest
+        ) c
+        where coalesce(c.stored, 0) < ${MAX_HISTORY_BYTES}::int
+        order by c.seq desc
+        limit ${limit}
+      ) images
+      window w as (order by place desc rows unbounded preceding)
+    ) sized
+    where bytes < ${MAX_PAGE_BYTES}::int
+    order by place desc`;
+  const last = rows.at(-1);
+  return { changes: rows, next: last !== undefined && last.count > rows.length ? last.place : null };
+}
+
+/** Returns the time since which changes are kept; `null` if none are. */
+export function readChangesKeptSince(db: Database): Promise<string | null> {
+  const since = instantText(sql`complete_since_at`);
+  return findValue<string>(db)`select ${since} from change_log where complete_since_at is not null`;
+}

@@ -1,0 +1,31 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { TaskClaim } from '../domain/task.ts';
+import { countOf, type Database, rowsOf } from '../postgres/database.ts';
+
+/* The loads that had been accepted and had not ended when an export began. Those that only look change nothing. */
+
+const writes: RawBuilder<unknown> = sql`l.pass not in ('dry_run', 'plan')`;
+
+/** Returns the jobs of an environment's loads that have not ended, in the order in which they take effect. */
+export async function findUnfinishedLoads(db: Database, environmentId: number): Promise<string[]> {
+  const rows = await rowsOf<{ jobId: string }>(db)`
+    select l.job_id as "jobId"
+    from loads l
+    where l.environment_id = ${environmentId} and l.status in ('queued', 'processing', 'held') and ${writes}
+    order by l.lane_position`;
+  return rows.map(({ jobId }) => jobId);
+}
+
+/** Counts the loads that a queued export waits for: none if its request does not say so. */
+export function countAwaitedLoads(db: Database, { subjectId: exportId }: TaskClaim): Promise<number> {
+  return countOf(db)`
+    select count(*)
+    from exports e
+    join loads l on l.environment_id = e.environment_id
+    where e.export_id = ${exportId}
+      and e.status = 'queued'
+      and (e.request ->> 'waitForLoads')::boolean
+      and l.status in ('queued', 'processing')
+      and l.accepted_at <= e.requested_at
+      and ${writes}`;
+}

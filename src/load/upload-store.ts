@@ -1,0 +1,188 @@
+import { sql } from 'kysely';
+import type { FileRef } from '../files/file-store.ts';
+import { camel, inMs, snake } from '../postgres/columns.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  deleteWhere,
+  hasRows,
+  rowsOf,
+  selectWhere,
+  updateWhere,
+} from '../postgres/database.ts';
+
+/** A file that is kept as it was sent. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
+export type Upload = Awaited<ReturnType<typeof insertUpload>>;
+
+export interface NewUpload {
+  readonly uploadId: string;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  readonly isGzip: boolean;
+  readonly fileSize: number;
+  readonly sha256: string;
+  readonly ref: FileRef;
+}
+
+/** The stored file of a load may be gone before the upload expires. */
+const ref = sql<FileRef | null>`
+  coalesce(uploads.file_ref, (select l.file_ref from loads l where l.load_id = uploads.file_of))`;
+
+const uploadColumns = [
+  ...camel('upload_id', 'filename', 'content_type', 'is_gzip', 'file_size', 'uploads.sha256'),
+  ...camel('created_at', 'expires_at'),
+  sql<string | null>`(select l.job_id from loads l where l.load_id = uploads.file_of)`.as('fileOf'),
+  ref.as('ref'),
+] as const;
+
+export function insertUpload(
+  db: Database,
+  environmentId: number,
+  { ref: fileRef, ...upload }: NewUpload,
+  keptMs: number,
+) {
+  return db
+    .insertInto('uploads')
+    .values(snake({ ...upload, fileRef, environmentId, expiresAt: inMs(keptMs) }))
+    .returning(uploadColumns)
+    .executeTakeFirstOrThrow();
+}
+
+/** Makes an upload of the stored file of a load. Returns `null` if the environment has no such load, or its file is gone. */
+export async function insertUploadOfLoad(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  uploadId: string,
+  keptMs: number,
+): Promise<Upload | null> {
+  const made = await changedBy(db)`
+    insert into uploads (upload_id, environment_id, filename, is_gzip, file_size, sha256, file_of, expires_at)
+    select
+      ${uploadId}::uuid, environment_id, filename, false, file_size, encode(sha256, 'hex'), load_id, ${inMs(keptMs)}
+    from loads
+    where environment_id = ${environmentId} and job_id = ${jobId} and file_ref is not null`;
+  return made === 0 ? null : findUpload(db, environmentId, uploadId);
+}
+
+export async function findUpload(
+  db: Database,
+  environmentId: number,
+  uploadId: string,
+): Promise<Upload | null> {
+  const row = await selectWhere(db, 'uploads', { uploadId, environmentId })
+    .select(uploadColumns)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .where(ref, 'is not', null)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** An upload that no request finds any more. `ref` is `null` for the file of a load. */
+export interface CondemnedUpload {
+  readonly uploadId: string;
+  readonly ref: FileRef | null;
+}
+
+export function condemnUpload(
+  db: Database,
+  environmentId: number,
+  uploadId: string,
+): Promise<CondemnedUpload[]> {
+  return condemn(db)`
+    select upload_id
+    from uploads
+    where upload_id = ${uploadId} and environment_id = ${environmentId} and expires_at > now()`;
+}
+
+export function condemnExpiredUploads(db: Database, limit: number): Promise<CondemnedUpload[]> {
+  return condemn(db)`
+    select upload_id from uploads where expires_at <= now() order by expires_at limit ${limit}`;
+}
+
+export function condemnEarlierUploads(
+  db: Database,
+  deletionId: number,
+  limit: number,
+): Promise<CondemnedUpload[]> {
+  return condemn(db)`
+    select u.upload_id
+    from uploads u
+    join deletions d using (environment_id)
+    where d.deletion_id = ${deletionId} and u.created_at <= d.accepted_at
+    limit ${limit}`;
+}
+
+/** Condemns the uploads that the statement selects. */
+function condemn(db: Database): (...statement: Parameters<typeof sql>) => Promise<CondemnedUpload[]> {
+  return (...statement) => rowsOf<CondemnedUpload>(db)`
+    update uploads
+    set expires_at = '-infinity'
+    where upload_id in (${sql(...statement)})
+    returning upload_id as "uploadId", file_ref as ref`;
+}
+
+export async function forgetUploads(db: Database, uploads: readonly CondemnedUpload[]): Promise<void> {
+  const ids = uploads.map(({ uploadId }) => uploadId);
+  await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
+}
+
+/** Records a file before it is complete in the store, so that an abandoned one is found. */
+export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
+  await db.insertInto('received_files').values({ file_ref: ref }).execute();
+}
+
+/** Records a file that nothing uses any more: if it is still there when others are pruned, it goes with them. */
+export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
+  await db
+    .insertInto('received_files')
+    .values({ file_ref: ref, received_at: sql`'-infinity'`, condemned_at: sql`now()` })
+    .execute();
+}
+
+/** Somebody still uses the file; false if it is being removed, or gone. */
+export function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
+  return hasRows(db)`
+    update received_files set received_at = now() where file_ref = ${ref} and condemned_at is null returning 1`;
+}
+
+/** The file belongs to a load from now on; false if it is being removed. Call it in the transaction of the load. */
+export function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
+  return hasRows(db)`delete from received_files where file_ref = ${ref} and condemned_at is null returning 1`;
+}
+
+/**
+ * No load may take the file any more: true. False if one has it, or it is gone. Waits for a transaction that took it and of
+ * which nobody knows yet whether it is committed. Call it in a transaction.
+ * @throws an error of Postgres if that is not known within `withinMs`
+ */
+export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
+  const bound = `${withinMs}ms`;
+  await rowsOf(db)`
+    select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`;
+  const row = await updateWhere(db, 'received_files', { fileRef: ref })
+    .set({ condemned_at: sql`coalesce(condemned_at, now())` })
+    .returning('file_ref')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Takes up to `limit` files that no load has taken for `olderThanMs`; none can any more. */
+export function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
+  return columnOf<FileRef>(db)`
+    update received_files
+    set condemned_at = coalesce(condemned_at, now())
+    where file_ref in (
+      select file_ref
+      from received_files
+      where received_at < ${inMs(-olderThanMs)}
+      order by received_at
+      limit ${limit}
+    )
+    returning file_ref`;
+}
+
+export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
+  await deleteWhere(db, 'received_files', { fileRef: ref }).execute();
+}

@@ -1,0 +1,201 @@
+import { Transform } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
+import { InputError, inputError } from '../../base/errors.ts';
+import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../base/limits.ts';
+import { keyOf, sourceOptionNames } from '../../domain/source-options.ts';
+import type { InflateGuard } from '../../formats/decompress.ts';
+import { readNext, UploadRate } from '../receive/intake.ts';
+import type { ReceiveHints } from '../receive/receive.ts';
+import { inflateGuard, type Sent } from '../receive/unpack.ts';
+import type { Upload as KeptUpload } from '../upload-store.ts';
+import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
+import { findKept, readOptions, type Upload } from './upload.ts';
+
+/** Takes a file, or an upload in its place, and makes a result of it. */
+export interface Taker<T, R> {
+  take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
+  discard(taken: T): Promise<void>;
+  sent(file: SentFile<T>, options: UploadOptions): Promise<R>;
+  kept(upload: KeptUpload, options: UploadOptions): Promise<R>;
+}
+
+interface SentFile<T> {
+  readonly taken: T;
+  readonly filename: string | undefined;
+  /** The options that were known when the file came. */
+  readonly before: UploadOptions;
+}
+
+/** Options after the file count too, except those that say how to read it. If anything is wrong, the file is removed. */
+export async function takeForm<T, R>(
+  upload: Upload,
+  query: readonly GivenOption[],
+  taker: Taker<T, R>,
+): Promise<R> {
+  const given = [...query];
+  let file: SentFile<T> | null = null;
+  try {
+    const form = openForm(upload);
+    for await (const part of formParts(form, upload)) {
+      if (part.type === 'field') given.push(readField(part));
+      else if (file !== null) throw secondFile();
+      else file = await takePart(upload, taker, form, part, given);
+    }
+    const options = await readOptions(upload, given);
+    if (file !== null) {
+      if (options.uploadId !== undefined)
+        throw inputError('invalid_field', 'give a file or upload_id, not both', 'upload_id');
+      return await taker.sent(file, options);
+    }
+    const kept = await findKept(upload, options);
+    if (kept === null) throw inputError('missing_field', 'The form has no part named file', 'file');
+    return await taker.kept(kept, options);
+  } catch (error) {
+    if (file !== null) await taker.discard(file.taken);
+    throw error;
+  }
+}
+
+/** @throws InputError `invalid_field` if an option after the file says that it is to be read in another way. */
+export function requireSaidBefore({ before }: SentFile<unknown>, read: string, options: UploadOptions): void {
+  if (options.format !== undefined && (options.format === 'csv') !== (read === 'csv')) {
+    const message = 'format must come before the file, or in the query: the file was read as something else';
+    throw inputError('invalid_field', message, `format: ${options.format}; read as: ${read}`);
+  }
+  const late = sourceOptionNames.find((name) => {
+    const key = keyOf(name);
+    return JSON.stringify(before.load.source[key]) !== JSON.stringify(options.load.source[key]);
+  });
+  if (late === undefined) return;
+  const message = `${late} must come before the file, or in the query: the file had been read when it came`;
+  throw inputError('invalid_field', message, late);
+}
+
+async function takePart<T>(
+  upload: Upload,
+  taker: Taker<T, unknown>,
+  form: Form,
+  part: MultipartFile,
+  given: readonly GivenOption[],
+): Promise<SentFile<T>> {
+  if (part.fieldname !== 'file') {
+    const details = `found: ${String(part.fieldname).slice(0, 100)}`;
+    throw inputError('missing_field', 'The file must be in a part named file', details);
+  }
+  // Options known to be wrong are refused before gigabytes have come.
+  const before = await readOptions(upload, given);
+  const filename = cleanFilename(part.filename ?? '');
+  const { source, map } = before.load;
+  const hints = { filename: before.filename ?? filename, format: before.format, source, map };
+  try {
+    const taken = await taker.take(part.file, { ...hints, contentType: part.mimetype, sent: form.sent });
+    return { taken, filename, before };
+  } catch (error) {
+    throw explainForm(error);
+  }
+}
+
+function readField(part: Multipart & MultipartValue): GivenOption {
+  const name = String(part.fieldname);
+  const { value } = part;
+  if (part.valueTruncated) throw inputError('invalid_field', 'The value is too long', name.slice(0, 100));
+  return [name, typeof value === 'string' ? value : JSON.stringify(value)];
+}
+
+interface Form {
+  readonly parts: AsyncIterator<Multipart>;
+  readonly sent: Sent | undefined;
+}
+
+/** Opens a form, once. Its parts must then be read. */
+function openForm({ request, headers, system }: Upload): Form {
+  if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
+  const inflater = createGunzip();
+  const sent: Sent = {
+    get receivedBytes() {
+      return inflater.bytesWritten;
+    },
+  };
+  const unpacked = Object.assign(guarded(inflateGuard(sent, system.config.maxInflatedBytes)), {
+    headers: request.raw.headers,
+    aborted: false,
+  });
+  // Not `pipeline`: it would destroy the request, on which an answer is still owed.
+  request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
+  inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
+  unpacked.on('close', () => inflater.destroy());
+  // The plugin reads `request.raw`: it is shown one that unpacks.
+  const view = Object.create(request, { raw: { value: unpacked } });
+  const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
+  return { parts, sent };
+}
+
+function guarded(guard: InflateGuard): Transform {
+  return new Transform({
+    transform(bytes: Buffer, _encoding, done) {
+      try {
+        guard(bytes.length);
+        done(null, bytes);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+}
+
+/**
+ * Yields the parts of a form as they come. Between parts, as within them, the sender may neither stall nor trickle; endless fields, or
+ * an endless tail, end there too.
+ * @throws InputError for a form that is malformed or cut off, or grows too much; `upload_too_slow`.
+ */
+async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
+  const { uploadStallMs } = upload.system.config;
+  const { socket } = upload.request.raw;
+  const rate = new UploadRate(MIN_UPLOAD_BYTES_PER_SECOND);
+  try {
+    for (;;) {
+      const [before, bytes] = [performance.now(), socket.bytesRead];
+      const result = await readNext(parts, uploadStallMs, upload.signal);
+      rate.note(performance.now() - before, socket.bytesRead - bytes);
+      if (result.done === true) return;
+      yield result.value;
+    }
+  } catch (error) {
+    throw explainForm(error);
+  }
+}
+
+/** The parser throws plain errors, which only their words tell apart. */
+const complaints =
+  /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
+
+/** Explains an error of a form to its sender. Other errors are returned as they are. */
+function explainForm(error: unknown): unknown {
+  if (error instanceof InputError || !(error instanceof Error)) return error;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (code === 'FST_PARTS_LIMIT' || code === 'FST_FIELDS_LIMIT') {
+    return inputError('invalid_field', 'The form has too many fields');
+  }
+  if (code === 'FST_FILES_LIMIT') return secondFile();
+  if (code.startsWith('Z_')) {
+    return inputError('unsupported_format', `The gzip data of the body is damaged: ${error.message}`);
+  }
+  if (code.startsWith('FST_') && code !== 'FST_MP_PREMATURE_CLOSE') {
+    return inputError('invalid_field', `The form cannot be read: ${error.message}`);
+  }
+  if (!complaints.test(error.message)) return error;
+  return inputError(
+    'missing_field',
+    'The form is malformed or cut off before its end',
+    'multipart/form-data',
+  );
+}
+
+function secondFile(): InputError {
+  return inputError(
+    'invalid_field',
+    'A form brings one file: there is more than one part named file',
+    'file',
+  );
+}

@@ -1,0 +1,231 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
+import { inputError } from '../../base/errors.ts';
+import type { System } from '../../context.ts';
+import type { LoadType } from '../../domain/load.ts';
+import { watchClient } from '../../http/gone-client.ts';
+import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../../http/parameters.ts';
+import { callerOrigin, environmentId } from '../../http/plugins/auth.ts';
+import { askForBody } from '../../http/plugins/request-body.ts';
+import { renderJob } from '../../http/render.ts';
+import type { Call } from '../../http/route.ts';
+import { requireQueueRoom } from '../../jobs/jobs.ts';
+import { acceptLoad } from '../accept-load.ts';
+import { type Load, requireLoad } from '../read-store.ts';
+import { Intake } from '../receive/intake.ts';
+import type { ReceivedFile } from '../receive/receive.ts';
+import { discardReceived } from '../received.ts';
+import type { Upload as KeptUpload } from '../upload-store.ts';
+import { keepUpload, removeLoadedUpload, removeUpload } from '../uploads.ts';
+import { requireSaidBefore, type Taker, takeForm } from './form.ts';
+import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
+import {
+  bodyOf,
+  findKept,
+  readOptions,
+  storeFile,
+  storeKept,
+  type Upload,
+  type Uploaded,
+  type UploadHeaders,
+  type UploadKind,
+  uploadLimits,
+} from './upload.ts';
+
+interface TakenUpload extends Uploaded {
+  readonly environment: number;
+  readonly idempotencyKey: string | null;
+}
+
+/** Takes a file in. Everything that the headers and the query show is checked before the body is asked for. */
+export async function takeUpload(
+  system: System,
+  request: FastifyRequest,
+  kind: UploadKind,
+): Promise<TakenUpload> {
+  const { upload, query } = openUpload(system, request, kind);
+  const environment = environmentId(request);
+  const idempotencyKey = idempotencyKeyOf(request);
+  await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
+  const uploaded = await take<ReceivedFile, Uploaded>(upload, query, {
+    take: (source, hints) => storeFile(upload, source, hints),
+    discard: ({ ref }) => discardReceived(system, ref),
+    async sent(file, options) {
+      requireSaidBefore(file, file.taken.format, options);
+      const filename = options.filename ?? file.filename ?? kind.defaultFilename;
+      return { received: file.taken, filename, options: options.load };
+    },
+    kept: (file, options) => storeKept(upload, file, options),
+  });
+  return { ...uploaded, environment, idempotencyKey };
+}
+
+export async function receiveUpload(
+  system: System,
+  request: FastifyRequest,
+  type: LoadType,
+  kind: UploadKind,
+): Promise<Load> {
+  const { environment, idempotencyKey, ...uploaded } = await takeUpload(system, request, kind);
+  const { received, filename, options, fileOf = null, uploadId = null } = uploaded;
+  const accepted = await acceptLoad(system, {
+    environmentId: environment,
+    type,
+    filename,
+    received,
+    options,
+    idempotencyKey,
+    fileOf,
+    requestId: request.id,
+    origin: callerOrigin(request),
+  });
+  if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId);
+  const load = await requireLoad(system, environment, accepted.jobId);
+  // A repeated request gets the first answer again. Only `skip` shows an earlier job as it is.
+  const skipped = !accepted.created && options.ifDuplicate === 'skip';
+  return skipped ? load : asAccepted(load);
+}
+
+function openUpload(
+  system: System,
+  request: FastifyRequest,
+  kind: UploadKind,
+): { readonly upload: Upload; readonly query: readonly GivenOption[] } {
+  const headers = readUploadHeaders(request.headers, kind, system.config.maxUploadBytes);
+  const query = queryOptions(request.query);
+  kind.readOptions(query);
+  return { upload: { system, request, kind, headers, signal: watchClient(request.raw) }, query };
+}
+
+export interface KeptFile {
+  readonly kept: KeptUpload;
+  readonly options: UploadOptions;
+}
+
+/** Takes a file in and keeps it as it is, or finds the one that `upload_id` names. */
+export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
+  const { upload, query } = openUpload(system, request, kind);
+  const environment = environmentId(request);
+  const limits = uploadLimits(system.config);
+  return take<KeptUpload, KeptFile>(upload, query, {
+    take(source, { filename = null, contentType = null, contentEncodingGzip: isGzip = false }) {
+      return keepUpload(
+        system,
+        environment,
+        source,
+        { filename, contentType, isGzip },
+        limits,
+        upload.signal,
+      );
+    },
+    discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
+    sent: async ({ taken: kept }, options) => ({ kept, options }),
+    kept: async (kept, options) => ({ kept, options }),
+  });
+}
+
+/** Shows a load as it was accepted: a worker may have begun, and even ended, before the answer is written. */
+function asAccepted(load: Load): Load {
+  return { ...load, status: 'queued', startedAt: null, endedAt: null };
+}
+
+/** Renders the load that a request has just queued. */
+export async function renderQueued(
+  { system, environment, base }: Pick<Call, 'system' | 'environment' | 'base'>,
+  jobId: string,
+) {
+  return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
+}
+
+/** Takes the file of a form, a body that is the file itself, or an upload in its place. */
+async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: Taker<T, R>): Promise<R> {
+  const { request, kind, headers } = upload;
+  if (headers.mediaType === 'multipart/form-data') {
+    askForBody(request.raw);
+    return takeForm(upload, query, taker);
+  }
+  const before = await readOptions(upload, query);
+  const kept = await findKept(upload, before);
+  if (kept !== null) return taker.kept(kept, before);
+  askForBody(request.raw);
+  const small = await readSmallJson(upload);
+  const given = small === null ? null : optionsIn(small);
+  if (given !== null) {
+    const options = await readOptions(upload, [...query, ...given]);
+    const named = await findKept(upload, options);
+    if (named !== null) return taker.kept(named, options);
+  }
+  const filename = before.filename ?? dispositionFilename(request.headers['content-disposition']);
+  const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
+  const { source, map } = before.load;
+  const taken = await taker.take(body, {
+    ...{ filename, format: before.format, source, map, contentEncodingGzip: headers.gzip },
+    contentType: contentTypeOf(headers.mediaType, kind),
+  });
+  return taker.sent({ taken, filename, before }, before);
+}
+
+/** A JSON body up to this size may be an object that names an upload. Files are mostly larger. */
+const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
+
+/** Reads a JSON body of a known length that may be an object that names an upload. Returns `null` for others, and reads nothing of them. */
+async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
+  const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+  const mayNameUpload = kind.takesUpload && meansJson(headers.mediaType) && !headers.gzip;
+  if (!mayNameUpload || length > MAX_UPLOAD_REQUEST_BYTES) return null;
+  const pieces: Buffer[] = [];
+  const intake = new Intake(bodyOf(request.raw), uploadLimits(system.config), signal, performance);
+  for await (const bytes of intake.read()) pieces.push(bytes);
+  return Buffer.concat(pieces);
+}
+
+/** Returns the options in a JSON body that names an upload, and `null` for another. */
+function optionsIn(body: Buffer): GivenOption[] | null {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'upload_id')) return null;
+    return Object.entries(value).flatMap(([name, given]) =>
+      (Array.isArray(given) ? given : [given]).map(
+        (each): GivenOption => [name, typeof each === 'string' ? each : JSON.stringify(each)],
+      ),
+    );
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the media type of the body: JSON by any name, and also if none is given and the route takes nothing else. */
+function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
+  const isJson = mediaType === '' || isUnsaid(mediaType) ? entity !== null : meansJson(mediaType);
+  return isJson ? 'application/json' : mediaType;
+}
+
+const formOverheadBytes = 1024 * 1024;
+
+function readUploadHeaders(
+  headers: IncomingHttpHeaders,
+  { mediaTypes, otherMediaTypes }: UploadKind,
+  maxUploadBytes: number,
+): UploadHeaders {
+  const mediaType = mediaTypeOf(headers['content-type']);
+  const isForm = mediaType === 'multipart/form-data';
+  if (isForm && !/;\s*boundary\s*=\s*"?[^\s";]/i.test(headers['content-type'] ?? '')) throw noBoundary();
+  const isTaken = mediaTypes.includes(mediaType) || otherMediaTypes.includes(mediaType);
+  if (!isForm && !isTaken && !meansJson(mediaType) && !isUnsaid(mediaType)) {
+    const message = `Send multipart/form-data with a part named file, or ${mediaTypes.join(', ')}`;
+    throw inputError('unsupported_media_type', message, `Content-Type: ${mediaType}`);
+  }
+  const gzip = readEncoding(headers['content-encoding']);
+  if (Number(headers['content-length'] ?? 0) > maxUploadBytes + formOverheadBytes) {
+    const details = `Content-Length: ${headers['content-length']}`;
+    throw inputError('payload_too_large', `An upload may have ${maxUploadBytes} bytes`, details);
+  }
+  return { mediaType, gzip };
+}
+
+function noBoundary(): Error {
+  const message =
+    'Content-Type names no boundary between the parts of the form; leave the header to your HTTP client, which makes both';
+  return inputError('invalid_field', message, 'Content-Type: multipart/form-data');
+}

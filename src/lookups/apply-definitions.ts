@@ -1,0 +1,110 @@
+/** Makes the definitions of an environment what a file says. */
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type Definitions,
+  type ItemOf,
+  type Kind,
+  kinds,
+  type StoredSegment,
+} from '../domain/definitions.ts';
+import type { Database } from '../postgres/database.ts';
+import { type DefinitionsOf, definitionsOf, lockDefinitions, readAll, withoutIds } from './store.ts';
+
+export type DefinitionChanges = { readonly [K in Kind]: Changes<ItemOf<K>> };
+
+export interface Applied {
+  readonly changes: DefinitionChanges;
+  /** Keys of protected segments that are to be removed; unless forced, nothing is written because of them. */
+  readonly blockedBy: readonly string[];
+}
+
+/** Rows of one insert: a statement takes 65 535 parameters. */
+const batchRows = 1_000;
+
+/** Makes an environment's definitions what the items say, in one transaction. Leaves segments of the API that the items do not name. */
+export function applyDefinitions(
+  db: Database,
+  environmentId: number,
+  wanted: Definitions,
+  { dryRun, force }: { readonly dryRun: boolean; readonly force: boolean },
+): Promise<Applied> {
+  return db.transaction().execute(async (transaction) => {
+    await lockDefinitions(transaction, environmentId);
+    const stored = await readAll(transaction, environmentId);
+    const named = new Set(wanted.segments.map(({ key }) => key));
+    const segments = stored.segments.filter(({ made_by, key }) => made_by === 'file' || named.has(key));
+    const changes = compare(withoutIds({ ...stored, segments }), wanted);
+    const blockedBy = force ? [] : protectedAmong(segments, changes.segments.removed);
+    if (!dryRun && blockedBy.length === 0) {
+      for (const kind of kinds) await write(transaction, environmentId, kind, changes);
+    }
+    return { changes, blockedBy };
+  });
+}
+
+function compare(stored: Definitions, wanted: Definitions): DefinitionChanges {
+  const entries = kinds.map((kind) => [
+    kind,
+    compareItems<{ readonly key: string }>(stored[kind], wanted[kind]),
+  ]);
+  return Object.fromEntries(entries) as DefinitionChanges;
+}
+
+function protectedAmong(segments: readonly StoredSegment[], removed: readonly string[]): string[] {
+  const keys = new Set(removed);
+  return segments.filter(({ key, is_protected }) => is_protected && keys.has(key)).map(({ key }) => key);
+}
+
+async function write<K extends Kind>(
+  db: Database,
+  environmentId: number,
+  kind: K,
+  all: DefinitionChanges,
+): Promise<void> {
+  const table: Pick<DefinitionsOf<ItemOf<K>>, 'add' | 'change' | 'remove'> = definitionsOf[kind];
+  const { added, changed, removed }: Changes<ItemOf<K>> = all[kind];
+  if (removed.length > 0) await table.remove(db, environmentId, removed);
+  for (const { item } of changed) await table.change(db, environmentId, item);
+  for (let from = 0; from < added.length; from += batchRows) {
+    await table.add(db, environmentId, added.slice(from, from + batchRows));
+  }
+}
+
+export interface Changes<Item> {
+  readonly added: readonly Item[];
+  readonly changed: readonly ChangedItem<Item>[];
+  readonly removed: readonly string[];
+  readonly unchanged: number;
+}
+
+interface ChangedItem<Item> {
+  readonly item: Item;
+  readonly fields: readonly string[];
+}
+
+function compareItems<Item extends { readonly key: string }>(
+  stored: readonly Item[],
+  wanted: readonly Item[],
+): Changes<Item> {
+  const known = new Map(stored.map((item) => [item.key, item]));
+  const added: Item[] = [];
+  const changed: ChangedItem<Item>[] = [];
+  for (const item of wanted) {
+    const before = known.get(item.key);
+    known.delete(item.key);
+    if (before === undefined) added.push(item);
+    else {
+      const fields = changedFields(before, item);
+      if (fields.length > 0) changed.push({ item, fields });
+    }
+  }
+  const unchanged = wanted.length - added.length - changed.length;
+  return { added, changed, removed: [...known.keys()], unchanged };
+}
+
+function changedFields<Item extends object>(before: Item, after: Item): string[] {
+  return (Object.keys(after) as (keyof Item & string)[]).filter(
+    // As it is stored: -0 comes back as 0.
+    (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
+  );
+}

@@ -1,0 +1,140 @@
+/** The SQL of what the data has shown: `sluice.properties`, with the names of events as those of one more entity. */
+import { sql } from 'kysely';
+import { MAX_LISTED_NAMES } from '../base/limits.ts';
+import type { DataType } from '../domain/data-type.ts';
+import { displayName } from '../domain/definitions.ts';
+import { entities, type NameKind, type PropertyEntity } from '../domain/entity.ts';
+import { type Database, selectWhere } from '../postgres/database.ts';
+import type { PageQuery } from './segment-store.ts';
+
+/** A name with its type; `null` means `string` for a new name, and nothing for a known one. */
+export interface TypedName<Type = DataType> {
+  readonly name: string;
+  readonly type: Type;
+}
+
+/**
+ * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the names. Returns
+ * which of them are there then; one that another session adds at that moment may be missing.
+ *
+ * Names that are there and need no change are sorted out before the insert: ON CONFLICT would lock their rows, and draw a
+ * property_id for each. It is left to deal with what other sessions add or widen meanwhile.
+ */
+export async function writeNames(
+  db: Database,
+  environmentId: number,
+  entity: NameKind,
+  names: readonly TypedName<DataType | null>[],
+): Promise<TypedName[]> {
+  const keys = names.map(({ name }) => name);
+  const shown = keys.map(displayName);
+  const types = names.map(({ type }) => type);
+  const { rows } = await sql<HeldName>`
+    with wanted as (
+      select
+        w.key,
+        w.display_name,
+        w.data_type,
+        p.data_type as held_type,
+        p.is_auto_property,
+        not p.is_auto_property and p.data_type <> 'string' and p.data_type <> w.data_type as widens,
+        row_number() over (partition by p.key is null order by w.key collate "C") as place
+      from unnest(${keys}::text[], ${shown}::text[], ${types}::text[]) w (key, display_name, data_type)
+      left join properties p
+        on p.environment_id = ${environmentId} and p.entity = ${entity} and p.key = w.key
+    ),
+    room as (
+      select ${MAX_LISTED_NAMES}::bigint - count(*) as places
+      from properties
+      where environment_id = ${environmentId} and entity = ${entity}
+    ),
+    written as (
+      insert into properties as held (environment_id, entity, key, display_name, data_type)
+      select ${environmentId}::int, ${entity}::text, w.key, w.display_name, coalesce(w.data_type, 'string')
+      from wanted w
+      cross join room
+      where w.widens or w.held_type is null and w.place <= room.places
+      order by w.key collate "C"
+      on conflict (environment_id, entity, key) do update set data_type = 'string'
+      where not held.is_auto_property and held.data_type <> 'string' and held.data_type <> excluded.data_type
+      returning held.key, held.data_type
+    )
+    select
+      w.key,
+      case when w.widens then 'string' else coalesce(w.held_type, n.data_type) end as data_type,
+      coalesce(w.is_auto_property, false) as is_auto_property
+    from wanted w
+    left join written n on n.key = w.key
+    where w.held_type is not null or n.key is not null`.execute(db);
+  return rows.map(heldName);
+}
+
+export async function readNames(db: Database, environmentId: number, entity: NameKind): Promise<TypedName[]> {
+  const rows = await selectWhere(db, 'properties', { environmentId, entity })
+    .select(['key', 'data_type', 'is_auto_property'])
+    .execute();
+  return rows.map(heldName);
+}
+
+interface HeldName {
+  readonly key: string;
+  readonly data_type: DataType;
+  readonly is_auto_property: boolean;
+}
+
+function heldName(row: HeldName): TypedName {
+  return { name: row.key, type: row.is_auto_property ? 'string' : row.data_type };
+}
+
+const autoProperties = ['first_seen_at', 'last_seen_at'];
+
+/** Lists the columns of the profile tables as properties. Call it in the transaction that makes the environment. */
+export async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
+  const rows = entities.flatMap((entity) =>
+    autoProperties.map((key) => ({
+      environment_id: environmentId,
+      entity,
+      key,
+      display_name: displayName(key),
+      data_type: 'date',
+      is_auto_property: true,
+    })),
+  );
+  await db.insertInto('properties').values(rows).execute();
+}
+
+const selectProperties = (db: Database, environmentId: number, entity: PropertyEntity) =>
+  selectWhere(db, 'properties', { environmentId, entity }).select([
+    'property_id as id',
+    'key',
+    'display_name',
+    'data_type',
+    'is_auto_property',
+  ]);
+
+export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
+  return selectProperties(db, environmentId, entity).orderBy('key').execute();
+}
+
+/** Reads a page of the properties behind, or before, a key. Nobody removes one, so the key is still there. */
+export async function pageProperties(
+  db: Database,
+  environmentId: number,
+  entity: PropertyEntity,
+  { limit, after, before, offset }: PageQuery<string>,
+) {
+  const found = await selectProperties(db, environmentId, entity)
+    .$if(after !== null, (all) => all.where('key', '>', after))
+    .$if(before !== null, (all) => all.where('key', '<', before))
+    .orderBy('key', before === null ? 'asc' : 'desc')
+    .limit(limit + 1)
+    .offset(offset)
+    .execute();
+  const more = found.length > limit;
+  const items = before === null ? found.slice(0, limit) : found.slice(0, limit).reverse();
+  const { total } = await selectWhere(db, 'properties', { environmentId, entity })
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  const [hasBefore, hasAfter] = before === null ? [after !== null || offset > 0, more] : [more, true];
+  return { items, total, hasBefore, hasAfter };
+}

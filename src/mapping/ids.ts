@@ -1,8 +1,0 @@
-import { idText } from '../formats/json-text.ts';
-import { idProblem } from '../validation.ts';
-
-/** Returns the text of an id, or `null` if the value cannot be one. */
-export function idOf(value: unknown): string | null {
-  const id = idText(value);
-  return id !== null && idProblem(id) === null ? id : null;
-}

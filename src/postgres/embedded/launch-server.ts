@@ -1,0 +1,228 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../base/errors.ts';
+import { dataDirInUse, ownerSetting, readPostmasterFile } from './claims.ts';
+import { type ClusterContext, databaseName, roleName } from './cluster.ts';
+import {
+  diskFull,
+  EmbeddedPostgresError,
+  exists,
+  hasCode,
+  type Layout,
+  saysDiskFull,
+} from './data-directory.ts';
+import { type Account, cleanEnvironment, dataArgument, watchOverServer } from './run-program.ts';
+
+const maxPorts = 5;
+const pollMs = 15;
+/** Until the server answers anything at all. */
+const answerDeadlineMs = 60_000;
+/** While it says that it is starting up: replaying gigabytes of log on a slow disk takes minutes. */
+const recoveryDeadlineMs = 30 * 60_000;
+/** The time in which the children of a killed server notice and end. */
+const leftoverDeadlineMs = 60_000;
+const leftoverPollMs = 100;
+const maxLogBytes = 10 * 1024 * 1024;
+const logTailBytes = 8_192;
+const connectTimeoutMs = 5_000;
+
+export interface LaunchedServer {
+  readonly process: ServerProcess;
+  readonly url: string;
+  readonly version: string;
+}
+
+interface LaunchContext extends ClusterContext {
+  readonly password: string;
+  readonly settings: Readonly<Record<string, string>>;
+  /** Any free one by default. */
+  readonly port?: number | undefined;
+}
+
+/** Starts the server and waits until it takes work. Tries another port if its own was taken; waits for a killed server's children. */
+export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
+  const leftoverDeadline = Date.now() + leftoverDeadlineMs;
+  let portsTried = 0;
+  for (;;) {
+    const launched = await tryLaunch(context, context.port ?? (await findFreePort()));
+    if (typeof launched === 'object') return launched;
+    const mayChoose = context.port === undefined && ++portsTried < maxPorts;
+    const portTaken = mayChoose && launched.includes('Address already in use');
+    const leftovers = launched.includes('shared memory block') && Date.now() < leftoverDeadline;
+    if (!portTaken && !leftovers) throw await explainOutput(launched, context);
+    if (leftovers) await delay(leftoverPollMs);
+  }
+}
+
+/** The running server, or what it wrote before it gave up. */
+async function tryLaunch(context: LaunchContext, port: number): Promise<LaunchedServer | string> {
+  const { layout, account, password } = context;
+  const log = await openServerLog(layout, account);
+  try {
+    const server = await spawnServer(context, port, log.file);
+    const url = serverUrl(port, password);
+    try {
+      const version = await awaitReady(server, url);
+      if (version !== undefined) return { process: server, url, version };
+    } catch (error) {
+      server.kill('SIGQUIT');
+      await server.exited;
+      throw error;
+    }
+    return `${await readServerLog(layout, log.startsAt)}\n(${await server.exited})`;
+  } finally {
+    await log.file.close();
+  }
+}
+
+/** Not for the caller to change: this machine only, TCP only (a socket's path has a short limit and other rights). */
+function address(port: number): Record<string, string> {
+  return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
+}
+
+async function explainOutput(output: string, { layout }: LaunchContext): Promise<EmbeddedPostgresError> {
+  const holder = output.includes('"postmaster.pid" already exists')
+    ? await readPostmasterFile(layout.data)
+    : undefined;
+  if (holder !== undefined) return dataDirInUse(layout, holder.pid);
+  if (saysDiskFull(output)) return diskFull(layout.root);
+  return new EmbeddedPostgresError(
+    `The embedded Postgres did not start. The end of ${layout.serverLog}:\n${output}`,
+  );
+}
+
+/** SQLSTATE of "the database system is starting up". */
+const cannotConnectNow = '57P03';
+
+/** Logs in as soon as the server lets us; returns its version, or undefined when the process ended first. */
+async function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
+  const startedAt = Date.now();
+  let starting = false;
+  while (!server.hasExited()) {
+    try {
+      return await askVersion(url);
+    } catch (error) {
+      if (hasCode(error, cannotConnectNow)) starting = true;
+      else if (isFinal(error)) throw refusal(error);
+      const deadline = starting ? recoveryDeadlineMs : answerDeadlineMs;
+      if (Date.now() - startedAt > deadline) throw refusal(error);
+    }
+    await Promise.race([delay(pollMs), server.exited]);
+  }
+  return undefined;
+}
+
+/** Classes 28 (authorization) and 3D (no such database): waiting does not help. */
+function isFinal(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(28|3D)/.test(String(error.code));
+}
+
+function refusal(cause: unknown): EmbeddedPostgresError {
+  const reason = messageOf(cause);
+  return new EmbeddedPostgresError(`The embedded Postgres does not let us in: ${reason}`, { cause });
+}
+
+/** The postmaster as a child of ours. */
+export interface ServerProcess {
+  readonly pid: number;
+  /** Resolves with how it ended ("exit code 1", "signal SIGKILL"); never rejects. */
+  readonly exited: Promise<string>;
+  hasExited(): boolean;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Starts the postmaster in a session of its own (detached): Ctrl-C reaches the terminal's group, and the database must stop last. */
+async function spawnServer(
+  { layout, binaries, account, ...context }: LaunchContext,
+  port: number,
+  log: FileHandle,
+): Promise<ServerProcess> {
+  const settings = Object.entries({ ...context.settings, ...address(port), [ownerSetting]: process.pid });
+  const options = settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const child = spawn(binaries.postgres, ['-D', dataArgument(account, layout.data), ...options], {
+    ...account,
+    cwd: layout.data,
+    env: cleanEnvironment,
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+  });
+  const exited = new Promise<string>((resolve) => {
+    child.on('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
+    child.on('error', (error) => resolve(error.message));
+  });
+  if (child.pid === undefined)
+    throw new EmbeddedPostgresError(`Postgres could not be started: ${await exited}`);
+  void exited.then(watchOverServer(child.pid, account));
+  return {
+    pid: child.pid,
+    exited,
+    hasExited: () => child.exitCode !== null || child.signalCode !== null,
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+export function serverUrl(port: number, password: string): string {
+  return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
+}
+
+/** Logs in and returns the server's version. Scram proves the password to both sides, so no other server on the port passes. */
+export async function askVersion(url: string): Promise<string> {
+  // Loaded when needed: `sluice --version` and a wrong command line do without.
+  const { default: pg } = await import('pg');
+  const client = new pg.Client({
+    connectionString: url,
+    ssl: false,
+    connectionTimeoutMillis: connectTimeoutMs,
+  });
+  // A server that goes away between two of our statements reports here; the statement fails as well.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ server_version: string }>('show server_version');
+    return rows[0]?.server_version ?? '';
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Opens the log for appending; one that has grown large makes room by becoming `postgres.log.1`. `startsAt`: this start's part. A server
+ * that runs writes a few lines a checkpoint. A symbolic link is not followed: it could lead root to a file that is not a log.
+ */
+async function openServerLog(layout: Layout, account: Account | undefined) {
+  const path = layout.serverLog;
+  if ((await exists(path)) && (await stat(path)).size > maxLogBytes) await rename(path, `${path}.1`);
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+  const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  // The owner of the data may start without root the next time, and must then be able to append.
+  if (account !== undefined) await file.chown(account.uid, account.gid);
+  return { file, startsAt: (await file.stat()).size };
+}
+
+/** Reads what the server has written since `startsAt`, at most the last few kilobytes. */
+async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
+  const file = await open(layout.serverLog, 'r');
+  try {
+    const { size } = await file.stat();
+    const from = Math.max(startsAt > size ? 0 : startsAt, size - logTailBytes);
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+    return buffer.toString('utf8', 0, bytesRead).trim();
+  } finally {
+    await file.close();
+  }
+}
+
+/** A port of 127.0.0.1 that is free now. Somebody else may take it before the server does: then the caller tries another. */
+async function findFreePort(): Promise<number> {
+  const probe = createServer();
+  probe.listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has no port');
+  return address.port;
+}

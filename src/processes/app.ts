@@ -1,0 +1,175 @@
+/*
+ * The HTTP server. `createApp` puts the plugins and routes together; a file of `routes/` holds the routes of one noun, as `route.ts`
+ * describes them. Promises: every refusal is the one error record; every request has an ID; no answer waits for a client that does
+ * not read.
+ */
+
+import type { FastifyInstance } from 'fastify';
+import Fastify from 'fastify';
+import { addCors } from '../access/cors.ts';
+import { environmentRoutes, keyRoutes } from '../access/http.ts';
+import { sessionRoutes } from '../access/session-http.ts';
+import {
+  MAX_BATCH_BYTES,
+  MAX_DELETION_BYTES,
+  MAX_HELD_BATCH_BYTES,
+  MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
+} from '../base/limits.ts';
+import type { System } from '../context.ts';
+import { deletionRoutes } from '../deletion/http.ts';
+import { exportRoutes } from '../export/http.ts';
+import { addApiDocs, addApiDocument, DocumentText, tags } from '../http/api-document.ts';
+import { addAuth } from '../http/plugins/auth.ts';
+import {
+  addErrorHandler,
+  addNotFound,
+  answerClientError,
+  explainError,
+  sendErrors,
+} from '../http/plugins/errors.ts';
+import {
+  addRequestMetrics,
+  addStandardHeaders,
+  chooseRequestId,
+  setStandardHeaders,
+} from '../http/plugins/every-request.ts';
+import { addJsonBody } from '../http/plugins/json-body.ts';
+import { addLoadShedding, addRateLimit, type ServerState } from '../http/plugins/limits.ts';
+import { addExpectContinue, addForms, addLingeringClose, addRawBody } from '../http/plugins/request-body.ts';
+import { addSlowReaderLimits } from '../http/plugins/slow-readers.ts';
+import { addValidation } from '../http/plugins/validation.ts';
+import type { BodyKind, Route } from '../http/route.ts';
+import { rulesRoutes } from '../http/routes/rules.ts';
+import { components, flag, withFields } from '../http/schema.ts';
+import type { TaggedRoutes } from '../http/seam.ts';
+import { recordRoutes } from '../ingest/http.ts';
+import { jobRoutes } from '../jobs/http.ts';
+import { overviewRoutes } from '../jobs/overview-http.ts';
+import { importRoutes } from '../load/http.ts';
+import { planRoutes } from '../load/plans/http.ts';
+import { rejectRoutes } from '../load/rejects/http.ts';
+import { undoRoutes } from '../load/undo/http.ts';
+import { lookupRoutes } from '../lookups/http.ts';
+import { productRoutes } from '../products/http.ts';
+import { profileRoutes } from '../profiles/http.ts';
+import { segmentRoutes } from '../profiles/segments-http.ts';
+import { capabilities } from '../registry.ts';
+import { documentationRoutes, serviceRoutes, showConsole } from './service-http.ts';
+
+const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
+
+const routes: TaggedRoutes = {
+  ingestion: [...recordRoutes, ...productRoutes],
+  loads: importRoutes,
+  rules: rulesRoutes,
+  deletions: deletionRoutes(deletionOptions),
+  exports: exportRoutes,
+  jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
+  reading: [...profileRoutes, ...segmentRoutes],
+  lookups: lookupRoutes,
+  keys: [...keyRoutes, ...sessionRoutes],
+  operations: [...serviceRoutes, ...environmentRoutes],
+  documentation: documentationRoutes,
+};
+
+const optionFields = Object.fromEntries(deletionOptions.map(({ name, record }) => [name, flag(record)]));
+
+const loadFields = Object.fromEntries(
+  capabilities.flatMap(({ loads }) => (loads === undefined ? [] : [[loads.field.name, loads.field.schema]])),
+);
+
+const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.()));
+
+const headsCheckMs = 5_000;
+/** Longer than the idle time of common load balancers, so that they are the ones who close. */
+const keepAliveTimeoutMs = 75_000;
+/** IDs are longer than any path here. An ID that is longer still belongs to an unknown job. */
+const maxParamLength = 4_096;
+
+/** Makes the HTTP interface of a system. It never listens: that is `startHttpServer`. */
+export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
+  const app = Fastify({
+    logger: false,
+    genReqId: chooseRequestId,
+    trustProxy: system.config.trustProxy,
+    // A body may take as long as it flows.
+    requestTimeout: 0,
+    http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
+    keepAliveTimeout: keepAliveTimeoutMs,
+    return503OnClosing: false,
+    // Clients often join `{base_url}/` and `/v1/track` as they are.
+    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
+    clientErrorHandler: (error, socket) =>
+      answerClientError(error, socket, (each) => state.endWithAnswers?.(each) === true),
+    frameworkErrors: (error, request, reply) => {
+      setStandardHeaders(request, reply);
+      sendErrors(reply, explainError(error));
+    },
+  });
+  app.server.headersTimeout = system.config.uploadStallMs;
+  addExpectContinue(app);
+  addErrorHandler(app, system);
+  addStandardHeaders(app);
+  addRequestMetrics(app, system);
+  addLoadShedding(app, system, undefined, state);
+  addSlowReaderLimits(app);
+  addCors(app, system);
+  addAuth(app, system);
+  addRateLimit(app, system);
+  addLingeringClose(app);
+  app.addHook('preClose', async () => {
+    state.closing = true;
+  });
+  addNotFound(app);
+  addRawBody(app);
+  addValidation(app);
+  addApiDocument(
+    app,
+    withFields(components, { JobDetail: loadFields, DeletionJobDetail: optionFields }),
+    system,
+  );
+  // A scope of its own waits for the plugins before it.
+  app.register(async (scope) => addRoutes(scope, system, state));
+  return app;
+}
+
+const heldBatches = { bytes: MAX_HELD_BATCH_BYTES, perEnvironment: MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT };
+
+const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: number) => void>> = {
+  raw: () => {},
+  form: addForms,
+  json: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs }),
+  deletion: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs, maxBytes: MAX_DELETION_BYTES }),
+  batch: (scope, timeoutMs) =>
+    addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, held: heldBatches }),
+  product: (scope, timeoutMs) =>
+    addJsonBody(scope, {
+      timeoutMs,
+      maxBytes: MAX_BATCH_BYTES,
+      ndjson: true,
+      held: heldBatches,
+      forms: true,
+    }),
+};
+
+/** Returns the routes by chapter; in each, the core's come first. */
+function allRoutes(): { readonly tag: string; readonly route: Route }[] {
+  const all = [routes, ...ofCapabilities];
+  return tags.flatMap(({ name: tag }) =>
+    all.flatMap((tagged) => tagged?.[tag] ?? []).map((route) => ({ tag, route })),
+  );
+}
+
+function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {
+  const document = new DocumentText(app);
+  addApiDocs(app, document);
+  showConsole(app, system);
+  for (const [kind, addParser] of Object.entries(parsers)) {
+    app.register(async (scope) => {
+      addParser(scope, system.config.uploadStallMs);
+      for (const each of allRoutes()) {
+        if (each.route.bodyKind === kind) each.route.add(scope, system, { state, document }, each.tag);
+      }
+    });
+  }
+}

@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+import { readPackage } from '../base/package-root.ts';
+
+const words = process.argv.slice(2);
+if (words.length === 1 && /^(-v|--version)$/.test(words[0] ?? '')) {
+  process.stdout.write(`${readPackage().version}\n`);
+} else {
+  // Loading this takes longer than Node needs to start.
+  await (await import('./program.ts')).run(words);
+}

@@ -1,0 +1,130 @@
+import type pg from 'pg';
+import { EXPORT_TIMEOUT_MS } from '../base/limits.ts';
+import { droppedLines } from '../base/logger.ts';
+import type { System, SystemOptions } from '../context.ts';
+import { writeExport } from '../export/write/write-export.ts';
+import { openFileStore } from '../files/storage.ts';
+import { openIngest } from '../ingest/ingest.ts';
+import { ChunkMemory } from '../load/context.ts';
+import { KnownProperties } from '../lookups/known-properties.ts';
+import { PersonalData } from '../personal/personal-data.ts';
+import { ConnectionMonitor } from '../postgres/connection-monitor.ts';
+import { createDatabase } from '../postgres/database.ts';
+import { checkDatabase, createPool, createWatchPool, openReader, readerOn } from '../postgres/pool.ts';
+import { createQueueBackend } from '../queue/backend.ts';
+import { createQueueNotifier } from '../queue/notify.ts';
+import { capabilities } from '../registry.ts';
+import { jobEvents } from '../tasks/job-seam.ts';
+import { createHealth } from '../telemetry/health/ready.ts';
+import { Metrics, Rates } from '../telemetry/metrics.ts';
+
+const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
+
+/** Composition root. The database must be migrated (`prepareDatabase`). */
+export function openSystem(options: SystemOptions): System {
+  const { config, databaseUrl, log, sandboxes = null } = options;
+  const { monitor, pool, reader, watch } = openPools(options);
+  const backend = createQueueBackend({
+    databaseUrl,
+    redisUrl: config.redisUrl,
+    redisCa: config.redisCa,
+    monitor,
+  });
+  const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
+  const db = createDatabase(pool);
+  const knownProperties = new KnownProperties(log);
+  const personal = new PersonalData(db, config.personalKey);
+  const files = openFileStore(config.storage, config.maxInflatedBytes);
+  const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
+  const rates = new Rates({ db, log });
+  const refusals = new Map(
+    capabilities.flatMap(({ name, refusals }) => (refusals === undefined ? [] : [[name, refusals] as const])),
+  );
+  const ingest = openIngest({ pool, db, personal, knownProperties, metrics, refusals });
+  return {
+    config,
+    databaseUrl,
+    monitor,
+    backend,
+    pool,
+    db,
+    files,
+    metrics,
+    health,
+    knownProperties,
+    ingest,
+    reader,
+    queue,
+    figures,
+    tends: capabilities.flatMap(({ tend }) => tend ?? []),
+    refusals,
+    loads: capabilities.flatMap(({ loads }) => loads ?? []),
+    deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
+    jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
+    writeExport,
+    personal,
+    exportTimeoutMs: EXPORT_TIMEOUT_MS,
+    baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
+    log,
+    memory: new ChunkMemory(),
+    rates,
+    sandboxes,
+    ownTasks: null,
+    queueCounts: () => queue.counts(),
+    async close() {
+      sandboxes?.close();
+      await ingest.drained();
+      await rates.close();
+      await queue.close();
+      await backend.close();
+      await endPool(watch);
+      await endPool(reader.pool);
+      await endPool(pool);
+      monitor.close();
+    },
+  };
+}
+
+/** Opens the connections: of the work, of requests that only read, and of health and metrics. */
+function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
+  const monitor = new ConnectionMonitor({ url: databaseUrl, log });
+  const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
+  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
+  const reader =
+    connections === undefined
+      ? readerOn(pool, poolSize)
+      : openReader({ databaseUrl, log, role, connections }, monitor);
+  const watch = createWatchPool(databaseUrl, role, monitor);
+  watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
+  return { monitor, pool, reader, watch };
+}
+
+interface Watched extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' | 'log'> {
+  readonly watch: pg.Pool;
+}
+
+/** Opens health and metrics, which ask on connections of their own. */
+function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
+  const { monitor, backend, files, pool, watch, log } = watched;
+  const checks = {
+    database: async () => {
+      await checkDatabase(watch);
+      monitor.assertAnswering();
+    },
+    queue: backend.ping,
+    storage: () => files.check(),
+  };
+  const health = createHealth(checks, log);
+  const sources = { watch, health, pool, droppedLogLines: () => droppedLines(log) };
+  const metrics = new Metrics(async (counted) =>
+    (await import('../telemetry/metrics-page.ts')).createMetricsPage(counted, {
+      ...sources,
+      figures: await figures(),
+    }),
+  );
+  return { health, metrics };
+}
+
+async function endPool(pool: pg.Pool): Promise<void> {
+  if (!pool.ended) await pool.end();
+}

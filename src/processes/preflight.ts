@@ -1,0 +1,183 @@
+/** Checks before the start of a service: its address, the database, Redis, the storage. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import type { Config } from '../base/config.ts';
+import { Interrupted, messageOf } from '../base/errors.ts';
+import { describeRedis, readRedisUrl } from '../base/redis-url.ts';
+import { CommandFailed } from '../cli/errors.ts';
+import { codeOf } from '../files/disk.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { missingKey } from '../personal/personal-data.ts';
+import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
+import { listHashingEnvironments } from '../postgres/stores/rules.ts';
+import { findDatabaseUrl } from '../queue/provide-database.ts';
+import { explainRedis } from '../queue/redis.ts';
+import { checkRedis } from '../telemetry/health/checks.ts';
+
+type Address = Pick<Config, 'host' | 'port'>;
+
+/** Throws `CommandFailed` if nobody can listen there now. If another sluice runs on the same data, whoever opens it says so better. */
+export async function checkAddress(
+  address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
+  ownsData: boolean,
+): Promise<void> {
+  if (ownsData && address.databaseUrl === null && (await findDatabaseUrl(address)) !== undefined) return;
+  const probe = createServer();
+  try {
+    probe.listen({ host: address.host, port: address.port });
+    await once(probe, 'listening');
+  } catch (error) {
+    throw new CommandFailed(explainAddress(address, error));
+  }
+  probe.close();
+  await once(probe, 'close');
+}
+
+function explainAddress({ host, port }: Address, error: unknown): string {
+  const hosts =
+    'Choose one with --host (HOST): 127.0.0.1 for this machine only, 0.0.0.0 for every interface.';
+  switch (codeOf(error)) {
+    case 'EADDRINUSE':
+      return `Port ${port} is taken by another program. Choose another with --port (PORT); 0 takes any free one.`;
+    case 'EACCES':
+    case 'EPERM':
+      return `This user may not listen on port ${port}: those below 1024 take special rights. Choose another with --port (PORT), such as 8080, and let a proxy pass port ${port} on.`;
+    case 'EADDRNOTAVAIL':
+      return `${host} is no address of this machine. ${hosts}`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${host} is no address, and no name that is known here. ${hosts}`;
+    default:
+      return `Nobody can listen on ${host}, port ${port}: ${messageOf(error)}`;
+  }
+}
+
+type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
+
+/** Returns the fault of the queue's Redis, or null. Nothing goes on while it is `away`. */
+export async function findRedisFault(
+  config: RedisConfig,
+): Promise<{ readonly sentence: string; readonly away: boolean } | null> {
+  if (config.redisUrl === null) return null;
+  const where = describeRedis(readRedisUrl(config.redisUrl));
+  try {
+    const fault = (await checkRedis(config)).find(({ status }) => status === 'failed');
+    if (fault === undefined) return null;
+    return { sentence: `Redis at ${where}: ${fault.check}: ${fault.found}. ${fault.advice}`, away: false };
+  } catch (error) {
+    return { sentence: `Redis at ${where} ${explainRedis(error)}`, away: true };
+  }
+}
+
+/** For a service, which starts all the same: the ledger keeps what is due until the queue is back. */
+export async function warnOfRedis(config: RedisConfig, log: Logger): Promise<void> {
+  const fault = await findRedisFault(config);
+  if (fault !== null) log.warn(fault.sentence);
+}
+
+/** Reports a wrong bucket now, not at the first upload. A service starts all the same, and is not ready while it lasts. */
+export async function warnOfStorage({ storage }: Config, files: FileStore, log: Logger): Promise<void> {
+  if (storage.kind !== 's3') return;
+  try {
+    await files.check();
+  } catch (error) {
+    log.warn(messageOf(error));
+  }
+}
+
+const timeoutMs = 60_000;
+const pollMs = 250;
+const connectTimeoutMs = 5_000;
+
+interface Waiting {
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Waits until the database answers; returns its URL: DATABASE_URL, or that of the embedded server of another process. */
+export function awaitDatabase(
+  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  { signal, log }: Waiting,
+): Promise<string> {
+  const { databaseUrl } = config;
+  const find = databaseUrl === null ? () => findEmbedded(config) : () => connect(databaseUrl);
+  const isAway = (error: unknown) => error instanceof CommandFailed;
+  const whenAway = (error: unknown) => log.warn(`${(error as Error).message} Waiting for it.`);
+  return retry(signal, find, isAway, whenAway).catch((error: unknown) => {
+    if (!(error instanceof CommandFailed)) throw error;
+    throw new CommandFailed(`${error.message} Gave up after ${timeoutMs / 1000} s.`);
+  });
+}
+
+/**
+ * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
+ * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
+ */
+export function retryWhileAway<T>({ signal, log }: Waiting, work: () => Promise<T>): Promise<T> {
+  const sentence = 'the database went away during the start; trying again';
+  return retry(signal, work, isTransient, (err) => log.warn({ err }, sentence));
+}
+
+async function retry<T>(
+  signal: AbortSignal,
+  work: () => Promise<T>,
+  isAway: (error: unknown) => boolean,
+  onWait: (error: unknown) => void,
+): Promise<T> {
+  for (let deadline: number | null = null; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      if (signal.aborted) throw new Interrupted('stopped while waiting for the database');
+      if (deadline === null) onWait(error);
+      deadline ??= performance.now() + timeoutMs;
+      if (performance.now() > deadline) throw error;
+    }
+    await delay(pollMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** @throws CommandFailed if no server runs. */
+async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<string> {
+  const url = await findDatabaseUrl(config);
+  if (url !== undefined) return url;
+  throw new CommandFailed(
+    `No database runs on ${config.dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`,
+  );
+}
+
+/** @throws CommandFailed if the server does not answer. */
+async function connect(url: string): Promise<string> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: connectTimeoutMs,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select 1');
+    return url;
+  } catch (error) {
+    // Waiting does not mend a wrong password, user or name, nor a certificate that is not to be trusted.
+    if (explainConnection(error)?.passes === false) throw error;
+    const { hostname, port } = new URL(url);
+    // A server or pooler that answers gives the reason why it takes no connection.
+    const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
+    throw new CommandFailed(
+      `The database at ${hostname}:${port || '5432'} does not answer${said}. Is it running?`,
+    );
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** @throws CommandFailed if rules hash values and there is no key: no record of theirs could be stored. */
+export async function requirePersonalKey(pool: pg.Pool, { personalKey }: Config): Promise<void> {
+  const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
+  if (names.length > 0) throw new CommandFailed(missingKey(names));
+}

@@ -1,0 +1,141 @@
+/*
+ * The command line. A file holds the commands of one noun, made by `defineCommand` (`define-command.ts`),
+ * which gives each its session, `--json`, examples and exit codes. `service/` runs the long ones: start,
+ * serve, work.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { loadEnvFile } from 'node:process';
+import { parseEnv } from 'node:util';
+import { Command, CommanderError, Help } from 'commander';
+import { messageOf } from '../base/errors.ts';
+import { readPackage } from '../base/package-root.ts';
+import { exitCodes, explainError, UsageError } from '../cli/errors.ts';
+import type { AddCommand } from '../cli/settings.ts';
+import { addGlobalOptions, type Cli } from '../cli/settings.ts';
+import { createTerminal, type Terminal } from '../cli/terminal.ts';
+import { capabilities } from '../registry.ts';
+
+/** Runs the command that the words name, and ends the process with its exit code. */
+export async function run(words: readonly string[]): Promise<void> {
+  const processEnv = process.env;
+  // On Node 20 the SDK for S3 prints eight lines about its later versions, which are not the one that we ship.
+  processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
+  const terminal = createTerminal(processEnv);
+  let program: Command | null = null;
+  let exitCode: number = exitCodes.ok;
+  try {
+    const fromDotEnv = loadDotEnv('.env');
+    const cli = { processEnv, fromDotEnv, terminal, entry: process.argv[1] ?? '' };
+    program = await createProgram(cli, words);
+    await program.parseAsync(words, { from: 'user' });
+    exitCode = Number(process.exitCode ?? exitCodes.ok);
+  } catch (error) {
+    const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
+    exitCode = report(error, terminal, level === 'debug' || level === 'trace');
+  }
+  // Output to a pipe may still be under way; after it, nothing that was left open may keep the process alive.
+  process.stdout.write('', () => process.exit(exitCode));
+}
+
+function report(error: unknown, terminal: Terminal, debugging: boolean): number {
+  // Commander has printed it already.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  const { message, exitCode, unforeseen } = explainError(error);
+  terminal.inform(`sluice: ${message}`);
+  if (debugging && error instanceof Error) terminal.inform(String(error.stack));
+  else if (unforeseen) terminal.inform('LOG_LEVEL=debug shows where it happened.');
+  return exitCode;
+}
+
+/**
+ * Takes the variables of `.env`, if the working directory has one, into the environment of this process; those that are set
+ * already win. Returns the names that came from it.
+ * @throws UsageError if it cannot be read.
+ */
+function loadDotEnv(path: string): ReadonlySet<string> {
+  if (!existsSync(path)) return new Set();
+  try {
+    const names = Object.keys(parseEnv(readFileSync(path, 'utf8')));
+    const added = names.filter((name) => process.env[name] === undefined);
+    loadEnvFile(path);
+    return new Set(added);
+  } catch (error) {
+    const why = messageOf(error);
+    throw new UsageError(`The file .env of this folder cannot be read: ${why}`);
+  }
+}
+
+const described = new Help();
+
+const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
+
+/** The commands in the order of the help. Each loads what it needs: to load all of them takes half a second of processor time. */
+const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
+  ...Object.entries({
+    start: async () => (await import('./service.ts')).start,
+    import: async () => (await import('../load/cli.ts')).importFiles,
+    export: async () => (await import('../export/cli.ts')).exportData,
+    delete: async () => (await import('../deletion/cli.ts')).deleteData(deletionOptions),
+    api: async () => (await import('../access/api-cli.ts')).api,
+    jobs: async () => (await import('../jobs/cli.ts')).jobs,
+    definitions: async () => (await import('../lookups/cli.ts')).definitions,
+    rules: async () => (await import('../cli/rules.ts')).rules,
+  }),
+  ...capabilities.flatMap((each) => Object.entries(each.commands ?? {})),
+  ...Object.entries({
+    keys: async () => (await import('../access/cli.ts')).keys,
+    console: async () => (await import('../access/cli.ts')).consoleCommand,
+    env: async () => (await import('../access/cli.ts')).environments,
+    serve: async () => (await import('./service.ts')).serve,
+    work: async () => (await import('./work.ts')).work,
+    migrate: async () => (await import('./database.ts')).migrate,
+    status: async () => (await import('../jobs/status.ts')).status,
+    prune: async () => (await import('./database.ts')).prune,
+    db: async () => (await import('./database.ts')).db,
+    psql: async () => (await import('./database.ts')).psql,
+    completion: async () => (await import('../cli/completion.ts')).completion,
+    config: async () => (await import('../jobs/status.ts')).config,
+    demo: async () => (await import('../../examples/demo/demo.ts')).demo,
+  }),
+];
+
+/** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
+export async function createProgram(
+  caller: Omit<Cli, 'openSystem' | 'figures'>,
+  words: readonly string[],
+): Promise<Command> {
+  const cli: Cli = {
+    ...caller,
+    openSystem: async (options) => (await import('./open-system.ts')).openSystem(options),
+    figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
+  };
+  const program = new Command('sluice');
+  program
+    .description('Loads users, companies and events into PostgreSQL exactly once, and exports them.')
+    .version(readPackage().version, '-v, --version', 'print the version')
+    .helpCommand('help [command]', 'show what a command does')
+    .showHelpAfterError('(see --help)')
+    .configureHelp({
+      showGlobalOptions: true,
+      sortSubcommands: false,
+      // Wrapped to the terminal, not as the lines of the source end.
+      commandDescription: (command) => command.description().replaceAll('\n', ' '),
+      optionDescription: (option) =>
+        described.optionDescription(option).replace(/ \(default: (?:false|null|\{\})\)$/, ''),
+    })
+    .configureOutput({
+      writeOut: (text) => cli.terminal.print(text.replace(/\n$/, '')),
+      writeErr: (text) => cli.terminal.inform(text.replace(/\n$/, '')),
+    })
+    .exitOverride();
+  addGlobalOptions(program);
+  for (const load of needed(words)) (await load())(program, cli);
+  return program;
+}
+
+function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
+  const named = commands.filter(([name]) => words.includes(name));
+  const tellsOfAll = words.includes('help') || words.includes('completion');
+  const wanted = tellsOfAll || named.length === 0 ? commands : named;
+  return wanted.map(([, load]) => load);
+}

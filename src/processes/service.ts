@@ -1,0 +1,327 @@
+/** The service: the HTTP server of `sluice start` and `sluice serve`, its system and first API key, and all of `sluice start`. */
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Logger } from 'pino';
+import { createSignInLink } from '../access/console-session.ts';
+import { ensureDefaultEnvironment } from '../access/environment-store.ts';
+import { createApiKey, listApiKeys } from '../access/key-store.ts';
+import type { Config } from '../base/config.ts';
+import { messageOf } from '../base/errors.ts';
+import { type Phase, shutDown } from '../base/timers.ts';
+import { plural } from '../base/wording.ts';
+import { defineCommand, listenOptions } from '../cli/define-command.ts';
+import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from '../cli/processes.ts';
+import { announceNewData } from '../cli/session.ts';
+import { type ProcessEnv, readSettings } from '../cli/settings.ts';
+import type { Terminal } from '../cli/terminal.ts';
+import { withSmallLoads } from '../cli/workers.ts';
+import { consolePath } from '../console/assets.ts';
+import type { System } from '../context.ts';
+import type { Database } from '../postgres/database.ts';
+import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../queue/provide-database.ts';
+import { type HttpServer, startHttpServer } from './listen.ts';
+import { openSandboxes } from './open-sandboxes.ts';
+import { openSystem } from './open-system.ts';
+import {
+  awaitDatabase,
+  checkAddress,
+  requirePersonalKey,
+  retryWhileAway,
+  warnOfRedis,
+  warnOfStorage,
+} from './preflight.ts';
+
+const drainSlackMs = 1_000;
+
+type ServiceName = 'start' | 'serve';
+
+export interface HttpService {
+  readonly system: System;
+  /** The address, such as http://127.0.0.1:8080. */
+  readonly url: string;
+  /** In the order in which they are to be stopped. */
+  readonly drain: Phase;
+  readonly stopListening: Phase;
+  readonly closeSystem: Phase;
+}
+
+/** Opens the system on a migrated database. It merges small loads itself. */
+export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
+  // Two fifths of the connections are for looking; the others are for what is accepted and committed.
+  const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
+  const system = openSystem({
+    config,
+    databaseUrl,
+    log,
+    sandboxes: openSandboxes(log),
+    role: 'serve',
+    poolSize: Math.max(2, config.poolSize - readPoolSize),
+    readPoolSize,
+  });
+  return withSmallLoads(system);
+}
+
+export async function openHttpService(system: System): Promise<HttpService> {
+  let server: HttpServer;
+  try {
+    // Its share of the time to stop: after it, requests still in flight are cut.
+    const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
+    server = await startHttpServer({ ...system, config });
+  } catch (error) {
+    await system.close();
+    throw error;
+  }
+  const { shutdownMs, drainMs } = system.config;
+  return {
+    system,
+    url: server.address,
+    drain: { name: 'drain', deadlineMs: drainMs + drainSlackMs, run: () => server.drain() },
+    stopListening: { name: 'http', deadlineMs: shutdownMs * 0.35, run: () => server.stop() },
+    closeSystem: { name: 'system', deadlineMs: shutdownMs * 0.15, run: () => system.close() },
+  };
+}
+
+/** Ensures that `default` exists and has had a key, which `sluice import` does not give it. Returns a key made now, known only here. */
+export async function ensureFirstKey(db: Database): Promise<string | null> {
+  const { environment, key } = await ensureDefaultEnvironment(db);
+  if (key !== null) return key;
+  // Revoked ones count: whoever revoked the last key does not want another one by surprise.
+  if ((await listApiKeys(db, environment.environmentId)).length > 0) return null;
+  return (await createApiKey(db, environment.environmentId, { label: 'first key' })).key;
+}
+
+/** Says something on standard output: a sentence at a terminal, else a line like those of the log, whatever LOG_LEVEL is. */
+function announce(terminal: Terminal, name: ServiceName, sentence: string): void {
+  const line = { level: 30, time: new Date().toISOString(), name, pid: process.pid, msg: sentence };
+  terminal.print(process.stdout.isTTY ? sentence : JSON.stringify(line));
+}
+
+async function writeKey(path: string, key: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await rm(path, { force: true });
+  await writeFile(path, `${key}\n`, { mode: 0o600 });
+}
+
+/** Shows the key at a terminal. What is not one may be kept and read by others: there a file of DATA_DIR has the key. */
+export async function handOverKey(
+  terminal: Terminal,
+  name: ServiceName,
+  dataDir: string,
+  key: string,
+): Promise<void> {
+  if (!process.stdout.isTTY) {
+    const path = join(dataDir, 'first-key');
+    const place = await writeKey(path, key).then(
+      () => `It is in ${path}`,
+      (error) =>
+        `It is lost, since ${path} cannot be written: ${messageOf(error)}. Run \`sluice keys create\``,
+    );
+    return announce(terminal, name, `An API key for the environment \`default\` was made. ${place}`);
+  }
+  terminal.print('');
+  terminal.print('An API key for the environment `default` was made. It is shown only this once:');
+  terminal.print('');
+  terminal.print(`    ${terminal.style('bold', key)}`);
+  terminal.print('');
+  terminal.print(`Send it with every request:  Authorization: Token ${key.slice(0, 8)}…`);
+  terminal.print('');
+}
+
+/** Address of the console with a link that signs in once; for a terminal, never for a log. */
+export async function consoleLink(db: Database, url: string): Promise<string> {
+  const { environment } = await ensureDefaultEnvironment(db);
+  return `${url}${consolePath}#link=${await createSignInLink(db, environment.environmentId)}`;
+}
+
+/** Prints a link to the console if somebody looks at standard output, since whoever starts the service may see everything in it. */
+export async function announceConsole(
+  terminal: Terminal,
+  { system, url }: Pick<Service, 'system' | 'url'>,
+): Promise<void> {
+  const base = system.config.publicUrl ?? url;
+  if (process.stdout.isTTY !== true) {
+    return announce(terminal, 'start', `Console: ${base}${consolePath}`);
+  }
+  terminal.print(`Console, signed in by this link once, within 15 minutes:`);
+  terminal.print('');
+  terminal.print(`    ${terminal.style('bold', await consoleLink(system.db, base))}`);
+  terminal.print('');
+}
+
+export interface ServiceOptions {
+  readonly config: Config;
+  readonly processEnv: ProcessEnv;
+  readonly entry: string;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Called with the first API key, once, when it is made. */
+  readonly onKey: (key: string) => Promise<void> | void;
+}
+
+export interface Service {
+  readonly url: string;
+  readonly system: System;
+  readonly workerPids: readonly number[];
+  /** Ordered, within SHUTDOWN_MS. True if nothing had to be forced. */
+  stop(): Promise<boolean>;
+  /** For a second Ctrl-C: ends the workers now; the database follows its process. */
+  kill(): void;
+}
+
+interface Parts {
+  database: ProvidedDatabase | null;
+  http: HttpService | null;
+  workers: Supervisor | null;
+}
+
+/** Starts it all, or, if any of it fails, none. */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { config, log } = options;
+  const parts: Parts = { database: null, http: null, workers: null };
+  const stop = (): Promise<boolean> =>
+    shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
+  try {
+    const http = await startParts(options, parts);
+    return {
+      url: http.url,
+      system: http.system,
+      get workerPids() {
+        return parts.workers?.pids ?? [];
+      },
+      stop,
+      kill: () => parts.workers?.kill(),
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpService> {
+  const { config, log, processEnv, entry } = options;
+  await checkAddress(config, true);
+  if (config.databaseUrl !== null) await awaitDatabase(config, options);
+  void warnOfRedis(config, log);
+  const database = await provideDatabase(config, log, { share: false });
+  parts.database = database;
+  await retryWhileAway(options, () =>
+    prepareDatabase(database.url, config.redisUrl === null, log, config.changesDays),
+  );
+  const system = openServingSystem(config, database.url, log);
+  void warnOfStorage(config, system.files, log);
+  const prepare = async () => {
+    await requirePersonalKey(system.pool, config);
+    return ensureFirstKey(system.db);
+  };
+  const key = await retryWhileAway(options, prepare).catch(async (error: unknown) => {
+    await system.close();
+    throw error;
+  });
+  if (key !== null) await options.onKey(key);
+  const http = await openHttpService(system);
+  parts.http = http;
+  parts.workers = superviseWorkers({
+    size: config.workers,
+    entry,
+    processEnv: workerEnvironment(processEnv, config, database.url),
+    log,
+  });
+  return http;
+}
+
+/** Returns the phases of stopping: entrances first, foundations last. */
+function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
+  const phases: Phase[] = [];
+  if (http !== null) phases.push(http.drain, http.stopListening);
+  if (workers !== null) {
+    const [run, force] = [() => workers.stop(), () => workers.kill()];
+    phases.push({ name: 'workers', deadlineMs: totalMs * 0.4, run, force });
+  }
+  if (http !== null) phases.push(http.closeSystem);
+  if (database !== null) {
+    // If it misses the deadline it still stops: it has its signal.
+    phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
+  }
+  return phases;
+}
+
+export const start = defineCommand({
+  name: 'start',
+  summary: 'everything in one: database, HTTP server, worker processes',
+  description:
+    'Starts the service: the embedded database (unless DATABASE_URL is set), the HTTP server and one worker\n' +
+    'process per core. The first start shows an API key, or where standard output is no terminal, writes it to\n' +
+    'DATA_DIR/first-key. Ctrl-C or SIGTERM stops it in order.',
+  options: listenOptions,
+  details: 'All settings: sluice config',
+  examples: [
+    'sluice start                             # port 8080, data in .sluice',
+    'sluice start --port 0 --data-dir /tmp/x  # any free port, data elsewhere',
+    'WORKERS=4 sluice start --host 0.0.0.0    # for the whole network',
+    'DATABASE_URL=postgres://… sluice start   # on a PostgreSQL of your own',
+  ],
+  run: async ({ cli, command, terminal }) => {
+    const { config, processEnv, serviceLog } = readSettings(cli, command);
+    const log = serviceLog('start');
+    const stop = listenForStop();
+    const startedAt = performance.now();
+    await announceNewData((text) => log.info(text), config);
+    const service = await startService({
+      config,
+      processEnv,
+      entry: cli.entry,
+      log,
+      signal: stop.signal,
+      onKey: (key) => handOverKey(terminal, 'start', config.dataDir, key),
+    });
+    stop.onSecond = service.kill;
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    if (!stop.signal.aborted) {
+      const workers = plural(config.workers, 'worker');
+      const state = `sluice listens on ${service.url} (${workers}, ready in ${seconds} s). Ctrl-C stops it.`;
+      announce(terminal, 'start', state);
+      await announceConsole(terminal, service);
+    }
+    const reason = await stop.requested;
+    log.info({ reason }, 'stopping');
+    const clean = await service.stop();
+    log.info(clean ? 'stopped' : 'stopped; what was late is done again at the next start');
+  },
+});
+
+export const serve = defineCommand({
+  name: 'serve',
+  summary: 'the HTTP server alone',
+  description:
+    'Starts the HTTP server only; `sluice work` does what it accepts, except small loads. The database is DATABASE_URL,\n' +
+    'or the embedded one that runs on DATA_DIR. Waits for it up to a minute, and migrates it.',
+  options: listenOptions,
+  examples: [
+    'DATABASE_URL=postgres://… REDIS_URL=redis://… HOST=0.0.0.0 sluice serve',
+    'sluice serve --port 8081     # a second server beside `sluice start`',
+  ],
+  run: async ({ cli, command, terminal }) => {
+    const { config, serviceLog } = readSettings(cli, command);
+    const log = serviceLog('serve');
+    const stop = listenForStop();
+    const waiting = { signal: stop.signal, log };
+    await checkAddress(config, false);
+    const databaseUrl = await awaitDatabase(config, waiting);
+    await retryWhileAway(waiting, () =>
+      prepareDatabase(databaseUrl, config.redisUrl === null, log, config.changesDays),
+    );
+    const system = openServingSystem(config, databaseUrl, log);
+    void warnOfRedis(config, log);
+    void warnOfStorage(config, system.files, log);
+    await retryWhileAway(waiting, () => requirePersonalKey(system.pool, config));
+    const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));
+    if (key !== null) await handOverKey(terminal, 'serve', config.dataDir, key);
+    const http = await openHttpService(system);
+    if (!stop.signal.aborted) announce(terminal, 'serve', `sluice listens on ${http.url}. Ctrl-C stops it.`);
+    const reason = await stop.requested;
+    log.info({ reason }, 'stopping');
+    const phases = [http.drain, http.stopListening, http.closeSystem];
+    await shutDown(phases, config.drainMs + config.shutdownMs, log);
+    log.info('stopped');
+  },
+});

@@ -1,0 +1,319 @@
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
+import type pg from 'pg';
+import { type Entity, idColumn, kindOfEntity, namingProperties } from '../domain/entity.ts';
+import { instantText } from '../postgres/columns.ts';
+import {
+  type Database,
+  findValue,
+  inTransaction,
+  isTrue,
+  literally,
+  readQuery,
+  rowOf,
+  runQuery,
+} from '../postgres/database.ts';
+import type { Guard } from '../postgres/guard.ts';
+import type { Reader } from '../postgres/pool.ts';
+
+export interface ProfileRow {
+  readonly environmentId: number;
+  readonly key: string;
+  /** A JSON object; a null removes the property. */
+  readonly properties: string;
+  /** Some property is null, or the company is ''. */
+  readonly removes: boolean;
+}
+
+export interface UserRow extends ProfileRow {
+  /** null leaves the company as it is, '' removes it. */
+  readonly companyId: string | null;
+}
+
+const upsertUsers = readQuery('upsert-users');
+const upsertCompanies = readQuery('upsert-companies');
+const insertNamed = readQuery('insert-named-users');
+const applyUserRemovals = readQuery('apply-user-removals');
+const applyCompanyRemovals = readQuery('apply-company-removals');
+
+/** Writes users and the companies they name, all or nothing; each key once. Given a client: in its transaction. */
+export async function writeUsers(
+  connection: pg.Pool | pg.PoolClient,
+  users: readonly UserRow[],
+  companies: readonly ProfileRow[],
+  guard: Guard,
+): Promise<void> {
+  const upsert = guard.compose(upsertUsers);
+  const composedFor = [guard.environments, guard.uses];
+  const given = [listOf(users, userText), companies.length === 0 ? null : listOf(companies, profileText)];
+  const removes = users.some(isRemoving) || companies.some(isRemoving);
+  if (!removes) return runQuery(connection, upsert, [...given, false, ...composedFor]);
+  await together(connection, async (client) => {
+    await runQuery(client, upsert, [...given, true, ...composedFor]);
+    await runQuery(client, applyUserRemovals, [given[0]]);
+    if (companies.length > 0) await runQuery(client, applyCompanyRemovals, [given[1]]);
+  });
+}
+
+/** Creates those of the users that do not exist. */
+export async function createNamedUsers(
+  connection: pg.Pool | pg.PoolClient,
+  users: readonly { readonly environmentId: number; readonly userId: string }[],
+): Promise<void> {
+  const keys = new Set(users.map(({ environmentId: e, userId: k }) => JSON.stringify({ e, k })));
+  await runQuery(connection, insertNamed, [`[${[...keys].join(',')}]`]);
+}
+
+/** Writes companies, all or nothing; each key once. Given a client: in its transaction. */
+export async function writeCompanies(
+  connection: pg.Pool | pg.PoolClient,
+  companies: readonly ProfileRow[],
+): Promise<void> {
+  const given = listOf(companies, profileText);
+  if (!companies.some(isRemoving)) return runQuery(connection, upsertCompanies, [given, false]);
+  await together(connection, async (client) => {
+    await runQuery(client, upsertCompanies, [given, true]);
+    await runQuery(client, applyCompanyRemovals, [given]);
+  });
+}
+
+/** Does work in a transaction; given a client: in its transaction. */
+export function together(
+  connection: pg.Pool | pg.PoolClient,
+  work: (client: pg.PoolClient) => Promise<void>,
+): Promise<void> {
+  if ('release' in connection) return work(connection);
+  return inTransaction(connection, ({ client }) => work(client));
+}
+
+function listOf<T>(rows: readonly T[], text: (row: T) => string): string {
+  return `[${rows.map(text).join(',')}]`;
+}
+
+function profileText({ environmentId, key, properties }: ProfileRow): string {
+  return `{"e":${environmentId},"k":${JSON.stringify(key)},"p":${properties}}`;
+}
+
+function userText(row: UserRow): string {
+  const { environmentId, key, companyId, properties } = row;
+  const company = companyId === null ? '' : `"c":${JSON.stringify(companyId)},`;
+  return `{"e":${environmentId},"k":${JSON.stringify(key)},${company}"p":${properties}}`;
+}
+
+function isRemoving({ removes }: ProfileRow): boolean {
+  return removes;
+}
+
+export interface LoadedBack {
+  readonly rows: number;
+  readonly same: number;
+  readonly dated: number;
+}
+
+/** Gives new profiles of a load, untouched since, the times in the rows of its export. `rows`: a JSON array of such rows, each key once. */
+export async function restoreTimes(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  jobId: string,
+  rows: string,
+): Promise<LoadedBack> {
+  const id = sql.ref(idColumn[entity]);
+  const sameCompany = entity === 'users' ? sql`p.company_id is not distinct from r.company_id` : sql`true`;
+  return rowOf<LoadedBack>(db)`
+    with given as materialized (
+      select *
+      from json_to_recordset(${rows}::json) as r (
+        event_type text, user_id text, company_id text, metadata jsonb, first_seen_at timestamptz, last_seen_at timestamptz
+      )
+      where event_type is null or event_type = ${kindOfEntity[entity]}
+    ),
+    load as (
+      select load_id, accepted_at, ended_at
+      from loads
+      where environment_id = ${environmentId} and job_id = ${jobId}
+    ),
+    dated as (
+      update ${sql.table(entity)} p
+      set
+        first_seen_at = r.first_seen_at,
+        last_seen_at = case when p.last_seen_at > l.ended_at then p.last_seen_at else r.last_seen_at end
+      from given r, load l
+      where p.environment_id = ${environmentId} and p.${id} = r.${id} and p.load_id = l.load_id
+        and p.first_seen_at between l.accepted_at and l.ended_at and r.first_seen_at is not null
+      returning 1
+    )
+    select
+      count(*)::int as rows,
+      count(*) filter (where p.${id} is not null and p.metadata = r.metadata and ${sameCompany})::int as same,
+      (select count(*)::int from dated) as dated
+    from given r
+    left join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${id} = r.${id}`;
+}
+
+export function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
+  return isTrue(db)`
+    select not exists (select 1 from users where environment_id = ${environmentId}) as none`;
+}
+
+export const profileAlias = 'profile';
+
+const columns = {
+  users: ['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
+  companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
+} as const satisfies Record<Entity, readonly string[]>;
+
+/** Finds the name of a user's company by its primary key. */
+const companyName = (environmentId: number) => sql`
+  (
+    select nullif(metadata ->> 'name', '')
+    from companies
+    where environment_id = ${environmentId} and company_id = stored.company_id
+  ) as company_name`;
+
+/** Renders each row of `profiles`, a select of the columns, as JSON. Rendering comes last, so that stored values are sorted. */
+function rendered(entity: Entity, environmentId: number, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
+  const members = columns[entity].flatMap((name) => {
+    const column = sql.ref(`stored.${name}`);
+    if (name === 'company_id' && entity === 'users') return [column, companyName(environmentId)];
+    return name.endsWith('_at') ? sql`${instantText(column)} as ${sql.ref(name)}` : column;
+  });
+  return sql`
+    select ${sql.ref(`stored.${idColumn[entity]}`)} as key, row_to_json(shown)::text as json
+    from (${profiles}) stored
+    cross join lateral (select ${sql.join(members)}) shown`;
+}
+
+function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
+  return sql`
+    select ${sql.join(columns[entity].map((name) => sql.ref(name)))}
+    from ${sql.table(entity)} as ${sql.ref(profileAlias)}
+    where environment_id = ${environmentId}`;
+}
+
+/** Selects one profile as JSON. */
+export function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
+  return rendered(
+    entity,
+    environmentId,
+    sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`,
+  );
+}
+
+/** Returns `null` if there is none. The statement is prepared, since profiles are read one at a time. */
+export async function readProfile(
+  { db, pool }: Pick<Reader, 'db' | 'pool'>,
+  entity: Entity,
+  environmentId: number,
+  id: string,
+): Promise<string | null> {
+  const { sql: text, parameters } = renderedProfile(entity, environmentId, id).compile(db);
+  const query = { name: `read-${entity}`, text, values: [...parameters] };
+  const { rows } = await pool.query<{ json: string }>(query);
+  return rows[0]?.json ?? null;
+}
+
+export interface KeyRange {
+  readonly after: string | null;
+  readonly upTo: string | null;
+  readonly prefix?: string | null;
+}
+
+export interface PageSize {
+  readonly rows: number;
+  /** The bytes of JSON, which the last row may exceed. */
+  readonly bytes: number;
+}
+
+export interface ReadProfile {
+  readonly key: string;
+  readonly json: string;
+}
+
+export async function readProfiles(
+  db: Database,
+  entity: Entity,
+  environmentId: number,
+  conditions: readonly Expression<SqlBool>[],
+  range: KeyRange,
+  size: PageSize,
+): Promise<{ readonly profiles: readonly ReadProfile[]; readonly more: boolean }> {
+  const key = sql.ref(idColumn[entity]);
+  const page = sql`
+    ${stored(entity, environmentId)} ${inRange(key, range)} ${sql.join(
+      conditions.map((condition) => sql`and ${condition}`),
+      sql` `,
+    )}
+    order by ${key}
+    limit ${size.rows + 1}`;
+  const { rows } = await sql<ReadProfile & { found: number }>`
+    select key, json, found
+    from (
+      select
+        key, json,
+        count(*) over () as found,
+        sum(octet_length(json)) over (order by key rows unbounded preceding) - octet_length(json) as before
+      from (${rendered(entity, environmentId, page)}) made
+    ) counted
+    where before < ${size.bytes}
+    order by key
+    limit ${size.rows}`.execute(db);
+  return { profiles: rows, more: (rows[0]?.found ?? 0) > rows.length };
+}
+
+/** Returns the id of the last of the next `rows` profiles, whatever they hold; `null` if there are fewer. Reads the index only. */
+export function findRangeEnd(
+  db: Database,
+  entity: Entity,
+  environmentId: number,
+  after: string | null,
+  rows: number,
+  prefix: string | null,
+): Promise<string | null> {
+  const key = sql.ref(idColumn[entity]);
+  return findValue<string>(db)`
+    select ${key} as key
+    from ${sql.table(entity)}
+    where environment_id = ${environmentId} ${inRange(key, { after, upTo: null, prefix })}
+    order by ${key}
+    offset ${rows - 1}
+    limit 1`;
+}
+
+/** Ids are in the order of their bytes (collation C), so that the primary key finds those of a prefix. */
+function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
+  const conditions = [
+    ...(after === null ? [] : [sql`and ${key} > ${after}`]),
+    ...(upTo === null ? [] : [sql`and ${key} <= ${upTo}`]),
+    ...(prefix === null ? [] : [sql`and ${key} like ${`${literally(prefix)}%`}`]),
+  ];
+  return sql.join(conditions, sql` `);
+}
+
+/** Holds for profiles whose id, or a property that says who they are, contains the text, in capitals or not. */
+export function isCalled(entity: Entity, text: string): RawBuilder<SqlBool> {
+  const id = sql.ref(`${profileAlias}.${idColumn[entity]}`);
+  const metadata = sql.ref(`${profileAlias}.metadata`);
+  const names = sql.join([id, ...namingProperties.map((name) => sql`${metadata} ->> ${sql.lit(name)}`)]);
+  const lower = (of: unknown) => sql`lower(${of} collate "default") collate "C"`;
+  // ILIKE means the same, and takes more than twice as long: it lowers the pattern again for each row.
+  return sql<SqlBool>`${lower(sql`concat_ws(E'\\n', ${names})`)} like ${lower(`%${literally(text)}%`)}`;
+}
+
+export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {
+  const metadata = sql.ref(`${profileAlias}.metadata`);
+  return sql<SqlBool>`(${sql.join(
+    objects.map((object) => sql`${metadata} @> ${object}::jsonb`),
+    sql` or `,
+  )})`;
+}
+
+export function isOfCompany(companyId: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`${sql.ref(`${profileAlias}.company_id`)} = ${companyId}`;
+}
+
+/** Holds for profiles that no other load has written since this one of the environment. */
+export function isWrittenBy(environmentId: number, jobId: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`${sql.ref(`${profileAlias}.load_id`)} = (
+    select load_id from loads where environment_id = ${environmentId} and job_id = ${jobId}
+  )`;
+}

@@ -1,0 +1,85 @@
+/**
+ * The database of a process: which one the configuration asks for, started if it is the embedded one, and brought up to date.
+ */
+
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import type { Config } from '../base/config.ts';
+import { ConfigError } from '../base/errors.ts';
+import { openChangeLog, switchChangeLog } from '../postgres/change-log.ts';
+import { ConnectionMonitor } from '../postgres/connection-monitor.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
+import { migrate } from '../postgres/migrate.ts';
+import { isPooled, pooling } from '../postgres/session.ts';
+import { migrateQueue } from './backend.ts';
+
+type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
+
+export interface ProvidedDatabase {
+  readonly url: string;
+  /** The embedded server, if it was started here. */
+  readonly embedded: EmbeddedPostgres | null;
+  stop(): Promise<void>;
+}
+
+/** Tells whether the configuration asks for an embedded server that has no data yet: starting it creates a database. */
+export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
+  if (databaseUrl !== null) return false;
+  return !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
+}
+
+/** DATABASE_URL, whether it answers or not, or the URL of the embedded server that runs on DATA_DIR; starts none. */
+export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
+  return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
+}
+
+/**
+ * The database that the configuration asks for: DATABASE_URL, or the embedded server of the data directory, which
+ * is started, and kept running, unless it runs already and `share` allows to use it.
+ */
+export async function provideDatabase(
+  config: ProvideConfig,
+  log: Logger,
+  options: { readonly share: boolean },
+): Promise<ProvidedDatabase> {
+  const running = options.share ? await findDatabaseUrl(config) : config.databaseUrl;
+  if (typeof running === 'string') return { url: running, embedded: null, stop: async () => undefined };
+  const dataDir = join(config.dataDir, 'postgres');
+  const embedded = await embeddedPostgres.startAndKeepRunning({ dataDir, log });
+  return { url: embedded.url, embedded, stop: () => embedded.stop() };
+}
+
+const connectionTimeoutMillis = 10_000;
+
+/**
+ * Brings a database up to date: our schema, and the queue's where it lives there. A server gives the days that changes are kept. Safe
+ * to run by many at once.
+ */
+export async function prepareDatabase(
+  url: string,
+  queueInPostgres: boolean,
+  log: Logger,
+  changesDays?: number,
+): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'sluice migrate',
+    connectionTimeoutMillis,
+  });
+  const monitor = new ConnectionMonitor({ url, log });
+  client.on('error', (error) => log.warn({ err: error }, 'connection lost while migrating'));
+  try {
+    await client.connect();
+    if (await isPooled(client, url)) throw new ConfigError(`${pooling.found}. ${pooling.advice}`);
+    await monitor.watch(client);
+    const applied = await migrate(client);
+    if (applied.length > 0) log.info({ applied }, 'database migrated');
+    await openChangeLog(client, changesDays !== undefined, log);
+    if (changesDays !== undefined) await switchChangeLog(client, changesDays, log);
+    if (queueInPostgres) await migrateQueue(client);
+  } finally {
+    await client.end();
+    monitor.close();
+  }
+}

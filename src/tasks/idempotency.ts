@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { idempotencyConflict } from '../base/errors.ts';
+import type { OnDrift } from '../domain/load.ts';
+import { type Database, hasRows, selectWhere, updateWhere } from '../postgres/database.ts';
+
+const keptHours = 24;
+
+/** The answer to an earlier request with the same key. */
+export interface EarlierAnswer<JobId> {
+  readonly jobId: JobId;
+  readonly answer: unknown;
+  /** `now()` of the transaction that did what was asked for. */
+  readonly claimedAt: Date;
+}
+
+/**
+ * Claims an idempotency key for a request; call it inside the transaction that does what was asked for. `jobId` is the
+ * job that the answer is about; null where the answer is about none. Returns the answer to an earlier request, or `null`.
+ * Two callers at once: the second waits here until the first has committed, and then gets its answer.
+ * @throws InputError `idempotency_conflict`
+ */
+export async function claimIdempotencyKey<JobId extends string | null>(
+  db: Database,
+  environmentId: number,
+  key: string,
+  requestDigest: Buffer,
+  jobId: JobId,
+): Promise<EarlierAnswer<JobId> | null> {
+  const isNew = await hasRows(db)`
+    insert into idempotency_keys as known (environment_id, idempotency_key, request_digest, job_id)
+    values (${environmentId}, ${key}, ${requestDigest}, ${jobId}::uuid)
+    on conflict (environment_id, idempotency_key) do update
+    set request_digest = excluded.request_digest, job_id = excluded.job_id, answer = null, created_at = excluded.created_at
+    where known.created_at < excluded.created_at - ${keptHours} * interval '1 hour'
+    returning 1`;
+  if (isNew) return null;
+  const known = await selectWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
+    .select(['request_digest', 'job_id', 'answer', 'created_at'])
+    .executeTakeFirstOrThrow();
+  const isSame = known.request_digest.equals(requestDigest) && (known.job_id === null) === (jobId === null);
+  if (!isSame) throw idempotencyConflict();
+  return { jobId: known.job_id as JobId, answer: known.answer, claimedAt: known.created_at };
+}
+
+/** Keeps what a key that was claimed in this transaction answers with: `answer`, or a job that was there before. */
+export async function keepAnswer(
+  db: Database,
+  environmentId: number,
+  key: string,
+  answer: { readonly answer: object } | { readonly job_id: string },
+): Promise<void> {
+  await updateWhere(db, 'idempotency_keys', { environmentId, idempotencyKey: key })
+    .set('answer' in answer ? { answer: JSON.stringify(answer.answer) } : answer)
+    .execute();
+}
+
+/** Claims an Idempotency-Key for an action, in its transaction. A date: it was done then, do nothing. Throws `idempotency_conflict`. */
+export async function claimJobAction(
+  db: Database,
+  environmentId: number,
+  action: 'cancel' | 'retry' | 'release' | `apply ${OnDrift}`,
+  jobId: string,
+  idempotencyKey: string | null,
+): Promise<Date | null> {
+  if (idempotencyKey === null) return null;
+  const digest = createHash('sha256')
+    .update(JSON.stringify([action, jobId]))
+    .digest();
+  const earlier = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest, jobId);
+  return earlier?.claimedAt ?? null;
+}
+
+export function isKeyKnown(db: Database, environmentId: number, idempotencyKey: string): Promise<boolean> {
+  return hasRows(db)`
+    select 1
+    from idempotency_keys
+    where environment_id = ${environmentId} and idempotency_key = ${idempotencyKey}`;
+}

@@ -1,0 +1,110 @@
+import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
+import { MAX_COUNTED_AHEAD } from '../base/limits.ts';
+import { columnOf, type Database, firstRow } from '../postgres/database.ts';
+import { readFigures } from '../postgres/pool.ts';
+
+/* A lane is an environment: its loads and deletions run one after another, in the order of acceptance. */
+
+/** Serialises decisions about one lane; the class half of a two-key advisory lock. */
+const laneLock = 0x4c414e45;
+
+/** Keeps others from starting, retrying or adding a job in the lane until the transaction ends. */
+export async function lockLane(db: Database, environmentId: number): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
+}
+
+export interface LaneHead {
+  readonly kind: 'load' | 'deletion';
+  readonly id: number;
+}
+
+/** Finds the next job to start; `null` if one runs. Call it in the transaction that starts it. */
+export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
+  await lockLane(db, environmentId);
+  const next = await firstRow<LaneHead & { status: string }>(db)`
+    select kind, id, status
+    from background_jobs
+    where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
+    order by status = 'processing' desc, lane_position
+    limit 1`;
+  // A running job sorts first: then nothing starts.
+  return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
+}
+
+/** Lists the environments in which something waits and nothing runs. */
+export function idleLanes(db: Database): Promise<number[]> {
+  return columnOf<number>(db)`
+    select environment_id as "environmentId"
+    from background_jobs
+    where status in ('queued', 'processing') and lane_position is not null
+    group by environment_id
+    having not bool_or(status = 'processing')`;
+}
+
+/** Counts the unfinished loads and deletions before a row, up to MAX_COUNTED_AHEAD; what runs is first. For one job, not for lists. */
+export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
+  const own = (column: string) => sql.ref(`${table}.${column}`);
+  return sql<number>`case when ${own('status')} = 'queued' then (
+    select count(*)
+    from (
+      select 1
+      from background_jobs other
+      where other.environment_id = ${own('environment_id')}
+        and other.status in ('queued', 'processing')
+        and other.lane_position < ${own('lane_position')}
+      limit ${sql.lit(MAX_COUNTED_AHEAD)}
+    ) others
+  ) else 0 end`;
+}
+
+/** The time over which the rate of a running load is measured. */
+const rateSeconds = 30;
+
+/** Lists the lanes with work, the longest waiting first. `running` is null where nothing runs; a load's rate is of its last half minute. */
+export function readLanes(watch: pg.Pool): Promise<object[]> {
+  return readFigures(watch, lanesStatement);
+}
+
+/* All chunks of a running load are read, some thousands at most, and none of those that wait. */
+const lanesStatement = `
+  with lane as (
+    select *, coalesce(started_at, now()) as begun_at
+    from background_jobs
+    where status in ('queued', 'processing') and lane_position is not null
+  ),
+  waiting as (
+    select environment_id, count(*) as count, min(accepted_at) as oldest
+    from lane
+    where status = 'queued'
+    group by environment_id
+  ),
+  running as (
+    select distinct on (environment_id) *
+    from lane
+    where status = 'processing'
+    order by environment_id, begun_at
+  )
+  select
+    e.name as environment,
+    case when r.job_id is not null then json_build_object(
+      'jobId', r.job_id,
+      'type', r.type,
+      'done', r.done,
+      'total', r.total,
+      'runningSeconds', extract(epoch from now() - r.begun_at)::float8,
+      'rowsPerSecond', case when r.kind = 'load' then (
+      select round(
+        coalesce(sum(c.row_count), 0)
+          / greatest(least(${rateSeconds}, extract(epoch from now() - r.begun_at)), 1)
+      )::bigint
+      from load_chunks c
+      where c.load_id = r.id and c.done_at > now() - interval '${rateSeconds} s'
+    ) end) end as running,
+    coalesce(w.count, 0) as waiting,
+    extract(epoch from now() - w.oldest)::float8 as "oldestWaitingSeconds"
+  from environments e
+  left join running r on r.environment_id = e.environment_id
+  left join waiting w on w.environment_id = e.environment_id
+  where r.environment_id is not null or w.environment_id is not null
+  order by w.oldest nulls last, e.name`;

@@ -1,0 +1,35 @@
+import { messageOf } from '../../base/errors.ts';
+import { withDeadline } from '../../base/timers.ts';
+import type { Overview } from '../../jobs/overview-api.ts';
+
+/** Outcome of a check. Both sentences are for a person. */
+export type Finding = Overview['findings']['items'][number];
+
+export const ok = (check: string, found: string): Finding => ({ check, status: 'ok', found, advice: null });
+export const warning = (check: string, found: string, advice: string): Finding => {
+  return { check, status: 'warning', found, advice };
+};
+export const failed = (check: string, found: string, advice: string): Finding => {
+  return { check, status: 'failed', found, advice };
+};
+
+export interface Check {
+  readonly name: string;
+  readonly deadlineMs: number;
+  readonly run: () => Promise<readonly Finding[]>;
+  /** Says what to do if the check throws or is late. */
+  readonly advise: (error: unknown) => string;
+}
+
+/** Runs the checks side by side and returns their findings in the order of the checks. Never throws. */
+export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
+  const runs = checks.map(({ name, deadlineMs, run, advise }) => {
+    const fail = (error: unknown): Finding[] => {
+      const sentence = messageOf(error).replace(/\s+/g, ' ').trim().slice(0, 300);
+      return [failed(name, sentence, advise(error))];
+    };
+    const late = (): Finding[] => fail(new Error(`no answer within ${deadlineMs / 1000} s`));
+    return withDeadline(Promise.resolve().then(run).catch(fail), deadlineMs, late);
+  });
+  return (await Promise.all(runs)).flat();
+}
