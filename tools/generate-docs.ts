@@ -8,7 +8,7 @@ import { packageRoot } from '../src/base/package-root.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
-import { rulesFileSchema } from '../src/rules/rules-file.ts';
+import { rulesFileSchema } from '../src/rules/file.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 import { proofsPage } from './proofs.ts';
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { FileFolder, FileStore } from '../files/file-store.ts';
-import type { PersonalData } from '../personal/personal-data.ts';
+import type { PersonalData } from '../personal/keys.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { InputError, inputError } from '../base/errors.ts';
 import type { Instant } from '../base/instant.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
-import type { PersonalData } from '../personal/personal-data.ts';
+import type { PersonalData } from '../personal/keys.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Guard, Refusals } from '../postgres/guard.ts';
 

@@ -1,8 +1,8 @@
 import { InputError, type Problem } from '../base/errors.ts';
 import { RULES_KNOWN_MS } from '../base/limits.ts';
 import { yielding } from '../base/yielding.ts';
-import { readRules } from '../postgres/stores/rules.ts';
-import { compileRules, type EntityStage, type Stage } from '../rules/compile-rules.ts';
+import { compileRules, type EntityStage, type Stage } from '../rules/compile.ts';
+import { readRules } from '../rules/store.ts';
 import { type ReadBatch, rejection } from './read-batch.ts';
 import type { BatchItem, IngestContext, ItemRecord, Properties } from './records.ts';
 

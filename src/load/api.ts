@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox';
-import { ruleFinding } from '../api/rules.ts';
 import {
   MAX_COUNTED_REJECTS,
   MAX_PLAN_PROPERTIES,
@@ -46,6 +45,7 @@ import {
   url,
   uuid,
 } from '../http/schema.ts';
+import { ruleFinding } from '../rules/api.ts';
 import { undoCounts } from './undo/api.ts';
 
 const tally = defineRecord(

@@ -4,7 +4,7 @@ import type { DeletionSeam } from '../deletion/seam.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { EventPartitions } from '../ingest/event-store.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
-import type { PersonalData } from '../personal/personal-data.ts';
+import type { PersonalData } from '../personal/keys.ts';
 import type { Refusals } from '../postgres/guard.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { OwnTasks } from '../tasks/runner.ts';

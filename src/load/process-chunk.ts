@@ -12,7 +12,7 @@ import type { Reason, Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
-import { addFindings } from '../postgres/stores/rules.ts';
+import { addFindings } from '../rules/store.ts';
 import { renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';

@@ -12,7 +12,7 @@ import type { Reason } from '../domain/reject.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
-import { compileRules } from '../rules/compile-rules.ts';
+import { compileRules } from '../rules/compile.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 import { planFile } from './map/column-plan.ts';
 import { CsvRows } from './map/csv-rows.ts';

@@ -15,7 +15,7 @@ import {
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
-import { findingsOfLoad } from '../postgres/stores/rules.ts';
+import { findingsOfLoad } from '../rules/store.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { type LoadedSince, loadedSince } from './mend-store.ts';
 import { countsOf, tally } from './running-store.ts';

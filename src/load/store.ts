@@ -29,7 +29,7 @@ import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../postgres/columns.ts';
 import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../postgres/database.ts';
-import { callsPersonal, currentVersion } from '../postgres/stores/rules.ts';
+import { callsPersonal, currentVersion } from '../rules/store.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from '../tasks/store.ts';
 import { isOrdered } from './chunk-store.ts';
 import { forgetRepeats, forgetReplays } from './merge/repeats.ts';

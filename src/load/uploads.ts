@@ -8,7 +8,7 @@ import { UPLOAD_KEPT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { hasPersonalData } from '../postgres/stores/rules.ts';
+import { hasPersonalData } from '../rules/store.ts';
 import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';

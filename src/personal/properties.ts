@@ -1,5 +1,5 @@
-import type { PersonalAction, PropertyRule } from '../domain/rules.ts';
 import { isObject, type JsonObject, parseJsonText } from '../formats/json-text.ts';
+import type { PersonalAction, PropertyRule } from '../rules/document.ts';
 import type { PersonalValues } from './values.ts';
 
 /** The actions of one entity by property; `address.street` is a member of `address`, an object, a list of them or their JSON text, or a property of that name. */

@@ -4,8 +4,8 @@
  * reaches no table; without a key nothing is stored in its place.
  */
 import { createHmac } from 'node:crypto';
-import type { PersonalAction } from '../domain/rules.ts';
 import { markedNumber, writeJson } from '../formats/json-text.ts';
+import type { PersonalAction } from '../rules/document.ts';
 
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 

@@ -35,12 +35,12 @@ import type {
   StoredFormat,
 } from '../domain/load.ts';
 import type { RejectCode } from '../domain/reject.ts';
-import type { Remedy, RulesDocument } from '../domain/rules.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import type { Origin, TaskKindName } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import type { Remedy, RulesDocument } from '../rules/document.ts';
 import type { DB, Json } from './schema.ts';
 
 /** The types that are read; what is written is checked by the constraints of the tables. A JSON column that may be null says so. A capability adds those of its tables. */

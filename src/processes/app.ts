@@ -39,7 +39,6 @@ import { addExpectContinue, addForms, addLingeringClose, addRawBody } from '../h
 import { addSlowReaderLimits } from '../http/plugins/slow-readers.ts';
 import { addValidation } from '../http/plugins/validation.ts';
 import type { BodyKind, Route } from '../http/route.ts';
-import { rulesRoutes } from '../http/routes/rules.ts';
 import { components, flag, withFields } from '../http/schema.ts';
 import type { TaggedRoutes } from '../http/seam.ts';
 import { recordRoutes } from '../ingest/http.ts';
@@ -54,6 +53,7 @@ import { productRoutes } from '../products/http.ts';
 import { profileRoutes } from '../profiles/http.ts';
 import { segmentRoutes } from '../profiles/segments-http.ts';
 import { capabilities } from '../registry.ts';
+import { rulesRoutes } from '../rules/http.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './service-http.ts';
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);

@@ -7,7 +7,7 @@ import { openFileStore } from '../files/storage.ts';
 import { openIngest } from '../ingest/ingest.ts';
 import { ChunkMemory } from '../load/context.ts';
 import { KnownProperties } from '../lookups/known-properties.ts';
-import { PersonalData } from '../personal/personal-data.ts';
+import { PersonalData } from '../personal/keys.ts';
 import { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { checkDatabase, createPool, createWatchPool, openReader, readerOn } from '../postgres/pool.ts';

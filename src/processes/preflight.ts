@@ -10,11 +10,11 @@ import { describeRedis, readRedisUrl } from '../base/redis-url.ts';
 import { CommandFailed } from '../cli/errors.ts';
 import { codeOf } from '../files/disk.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { missingKey } from '../personal/personal-data.ts';
+import { missingKey } from '../personal/keys.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
-import { listHashingEnvironments } from '../postgres/stores/rules.ts';
 import { findDatabaseUrl } from '../queue/provide-database.ts';
 import { explainRedis } from '../queue/redis.ts';
+import { listHashingEnvironments } from '../rules/store.ts';
 import { checkRedis } from '../telemetry/health/checks.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;

@@ -1,11 +1,10 @@
 import { type Static, Type } from 'typebox';
-import { ruleFinding } from '../../api/rules.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
 import { cellTypes } from '../../domain/cell-type.ts';
 import { dataTypes } from '../../domain/data-type.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { presets } from '../../domain/load.ts';
-import { personalHints } from '../../domain/personal.ts';
+import { personalHints } from '../../domain/looks.ts';
 import {
   choice,
   choiceOrNull,
@@ -27,6 +26,7 @@ import {
 } from '../../http/schema.ts';
 import { readAs, rejectsByCode } from '../../load/api.ts';
 import { reject } from '../../load/rejects/api.ts';
+import { ruleFinding } from '../../rules/api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
 const column = object('A column of the file, or a key of its records.', {

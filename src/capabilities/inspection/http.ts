@@ -10,7 +10,7 @@ import { keepFile } from '../../load/upload/receive-upload.ts';
 import { keptLimits } from '../../load/upload/upload.ts';
 import type { Upload } from '../../load/upload-store.ts';
 import { hintsOf, openUpload } from '../../load/uploads.ts';
-import { readRules } from '../../postgres/stores/rules.ts';
+import { readRules } from '../../rules/store.ts';
 import { inspection } from './api.ts';
 import { inspectFile, type Look, renderProblem, renderUnreadable } from './inspect-file.ts';
 import { lookIn, type RenderedInspection } from './sandbox.ts';

@@ -8,7 +8,6 @@ import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
-import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import type { Rows } from '../../load/map/rows.ts';
@@ -20,7 +19,8 @@ import { renderReadAs, renderReject } from '../../load/render-load.ts';
 import { hiddenValues } from '../../personal/values.ts';
 import { findForeign, readBeginning } from '../../products/recognise-file.ts';
 import { rewriteBeginning } from '../../products/rewrite-file.ts';
-import { FindingCounts } from '../../rules/compile-rules.ts';
+import { FindingCounts } from '../../rules/compile.ts';
+import { hasPersonalRules, type RulesDocument } from '../../rules/document.ts';
 import type { InspectedColumn, Inspection as Shown } from './api.ts';
 import {
   asForeign,

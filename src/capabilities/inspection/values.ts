@@ -7,11 +7,11 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { copyCells, parseObject } from '../../formats/json-text.ts';
 import { typesOf } from '../../load/map/cell-types.ts';
+import { personalHint } from '../../load/map/looks.ts';
 import { type ProfileRow, UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { Rows } from '../../load/map/rows.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
-import { personalHint } from '../../personal/hints.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 

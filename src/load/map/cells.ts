@@ -1,7 +1,6 @@
 import { MAX_VALUE_BYTES } from '../../base/limits.ts';
 import { automaticProperties, type Entity } from '../../domain/entity.ts';
 import type { Reason } from '../../domain/reject.ts';
-import type { Finding } from '../../domain/rules.ts';
 import {
   hasTooManyProperties,
   type JsonObject,
@@ -12,6 +11,7 @@ import {
   tooManyProperties,
   writeJson,
 } from '../../formats/json-text.ts';
+import type { Finding } from '../../rules/document.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
 /*

@@ -10,8 +10,8 @@ import {
 } from '../../domain/entity.ts';
 import { isRejectColumn, propertyNameProblem, type Reject } from '../../domain/reject.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
-import { personalHint } from '../../personal/hints.ts';
 import { foreignColumns } from '../../products/recognise.ts';
+import { personalHint } from './looks.ts';
 
 /** Columns of a file whose records say what they are that are no properties. */
 export const eventColumns = [

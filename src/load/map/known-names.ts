@@ -1,8 +1,8 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../../base/limits.ts';
 import { isPlain } from '../../formats/json-position.ts';
 import { escapeCopyJson } from '../../formats/json-text.ts';
-import type { EntityStage } from '../../rules/compile-rules.ts';
-import type { RuledProperty } from '../../rules/ruled-property.ts';
+import type { EntityStage } from '../../rules/compile.ts';
+import type { RuledProperty } from '../../rules/property.ts';
 
 const QUOTE = 0x22;
 

@@ -19,6 +19,7 @@ import {
   plainNumber,
   wholeNumber,
 } from '../../formats/json-text.ts';
+import { applyRules } from '../../rules/cells.ts';
 import {
   type CellList,
   kind as cellKind,
@@ -39,7 +40,6 @@ import {
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVES, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
-import { applyRules } from './ruled-cells.ts';
 
 const TAB = 9;
 const SPACE = 0x20;

@@ -10,7 +10,7 @@ import {
   toByteString,
   unescapeCopy,
 } from '../../formats/json-text.ts';
-import { FindingCounts, type Stage } from '../../rules/compile-rules.ts';
+import { FindingCounts, type Stage } from '../../rules/compile.ts';
 import { textArray } from './binary-array.ts';
 import { type CellList, kind } from './cells.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';

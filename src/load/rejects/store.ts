@@ -11,7 +11,6 @@ import {
   type RejectCause,
   type RejectCode,
 } from '../../domain/reject.ts';
-import { hasPersonalRules, type RulesDocument } from '../../domain/rules.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { escapeCopy } from '../../formats/json-text.ts';
 import {
@@ -22,6 +21,7 @@ import {
   firstRow,
   type Transaction,
 } from '../../postgres/database.ts';
+import { hasPersonalRules, type RulesDocument } from '../../rules/document.ts';
 import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;

@@ -35,10 +35,10 @@ import { addSubscription } from '../../../src/capabilities/notifications/subscri
 import type { System } from '../../../src/context.ts';
 import type { Outcome } from '../../../src/domain/job-event.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
-import type { RulesDocument } from '../../../src/domain/rules.ts';
 import { cancelLoad } from '../../../src/load/end-load.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
-import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import type { RulesDocument } from '../../../src/rules/document.ts';
+import { applyRules } from '../../../src/rules/store.ts';
 import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from '../../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../../support/load-file.ts';

@@ -10,7 +10,7 @@ import {
   look,
 } from '../../../src/capabilities/inspection/inspect-file.ts';
 import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.ts';
-import { personalRule } from '../../../src/domain/personal.ts';
+import { personalRule } from '../../../src/domain/looks.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import { explainRefusals } from '../../../src/load/rejects/rejects.ts';
 import { inspectText as inspect } from './inspect-text.ts';

@@ -23,10 +23,10 @@ import { setPaused } from '../../../src/capabilities/schedules/schedule-store.ts
 import type { ScheduleDefinition } from '../../../src/capabilities/schedules/schema.ts';
 import { openS3 } from '../../../src/capabilities/schedules/source-s3.ts';
 import { runJob } from '../../../src/capabilities/schedules/work.ts';
-import type { RulesDocument } from '../../../src/domain/rules.ts';
 import type { TaskClaim } from '../../../src/domain/task.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
-import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import type { RulesDocument } from '../../../src/rules/document.ts';
+import { applyRules } from '../../../src/rules/store.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { acceptDeletion } from '../../support/deletions.ts';

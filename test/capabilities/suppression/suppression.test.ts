@@ -5,7 +5,7 @@ import type { Deletion } from '../../../src/deletion/store.ts';
 import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
 import type { Load } from '../../../src/load/read-store.ts';
 import { inTransaction } from '../../../src/postgres/database.ts';
-import { applyRules } from '../../../src/postgres/stores/rules.ts';
+import { applyRules } from '../../../src/rules/store.ts';
 import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import {
   type FileOptions,

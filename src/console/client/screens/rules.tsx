@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { RulesRecord } from '../../../api/rules.ts';
+import type { RulesRecord } from '../../../rules/api.ts';
 import { api, useApi } from '../lib/api.ts';
 import { formatTime, visibleText } from '../lib/format.ts';
 import { Facts, Loaded, Page, Section } from '../ui/page.tsx';

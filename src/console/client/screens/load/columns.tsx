@@ -3,7 +3,7 @@ import { useLocation } from 'preact-iso';
 import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import type { CellType } from '../../../../domain/cell-type.ts';
 import { presetTitles } from '../../../../domain/load.ts';
-import { personalRule } from '../../../../domain/personal.ts';
+import { personalRule } from '../../../../domain/looks.ts';
 import { post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { type InspectedColumn, jobHref } from '../../lib/jobs.ts';

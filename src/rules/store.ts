@@ -3,10 +3,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
-import type { Entity, PropertyEntity } from '../../domain/entity.ts';
-import type { CountedFinding, Rules, RulesDocument } from '../../domain/rules.ts';
-import { camel } from '../columns.ts';
-import { countOf, type Database, hasRows, rowsOf, selectWhere } from '../database.ts';
+import type { Entity, PropertyEntity } from '../domain/entity.ts';
+import { camel } from '../postgres/columns.ts';
+import { countOf, type Database, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
+import type { CountedFinding, Rules, RulesDocument } from './document.ts';
 
 export interface AppliedRules extends Rules {
   readonly appliedAt: Date;

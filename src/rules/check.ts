@@ -1,10 +1,10 @@
 import { CHECKED_AT_A_TIME } from '../base/limits.ts';
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
-import type { CountedFinding, PropertyRule, RulesDocument } from '../domain/rules.ts';
 import { isObject, parseJsonText } from '../formats/json-text.ts';
 import type { Database } from '../postgres/database.ts';
-import { countRepeated, readStored, type StoredProperties } from '../postgres/stores/rules.ts';
-import { compileRules, type EntityStage, FindingCounts } from './compile-rules.ts';
+import { compileRules, type EntityStage, FindingCounts } from './compile.ts';
+import type { CountedFinding, PropertyRule, RulesDocument } from './document.ts';
+import { countRepeated, readStored, type StoredProperties } from './store.ts';
 
 export interface CheckedRules {
   /** Records that were looked at. */

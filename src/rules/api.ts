@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { propertyEntities } from '../domain/entity.ts';
-import { remedies } from '../domain/rules.ts';
 import { choice, count, defineRecord, object, orNull, record, text, time } from '../http/schema.ts';
+import { remedies } from './document.ts';
 
 export const ruleFinding = object('A rule that records broke.', {
   entity: choice(propertyEntities, 'Kind of records.'),

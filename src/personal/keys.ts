@@ -1,8 +1,8 @@
 import { hkdfSync } from 'node:crypto';
 import { readRecordKey } from '../access/environment-store.ts';
 import { inputError, TransientError } from '../base/errors.ts';
-import { hasHashes, hasPersonalRules, type RulesDocument } from '../domain/rules.ts';
 import type { Database } from '../postgres/database.ts';
+import { hasHashes, hasPersonalRules, type RulesDocument } from '../rules/document.ts';
 import { hiddenValues, PersonalValues } from './values.ts';
 
 const noKey =

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { applyRules } from '../../../src/postgres/stores/rules.ts';
 import { requirePersonalKey } from '../../../src/processes/preflight.ts';
-import { readRulesFile } from '../../../src/rules/rules-file.ts';
+import { readRulesFile } from '../../../src/rules/file.ts';
+import { applyRules } from '../../../src/rules/store.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';
 import { openTestSystem, type Tenant } from '../../support/system.ts';

@@ -1,5 +1,5 @@
 /** The rules of an environment: what its records must hold, and what becomes of personal values. Written in one file (docs/rules.md). */
-import type { PropertyEntity } from './entity.ts';
+import type { PropertyEntity } from '../domain/entity.ts';
 
 export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list', 'object'] as const;
 /** A remedy says what happens to a value that breaks a rule: it is counted, left out, or its record is refused. */

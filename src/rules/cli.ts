@@ -1,16 +1,16 @@
 /** `sluice rules`: what the records of an environment must hold. */
 import { MAX_CHECKED_RECORDS } from '../base/limits.ts';
 import { formatCount } from '../base/wording.ts';
-import type { CountedFinding, RulesDocument } from '../domain/rules.ts';
+import { defineCommand, parsed, parseUpTo, required, text } from '../cli/define-command.ts';
+import { UsageError } from '../cli/errors.ts';
+import { readOperatorFile, readValidFile } from '../cli/input-files.ts';
+import { withEnvironment } from '../cli/session.ts';
+import { type Columns, printable, printDone, printTable } from '../cli/terminal.ts';
 import type { Database } from '../postgres/database.ts';
-import { applyRules, readRules } from '../postgres/stores/rules.ts';
-import { checkRules } from '../rules/check-rules.ts';
-import { readRulesFile, renderRules, writeRulesFile } from '../rules/rules-file.ts';
-import { defineCommand, parsed, parseUpTo, required, text } from './define-command.ts';
-import { UsageError } from './errors.ts';
-import { readOperatorFile, readValidFile } from './input-files.ts';
-import { withEnvironment } from './session.ts';
-import { type Columns, printable, printDone, printTable } from './terminal.ts';
+import { checkRules } from './check.ts';
+import type { CountedFinding, RulesDocument } from './document.ts';
+import { readRulesFile, renderRules, writeRulesFile } from './file.ts';
+import { applyRules, readRules } from './store.ts';
 
 const apply = defineCommand({
   name: 'apply',

@@ -1,13 +1,13 @@
 import { Type } from 'typebox';
-import { rulesRecord } from '../../api/rules.ts';
-import { MAX_RECORD_BYTES } from '../../base/limits.ts';
-import { throwFileProblems } from '../../base/operator-file/read.ts';
-import { worded } from '../../base/validation.ts';
-import { applyRules, readRules } from '../../postgres/stores/rules.ts';
-import { readRulesFile, renderRules } from '../../rules/rules-file.ts';
-import { callerKeyId } from '../plugins/auth.ts';
-import { type Route, route } from '../route.ts';
-import { object } from '../schema.ts';
+import { MAX_RECORD_BYTES } from '../base/limits.ts';
+import { throwFileProblems } from '../base/operator-file/read.ts';
+import { worded } from '../base/validation.ts';
+import { callerKeyId } from '../http/plugins/auth.ts';
+import { type Route, route } from '../http/route.ts';
+import { object } from '../http/schema.ts';
+import { rulesRecord } from './api.ts';
+import { readRulesFile, renderRules } from './file.ts';
+import { applyRules, readRules } from './store.ts';
 
 const show = route({
   at: 'GET /v1/rules',

@@ -1,11 +1,10 @@
 /*
  * Rules: what the records of an environment must hold. An operator writes them in one file (docs/rules.md), which `sluice rules apply`
- * and the API store as a version. `compile-rules.ts` makes of a version the stage that every record passes, whatever way it comes:
+ * and the API store as a version. `compile.ts` makes of a version the stage that every record passes, whatever way it comes:
  * `src/load/map/row-writer.ts` for files and bulk data, `src/ingest/ingest.ts` for requests.
  */
 import { type Static, Type } from 'typebox';
 import { stringify } from 'yaml';
-import type { RulesRecord } from '../api/rules.ts';
 import {
   MAX_EVENT_NAME_BYTES,
   MAX_OPERATOR_FILE_ITEMS,
@@ -30,9 +29,10 @@ import {
   text,
   wholeNumber,
 } from '../base/operator-file/schema.ts';
-import { personalActions, type RulesDocument, remedies, ruleTypes } from '../domain/rules.ts';
-import type { AppliedRules } from '../postgres/stores/rules.ts';
+import type { RulesRecord } from './api.ts';
+import { personalActions, type RulesDocument, remedies, ruleTypes } from './document.ts';
 import { patternProblem } from './pattern.ts';
+import type { AppliedRules } from './store.ts';
 
 const number = (description: string) => Type.Number({ description, problem: rule('must be a number') });
 

@@ -1,6 +1,5 @@
 import { readEpoch, readInstant } from '../base/instant.ts';
 import { resemblesIsoDateBytes } from '../domain/data-type.ts';
-import type { PropertyRule, Remedy } from '../domain/rules.ts';
 import {
   isObject,
   markedNumber,
@@ -9,6 +8,7 @@ import {
   numberText,
   parseJsonText,
 } from '../formats/json-text.ts';
+import type { PropertyRule, Remedy } from './document.ts';
 import { Pattern } from './pattern.ts';
 
 type Keyword = Exclude<keyof PropertyRule, 'unique' | 'otherwise' | 'personal'>;

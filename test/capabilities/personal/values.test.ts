@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { personalActions } from '../../../src/domain/rules.ts';
 import { markNumber } from '../../../src/formats/json-text.ts';
 import { PersonalProperties } from '../../../src/personal/properties.ts';
 import { PersonalValues } from '../../../src/personal/values.ts';
+import { personalActions } from '../../../src/rules/document.ts';
 
 const values = new PersonalValues(Buffer.alloc(32, 1));
 

@@ -1,12 +1,10 @@
-import type { PersonalAction } from './rules.ts';
-
 /** Kinds of values that are probably personal, and what most people do with each. */
 export const hintedActions = {
   email: 'hash',
   phone: 'hash',
   card: 'drop',
   ip: 'drop',
-} as const satisfies Record<string, PersonalAction>;
+} as const satisfies Record<string, 'drop' | 'hash'>;
 export type PersonalHint = keyof typeof hintedActions;
 export const personalHints = Object.keys(hintedActions) as PersonalHint[];
 

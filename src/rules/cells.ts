@@ -1,10 +1,10 @@
-import type { Reason } from '../../domain/reject.ts';
-import { fromByteString, markNumber, parseJsonText } from '../../formats/json-text.ts';
-import type { EntityStage } from '../../rules/compile-rules.ts';
-import type { RuledProperty } from '../../rules/ruled-property.ts';
-import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
-import { KnownName } from './known-names.ts';
-import { UNCOUNTED } from './row-buffer.ts';
+import type { Reason } from '../domain/reject.ts';
+import { fromByteString, markNumber, parseJsonText } from '../formats/json-text.ts';
+import { type CellList, kind, kindOf, type RecordCells, role, textOf } from '../load/map/cells.ts';
+import { KnownName } from '../load/map/known-names.ts';
+import { UNCOUNTED } from '../load/map/row-buffer.ts';
+import type { EntityStage } from './compile.ts';
+import type { RuledProperty } from './property.ts';
 
 /** A cell that the rules left out. */
 const leftOut = new KnownName('', role.ignored);

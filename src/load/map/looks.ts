@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
-import { isMailAddress } from '../base/mail-address.ts';
-import { type PersonalHint, personalHints } from '../domain/personal.ts';
+import { isMailAddress } from '../../base/mail-address.ts';
+import { type PersonalHint, personalHints } from '../../domain/looks.ts';
 
 const looks: Readonly<Record<PersonalHint, (text: string) => boolean>> = {
   email: isMailAddress,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { personalHint } from '../../../src/personal/hints.ts';
+import { personalHint } from '../../../src/load/map/looks.ts';
 
 test.each([
   ['email', ['ada@example.com', 'bob@example.org']],

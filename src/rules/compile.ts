@@ -1,5 +1,8 @@
 import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
+import { fromByteString, toByteString } from '../formats/json-text.ts';
+import { PersonalProperties } from '../personal/properties.ts';
+import { hiddenValues, type PersonalValues } from '../personal/values.ts';
 import type {
   CountedFinding,
   EntityRules,
@@ -7,11 +10,8 @@ import type {
   PropertyRule,
   Remedy,
   RulesDocument,
-} from '../domain/rules.ts';
-import { fromByteString, toByteString } from '../formats/json-text.ts';
-import { PersonalProperties } from '../personal/properties.ts';
-import { hiddenValues, type PersonalValues } from '../personal/values.ts';
-import { RuledProperty } from './ruled-property.ts';
+} from './document.ts';
+import { RuledProperty } from './property.ts';
 
 /** The rules that records of an environment pass before they are stored; null: nothing of the entity is ruled. */
 export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null };
