@@ -5,11 +5,11 @@ import {
   TASK_PAUSE_MS,
 } from '../src/base/limits.ts';
 import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
-import type { LoadContext } from '../src/load/context.ts';
+import type { DeletionContext } from '../src/deletion/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /** A deletion whose turn in its lane it is. Works in steps: errors and losses count from the last that got on. */
-export const deletionJob: TaskKind<LoadContext> = {
+export const deletionJob: TaskKind<DeletionContext> = {
   name: 'deletion',
   stops: 'at once',
   tolerance: { transient: Number.POSITIVE_INFINITY, timeout: MAX_TIMEOUTS, defect: MAX_DELETION_FAILURES },

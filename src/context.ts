@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Config } from './base/config.ts';
 import type { Sandboxes } from './base/sandbox/sandboxes.ts';
+import type { DeletionContext } from './deletion/seam.ts';
 import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
 import type { Ingest } from './ingest/ingest.ts';
-import type { LoadContext } from './load/context.ts';
 import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import type { Reader } from './postgres/pool.ts';
 import type { QueueBackend } from './queue/backend.ts';
@@ -14,7 +14,7 @@ import type { Metrics } from './telemetry/metrics.ts';
 import type { FigureSeam } from './telemetry/seam.ts';
 
 /** A running system, on which HTTP, the CLI and the workers are built. */
-export interface System extends LoadContext, ExportContext {
+export interface System extends DeletionContext, ExportContext {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
@@ -46,6 +46,8 @@ export interface SystemOptions {
   readonly poolSize: number;
   /** Connections of `reader`, besides those of `poolSize`; by default none. */
   readonly readPoolSize?: number;
+  /** It merges the small loads that it accepts itself. */
+  readonly mergesSmallLoads?: boolean;
   /** By default none; closed with the system. */
   readonly sandboxes?: Sandboxes | null;
 }

@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { defaultEnvironmentName, findEnvironment } from '../../src/access/environment-store.ts';
+import { findEnvironment } from '../../src/access/environment-store.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { formatBytes, formatCount } from '../../src/base/wording.ts';
 import { CommandFailed } from '../../src/cli/errors.ts';
 import { createProgress } from '../../src/cli/follow.ts';
 import { explainProblems } from '../../src/cli/input-files.ts';
 import { type Columns, printable, renderTable } from '../../src/cli/terminal.ts';
+import { defaultEnvironmentName } from '../../src/domain/caller.ts';
 import { type Definitions, kinds } from '../../src/domain/definitions.ts';
 import { applyDefinitions } from '../../src/lookups/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/lookups/definitions.ts';

@@ -8,7 +8,7 @@ import { defineCommand, flag, type Invocation, repeated, several, text } from '.
 import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
 import { withEnvironment } from '../cli/session.ts';
 import { readSettings } from '../cli/settings.ts';
-import { defaultEnvironmentName } from './environment-store.ts';
+import { defaultEnvironmentName } from '../domain/caller.ts';
 import { createApiKey, deleteApiKey } from './key-store.ts';
 
 interface ApiRequest {

@@ -12,9 +12,9 @@ import {
 } from '../cli/define-command.ts';
 import { CommandFailed } from '../cli/errors.ts';
 import { printDone, printList } from '../cli/terminal.ts';
-import { consolePath } from '../console/assets.ts';
 import { exportLayouts } from '../domain/export.ts';
 import { keyScopes } from '../domain/scope.ts';
+import { consolePath } from '../http/paths.ts';
 import { render } from '../http/render.ts';
 import { createSignInLink } from './console-session.ts';
 import {

@@ -1,8 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../base/errors.ts';
+import { type Caller, defaultEnvironmentName, isRefusal, type KeyRefusal } from '../domain/caller.ts';
 import { type Holder, keyScopes, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
-import { defaultEnvironmentName, findEnvironment } from './environment-store.ts';
+import { findEnvironment } from './environment-store.ts';
 import {
   type ConsoleSession,
   digestKey,
@@ -12,7 +13,7 @@ import {
   matchesDigest,
   takeLink,
 } from './key-store.ts';
-import { type Caller, isRefusal, type KeyRefusal, staticKeyId, verifyKey } from './verify-key.ts';
+import { staticKeyId, verifyKey } from './verify-key.ts';
 
 const maxClientName = 200;
 

@@ -1,18 +1,14 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Fault, inputError } from '../base/errors.ts';
 import { MAX_ALLOWED_ORIGINS } from '../base/limits.ts';
+import type { Environment } from '../domain/caller.ts';
+import { defaultEnvironmentName } from '../domain/caller.ts';
+import { displayName } from '../domain/definitions.ts';
+import { entities } from '../domain/entity.ts';
 import type { ExportLayout } from '../domain/export.ts';
-import { addAutoProperties } from '../lookups/property-store.ts';
 import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
 import { createApiKey } from './key-store.ts';
-
-export interface Environment {
-  readonly environmentId: number;
-  readonly name: string;
-  /** Public, such as `NX-1A2B3C4D`; shown in exports. */
-  readonly appToken: string;
-}
 
 export interface ListedEnvironment extends Environment {
   /** Origins of the pages that may send records. */
@@ -20,8 +16,6 @@ export interface ListedEnvironment extends Environment {
   /** The layout of exports that name none. */
   readonly exportLayout: ExportLayout;
 }
-
-export const defaultEnvironmentName = 'default';
 
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
@@ -49,6 +43,23 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
   if (environment === undefined) return null;
   await addAutoProperties(transaction, environment.environmentId);
   return environment;
+}
+
+const autoProperties = ['first_seen_at', 'last_seen_at'];
+
+/** Lists the columns of the profile tables as properties. Call it in the transaction that makes the environment. */
+async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
+  const rows = entities.flatMap((entity) =>
+    autoProperties.map((key) => ({
+      environment_id: environmentId,
+      entity,
+      key,
+      display_name: displayName(key),
+      data_type: 'date',
+      is_auto_property: true,
+    })),
+  );
+  await db.insertInto('properties').values(rows).execute();
 }
 
 /** Reads the secret of an environment, which never changes. */

@@ -2,7 +2,8 @@ import { type Static, Type } from 'typebox';
 import { inputError, TransientError } from '../base/errors.ts';
 import { readPackage } from '../base/package-root.ts';
 import type { System } from '../context.ts';
-import { callerOf, clearSessionCookie, crossOriginProblem, setSessionCookie } from '../http/plugins/auth.ts';
+import { type Caller, isRefusal } from '../domain/caller.ts';
+import { callerOf } from '../http/caller.ts';
 import { FailedLogins } from '../http/plugins/limits.ts';
 import { type Route, route } from '../http/route.ts';
 import { object } from '../http/schema.ts';
@@ -10,7 +11,7 @@ import { callerRecord, environmentName } from './api.ts';
 import { signIn, signInByLink, verifySession } from './console-session.ts';
 import { findEnvironment, listEnvironments } from './environment-store.ts';
 import { endSession, moveSession } from './key-store.ts';
-import { type Caller, isRefusal } from './verify-key.ts';
+import { clearSessionCookie, crossOriginProblem, setSessionCookie } from './session-cookie.ts';
 
 async function renderCaller(
   { db }: System,

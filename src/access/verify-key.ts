@@ -5,46 +5,18 @@
  * or expired key is refused within the time that the cache keeps an answer. `console-session.ts` is the
  * way in of a browser.
  */
+
 import pLimit from 'p-limit';
 import { TransientError } from '../base/errors.ts';
 import { MAX_WAITING_LOOKUPS, RECORD_DEADLINE_MS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../base/limits.ts';
 import { withDeadline } from '../base/timers.ts';
-import { keyScopes, type Scope, scopes } from '../domain/scope.ts';
+import type { Caller, KeyRefusal } from '../domain/caller.ts';
+import { defaultEnvironmentName, isRefusal } from '../domain/caller.ts';
+import { keyScopes, scopes } from '../domain/scope.ts';
 import { render } from '../http/render.ts';
 import type { Database } from '../postgres/database.ts';
-import {
-  defaultEnvironmentName,
-  type Environment,
-  findEnvironment,
-  type ListedEnvironment,
-} from './environment-store.ts';
+import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
-
-export interface Caller {
-  readonly environment: Environment;
-  readonly scopes: readonly Scope[];
-  /** `staticKeyId` for the key of the configuration. */
-  readonly keyId: string;
-  readonly session?: CallerSession;
-}
-
-interface CallerSession {
-  readonly sessionId: string;
-  readonly expiresAt: Date;
-  /** Signed in with ADMIN_KEY, or by a link of the command line: may choose the environment, and sees all sessions and keys. */
-  readonly isAdmin: boolean;
-}
-
-/** Why nobody is let in. A caller is not told which of the last three it is: who guesses would learn which ids there are. */
-export interface KeyRefusal {
-  readonly refused: 'missing' | 'malformed' | 'unknown' | 'revoked' | 'expired';
-  /** Public id of the key, where the header has one. */
-  readonly keyId: string | null;
-}
-
-export function isRefusal(found: Caller | KeyRefusal): found is KeyRefusal {
-  return 'refused' in found;
-}
 
 /** Stands for the key of the configuration where others have their id. */
 export const staticKeyId = 'API_KEY';

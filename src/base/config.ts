@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
-import { readStorage, type Storage, type StorageSettings } from '../files/storage.ts';
 import { ConfigError } from './errors.ts';
 import { findProblems } from './operator-file/schema.ts';
 import { readRedisUrl } from './redis-url.ts';
 import { type Setting, settings, withoutSecrets } from './settings.ts';
+import { readStorage, type Storage, type StorageSettings } from './storage-url.ts';
 
 type Settings = typeof settings;
 type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };

@@ -4,8 +4,8 @@
  */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { defaultEnvironmentName } from '../access/environment-store.ts';
 import { capitalise } from '../base/wording.ts';
+import { defaultEnvironmentName } from '../domain/caller.ts';
 import { UsageError } from './errors.ts';
 import type { EnvironmentSession, Session } from './session.ts';
 import type { AddCommand, Cli } from './settings.ts';

@@ -2,65 +2,14 @@
 
 import { clearLine, cursorTo } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatBytes, formatCount, formatDuration, plural } from '../base/wording.ts';
-import type { System } from '../context.ts';
-import { requireDeletion } from '../deletion/deletions.ts';
-import type { Deletion } from '../deletion/store.ts';
-import { requireExport } from '../export/inspect-exports.ts';
-import type { Export } from '../export/store.ts';
-import type { Job } from '../jobs/jobs.ts';
-import { type Load, requireLoad } from '../load/read-store.ts';
-import { rowsPerSecond } from '../load/render-load.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { CommandFailed } from './errors.ts';
-import { printable, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 export interface Followed {
   readonly environmentId: number;
   readonly jobId: string;
   readonly signal: AbortSignal;
-}
-
-export function followLoad({ db }: System, followed: Followed, progress: Progress): Promise<Load> {
-  return follow(followed, {
-    look: () => requireLoad({ db }, followed.environmentId, followed.jobId),
-    show: (load) => showLoad(progress, load),
-    whenGone: `Job ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
-  }).finally(() => progress.end());
-}
-
-export function followExport({ db }: System, followed: Followed, progress: Progress): Promise<Export> {
-  return follow(followed, {
-    look: () => requireExport({ db }, followed.environmentId, followed.jobId),
-    show: ({ status, progress: share, rowsWritten, bytesWritten }) =>
-      progress.show(share, () =>
-        status === 'queued'
-          ? 'waits for a worker'
-          : `${plural(rowsWritten, 'row')} · ${formatBytes(bytesWritten)}`,
-      ),
-    whenGone: `Export ${followed.jobId} continues when database and workers run again; nothing was written here.`,
-  }).finally(() => progress.end());
-}
-
-export function followDeletion({ db }: System, followed: Followed): Promise<Deletion> {
-  return follow(followed, {
-    look: () => requireDeletion({ db }, followed.environmentId, followed.jobId),
-    show: () => undefined,
-    whenGone: `Deletion ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
-  });
-}
-
-/** Follows a job of any kind. `quiet`: no progress is shown. */
-export async function followJob(
-  system: System,
-  job: Job,
-  followed: Followed,
-  { terminal, quiet }: { readonly terminal: Terminal; readonly quiet: boolean },
-): Promise<Job> {
-  if (job.kind === 'deletion') return { kind: 'deletion', ...(await followDeletion(system, followed)) };
-  const progress = createProgress(terminal, job.kind === 'export' ? 'export' : job.jobId, quiet);
-  if (job.kind === 'export') return { kind: 'export', ...(await followExport(system, followed, progress)) };
-  return { kind: 'load', ...(await followLoad(system, followed, progress)) };
 }
 
 /** A small job ends within a moment, a large one does not care: look often first, then less. */
@@ -154,29 +103,4 @@ function lines(terminal: Terminal, name: string): Progress {
     },
     end: () => undefined,
   };
-}
-
-/** Says why a load is held, and what to do. */
-export function describeHold({ jobId, held }: Load): string {
-  const reasons = (held?.reasons ?? []).map(({ figure, message }) => `${figure}: ${message}`);
-  return [
-    `Held, and nothing was written. ${reasons.map((each) => printable(each, 300)).join('; ')}`,
-    `To load it anyway: sluice jobs release ${jobId}; to discard it: sluice jobs cancel ${jobId}`,
-  ].join('\n');
-}
-
-function showLoad(progress: Progress, load: Load): void {
-  const { status, totalRows, queuePosition, tally } = load;
-  const { read, rejected } = tally;
-  progress.show(totalRows > 0 ? Math.min(1, read / totalRows) : null, () => {
-    if (status === 'queued' && (queuePosition ?? 0) > 0)
-      return `waits for ${plural(queuePosition ?? 0, 'load')} before it`;
-    const parts = [`${formatCount(read)}/${plural(totalRows, 'row')}`];
-    const rate = rowsPerSecond(load, new Date()) ?? 0;
-    if (rate > 0) parts.push(`${formatCount(rate)} rows/s`);
-    if (rejected > 0) parts.push(`${formatCount(rejected)} rejected`);
-    if (rate > 0 && read < totalRows) parts.push(`${formatDuration((totalRows - read) / rate)} left`);
-    if (read === totalRows) parts.push('finishing');
-    return parts.join(' · ');
-  });
 }

@@ -3,12 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
-import {
-  createEnvironment,
-  defaultEnvironmentName,
-  type Environment,
-  findEnvironment,
-} from '../access/environment-store.ts';
 import type { Config } from '../base/config.ts';
 import type { System } from '../context.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
@@ -32,18 +26,14 @@ export interface Session {
   readonly baseUrl: string;
 }
 
-export interface EnvironmentSession extends Session {
-  readonly environmentId: number;
-}
-
-interface Caller {
+export interface Caller {
   readonly cli: Cli;
   readonly command: Command;
 }
 
-interface SessionOptions {
+export interface SessionOptions {
   readonly mayCreate?: boolean;
-  readonly extend?: (system: System) => System;
+  readonly mergesSmallLoads?: boolean;
 }
 
 /** A command does one thing at a time, and dispatches beside it. */
@@ -53,7 +43,7 @@ const poolSize = 4;
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
-  { mayCreate = false, extend = (system) => system }: SessionOptions = {},
+  { mayCreate = false, mergesSmallLoads = false }: SessionOptions = {},
 ): Promise<T> {
   const settings = readSettings(cli, command);
   const { config } = settings;
@@ -63,8 +53,8 @@ export async function withSession<T>(
   const database = await provideForCommand(config, log);
   try {
     await prepareDatabase(database.url, config.redisUrl === null, log);
-    const options = { config, databaseUrl: database.url, log, role: sessionRole, poolSize };
-    const system = extend(await cli.openSystem(options));
+    const options = { config, databaseUrl: database.url, log, role: sessionRole, poolSize, mergesSmallLoads };
+    const system = await cli.openSystem(options);
     try {
       const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
       if (database.embedded !== null) await awaitOtherCommands(system, cli.terminal);
@@ -77,6 +67,10 @@ export async function withSession<T>(
   }
 }
 
+export interface EnvironmentSession extends Session {
+  readonly environmentId: number;
+}
+
 export function withEnvironment<T>(
   caller: Caller & { readonly env: string },
   work: (session: EnvironmentSession) => Promise<T>,
@@ -85,31 +79,11 @@ export function withEnvironment<T>(
   return withSession(
     caller,
     async (session) => {
-      const { environmentId } = await requireEnvironment(session, caller.env);
+      const { environmentId } = await caller.cli.requireEnvironment(session.system, caller.env);
       return work({ ...session, environmentId });
     },
     options,
   );
-}
-
-/** The environment that a command is about. `default` is made if it is not there yet; it gets its key at the first start. */
-export async function requireEnvironment(
-  { system }: Pick<Session, 'system'>,
-  name: string,
-): Promise<Environment> {
-  const known = await findEnvironment(system.db, name);
-  if (known !== null) return known;
-  if (name !== defaultEnvironmentName) {
-    throw new UsageError(`There is no environment ${name}. Create it with \`sluice env create ${name}\`.`);
-  }
-  try {
-    return await createEnvironment(system.db, name);
-  } catch (error) {
-    // Another process created it first.
-    const theirs = await findEnvironment(system.db, name);
-    if (theirs !== null) return theirs;
-    throw error;
-  }
 }
 
 /** Returns the beginning of links outside of requests: PUBLIC_URL, or the address of `sluice start`. Empty if any port will do. */

@@ -6,6 +6,7 @@ import { createLogger } from '../base/logger.ts';
 import { findMeant } from '../base/nearest.ts';
 import { settings } from '../base/settings.ts';
 import type { System, SystemOptions } from '../context.ts';
+import type { Environment } from '../domain/caller.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
@@ -23,6 +24,8 @@ export interface Cli {
   readonly entry: string;
   /** Loads the system with its capabilities, which a command that only prints does not need. */
   readonly openSystem: (options: SystemOptions) => Promise<System>;
+  /** Returns the environment of this name; `default` is made if there is none. @throws UsageError */
+  readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   /** Loads the figures of capabilities, which need no system. */
   readonly figures: System['figures'];
 }

@@ -1,19 +1,9 @@
-/** The work of a command that waits for it is done by workers, and small loads by this process itself. */
-import { chunkJob } from '../../jobs/load.ts';
-import type { System } from '../context.ts';
-import { kindsInTurn, queueName } from '../domain/task.ts';
-import { renderJobListItem } from '../http/render.ts';
-import { type Load, requireLoad } from '../load/read-store.ts';
-import { findRedisFault } from '../processes/preflight.ts';
-import { openOwnTasks } from '../tasks/runner.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
-import type { Invocation } from './define-command.ts';
-import { CommandFailed, exitCodeOf } from './errors.ts';
-import { createProgress, describeHold, followLoad } from './follow.ts';
+import { findRedisFault } from '../telemetry/health/checks.ts';
+import { CommandFailed } from './errors.ts';
 import type { StopRequest } from './processes.ts';
-import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
-import { type EnvironmentSession, type Session, withEnvironment } from './session.ts';
-import { printDone } from './terminal.ts';
+import { type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
+import type { Session } from './session.ts';
 
 const checkMs = 3_000;
 
@@ -101,54 +91,4 @@ async function provideWorkers(
     },
     kill: () => own?.kill(),
   };
-}
-
-/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
-const atATime = 2;
-/** The share of the time to stop in which small loads end; the rest are given back. */
-const stopShare = 0.1;
-
-/** Returns the same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */
-export function withSmallLoads(system: System): System {
-  const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);
-  return {
-    ...system,
-    ownTasks,
-    async close() {
-      await ownTasks.stop(system.config.shutdownMs * stopShare);
-      await system.close();
-    },
-  };
-}
-
-/** Queues a load by `queue`, which returns its job. With `waits` does it here; `show` then shows its end, and may return a sentence. */
-export async function queueLoad(
-  invocation: Invocation,
-  waits: boolean,
-  queue: (session: EnvironmentSession, signal: AbortSignal) => Promise<string>,
-  show: (session: EnvironmentSession, load: Load) => Promise<string | undefined> = async () => undefined,
-): Promise<void> {
-  const { cli, terminal, json } = invocation;
-  const stop = listenForStop();
-  const { signal } = stop;
-  await withEnvironment(invocation, async (session) => {
-    const { system, environmentId, baseUrl } = session;
-    const jobId = await queue(session, signal);
-    if (!waits) {
-      const load = await requireLoad(system, environmentId, jobId);
-      const continues =
-        (await countLiveWorkers(system.db)) > 0
-          ? 'the running workers do it.'
-          : 'it begins as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
-      return printDone(invocation, renderJobListItem(load, baseUrl), `Job ${jobId} is queued; ${continues}`);
-    }
-    const progress = createProgress(terminal, jobId, json);
-    await withWorkers(session, { entry: cli.entry, stop }, async () => {
-      const load = await followLoad(system, { environmentId, jobId, signal }, progress);
-      process.exitCode = exitCodeOf(load);
-      const said = await show(session, load);
-      const is = load.status === 'held' ? describeHold(load) : `The job is ${load.status}.`;
-      printDone(invocation, renderJobListItem(load, baseUrl), said ?? is);
-    });
-  });
 }

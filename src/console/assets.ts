@@ -8,8 +8,6 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageRoot } from '../base/package-root.ts';
 
-export const consolePath = '/console';
-
 /** The manifest of the build (`tools/build.ts`). */
 export interface ConsoleManifest {
   /** The script of the page. */

@@ -12,14 +12,23 @@ import {
   text,
 } from '../cli/define-command.ts';
 import { CommandFailed, exitCodeOf, UsageError } from '../cli/errors.ts';
-import { followDeletion } from '../cli/follow.ts';
+import type { Followed } from '../cli/follow.ts';
+import { follow } from '../cli/follow.ts';
 import { readBytes } from '../cli/input-files.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
 import { printable, printRecords } from '../cli/terminal.ts';
 import { withWorkers } from '../cli/workers.ts';
+import type { System } from '../context.ts';
 import type { Entity } from '../domain/entity.ts';
-import { checkIds, listOutcomes, renderDeletionDetail, renderOutcome, requestDeletion } from './deletions.ts';
+import {
+  checkIds,
+  listOutcomes,
+  renderDeletionDetail,
+  renderOutcome,
+  requestDeletion,
+  requireDeletion,
+} from './deletions.ts';
 import type { DeletionOption } from './seam.ts';
 import type { Deletion } from './store.ts';
 
@@ -182,4 +191,12 @@ async function print(
   if (seen.endedAt === null) {
     terminal.inform(`sluice: the deletion is still ${status}; it continues whenever workers run.`);
   }
+}
+
+export function followDeletion({ db }: System, followed: Followed): Promise<Deletion> {
+  return follow(followed, {
+    look: () => requireDeletion({ db }, followed.environmentId, followed.jobId),
+    show: () => undefined,
+    whenGone: `Deletion ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
+  });
 }

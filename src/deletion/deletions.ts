@@ -14,10 +14,10 @@ import {
 } from '../base/validation.ts';
 import type { IdOutcome } from '../domain/deletion.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
+import type { Idempotency } from '../domain/idempotency.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
 import { renderJobListItem } from '../http/render.ts';
-import type { Idempotency } from '../ingest/records.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end-load.ts';
 import { csvCell } from '../load/rejects/text.ts';

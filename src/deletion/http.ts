@@ -2,17 +2,17 @@ import { MAX_INTEGER } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import { type Entity, entities } from '../domain/entity.ts';
 import { previewDeletion } from '../export/deleted-profile-store.ts';
+import { callerOrigin } from '../http/caller.ts';
 import { jobRecord } from '../http/job.ts';
 import { answerRows, rowQuery } from '../http/job-rows.ts';
 import { pageBytes } from '../http/page.ts';
 import { bodyHeaders, jobParameters, readIdempotency } from '../http/parameters.ts';
-import { callerOrigin } from '../http/plugins/auth.ts';
 import { bodyBytes } from '../http/plugins/json-body.ts';
 import { renderJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { exampleText, withExamples } from '../http/schema.ts';
 import { findArchivedUntil } from '../ingest/event-store.ts';
-import { requireQueueRoom } from '../jobs/jobs.ts';
+import { requireQueueRoom } from '../tasks/queue-room.ts';
 import { type DeletionPreview, deletionPreview, outcomePage } from './api.ts';
 import {
   type DeletionRequests,

@@ -13,7 +13,6 @@ import {
   removeProfiles,
   withoutProfile,
 } from '../export/deleted-profile-store.ts';
-import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
 import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
 import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
@@ -28,6 +27,7 @@ import {
   removeKeptFiles,
   removeUploads,
 } from './erase-files.ts';
+import type { DeletionContext } from './seam.ts';
 import {
   addStep,
   beginDeletion,
@@ -45,7 +45,7 @@ const notOurs = 'another worker has the deletion, or it has ended';
  * the lane. Once `signal` is aborted it stops at the next step, and whoever takes it goes on from there.
  */
 export async function runDeletion(
-  context: LoadContext,
+  context: DeletionContext,
   claim: TaskClaim,
   signal: AbortSignal,
 ): Promise<void> {
@@ -77,7 +77,7 @@ export async function runDeletion(
 }
 
 function startAttempt(
-  context: LoadContext,
+  context: DeletionContext,
   claim: TaskClaim,
   { entity }: DeletionWork,
   signal: AbortSignal,
@@ -99,7 +99,7 @@ function startAttempt(
 }
 
 /** This commit waits for the disk. */
-async function complete(context: LoadContext, claim: TaskClaim): Promise<void> {
+async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);
   });
@@ -108,7 +108,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<void> {
 
 /** Ends a deletion as failed, and starts the next of its lane. Does nothing if it has ended already. */
 export async function failDeletion(
-  context: LoadContext,
+  context: DeletionContext,
   deletionId: number,
   failure: TaskFailure,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Entity } from '../domain/entity.ts';
 import type { TaskClaim } from '../domain/task.ts';
+import type { LoadContext } from '../load/context.ts';
 import type { Database } from '../postgres/database.ts';
 
 /** A capability that deletions can ask for. */
@@ -10,12 +11,18 @@ export interface DeletionSeam {
    * Is called before anything is removed, if the option was given: at least once, again if the deletion is taken over.
    * The ids are in `deletion_ids`.
    */
-  begin(context: DeletionContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
+  begin(context: BeginContext, claim: TaskClaim, signal: AbortSignal): Promise<void>;
 }
 
-interface DeletionContext {
+interface BeginContext {
   readonly pool: pg.Pool;
   readonly db: Database;
+}
+
+/** Everything that deletions work with. */
+export interface DeletionContext extends LoadContext {
+  /** The hooks of capabilities. */
+  readonly deletions: readonly DeletionSeam[];
 }
 
 /** A flag that a deletion may have. */

@@ -14,12 +14,11 @@ import {
   columnOf,
   type Database,
   hasRows,
-  isTrue,
   selectWhere,
   updateWhere,
 } from '../postgres/database.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
-import { deleteTasks, insertTask, isOwn, restartTasks } from '../tasks/store.ts';
+import { deleteTasks, isOwn, restartTasks } from '../tasks/store.ts';
 import { leaseFor } from '../tasks/worker-store.ts';
 import type { DeletionOptions } from './seam.ts';
 
@@ -45,16 +44,6 @@ export async function insertDeletion(db: Database, { origin, ids, ...deletion }:
     insert into deletion_ids (deletion_id, position, id)
     select ${deletion_id}, ordinality, id
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
-}
-
-export async function startDeletion(db: Database, deletionId: number) {
-  const deletion = await updateWhere(db, 'deletions', { deletionId, status: 'queued' })
-    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
-    .returning(camel('job_id', 'request_id', 'environment_id'))
-    .executeTakeFirst();
-  if (deletion === undefined) return null;
-  const task = await insertTask(db, { kind: 'deletion', subjectId: deletionId, part: 0, ...deletion });
-  return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
 /** Begins a deletion, or takes it over. Call it in a transaction. */
@@ -200,17 +189,6 @@ const earlier = (deletionId: number) => sql<boolean>`exists (
     and loads.accepted_at <= d.accepted_at
     and (loads.ended_at is not null or loads.status = 'held')
 )`;
-
-/** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
-export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
-  return isTrue(db)`
-    select exists (
-      select 1
-      from deletions d
-      join loads l using (environment_id)
-      where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.accepted_at <= d.accepted_at
-    ) as before`;
-}
 
 export function findKeptFiles(db: Database, deletionId: number, limit: number) {
   return db

@@ -15,15 +15,17 @@ import {
   text,
 } from '../cli/define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
-import { createProgress, followExport } from '../cli/follow.ts';
+import type { Followed, Progress } from '../cli/follow.ts';
+import { createProgress, follow } from '../cli/follow.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
 import { printable, printRecords } from '../cli/terminal.ts';
 import { withWorkers } from '../cli/workers.ts';
+import type { System } from '../context.ts';
 import { compressions, exportFormatFacts, exportFormats, exportLayouts } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import { writeSetup } from './import-folder.ts';
-import { renderExportDetail } from './inspect-exports.ts';
+import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import { manifestName, verifyExport } from './manifest.ts';
 import { requestExport } from './request-export.ts';
 import { cancelExport } from './run-export.ts';
@@ -277,4 +279,17 @@ async function save(
       `The files of export ${done.jobId} are not here: the workers that run keep theirs elsewhere (DATA_DIR, STORAGE_URL).`,
     );
   }
+}
+
+export function followExport({ db }: System, followed: Followed, progress: Progress): Promise<Export> {
+  return follow(followed, {
+    look: () => requireExport({ db }, followed.environmentId, followed.jobId),
+    show: ({ status, progress: share, rowsWritten, bytesWritten }) =>
+      progress.show(share, () =>
+        status === 'queued'
+          ? 'waits for a worker'
+          : `${plural(rowsWritten, 'row')} · ${formatBytes(bytesWritten)}`,
+      ),
+    whenGone: `Export ${followed.jobId} continues when database and workers run again; nothing was written here.`,
+  }).finally(() => progress.end());
 }

@@ -6,6 +6,7 @@ import { PREVIEWED_ROWS } from '../base/limits.ts';
 import { ruled, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import { named } from '../http/answers.ts';
+import { callerEnvironment, callerKeyId, callerOrigin } from '../http/caller.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../http/page.ts';
 import {
   bodyHeaders,
@@ -16,13 +17,12 @@ import {
   readSeveral,
   statusParameter,
 } from '../http/parameters.ts';
-import { callerEnvironment, callerKeyId, callerOrigin } from '../http/plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../http/plugins/json-body.ts';
 import { lenientQuery } from '../http/plugins/validation.ts';
 import { render } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { text, uuid, withExamples } from '../http/schema.ts';
-import { requireQueueRoom } from '../jobs/jobs.ts';
+import { requireQueueRoom } from '../tasks/queue-room.ts';
 import { createdExport, exportItem, exportJob, exportPreview } from './api.ts';
 import {
   contentType,

@@ -10,6 +10,7 @@ import { readValidFile } from '../cli/input-files.ts';
 import type { Terminal } from '../cli/terminal.ts';
 import { kinds } from '../domain/definitions.ts';
 import { countStoredEvents } from '../ingest/event-store.ts';
+import { type LoadedBack, restoreTimes } from '../ingest/profile-store.ts';
 import {
   type Imported,
   type ImportOptions,
@@ -22,7 +23,6 @@ import { applyDefinitions } from '../lookups/apply-definitions.ts';
 import { readDefinitionsFile, writeDefinitionsFile } from '../lookups/definitions.ts';
 import { readDefinitions, withoutIds } from '../lookups/store.ts';
 import type { Database } from '../postgres/database.ts';
-import { type LoadedBack, restoreTimes } from '../profiles/store.ts';
 import {
   formatOf,
   type Manifest,

@@ -1,5 +1,5 @@
-import type { Environment } from '../access/environment-store.ts';
 import { inputError } from '../base/errors.ts';
+import type { Environment } from '../domain/caller.ts';
 import { exportUrl, rateOf, renderJobListItem } from '../http/render.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';

@@ -20,9 +20,9 @@ import {
   type FileDataset,
   namesAmong,
 } from '../domain/export.ts';
+import type { Idempotency } from '../domain/idempotency.ts';
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
-import type { Idempotency } from '../ingest/records.ts';
 import { readSegmentDefinitions } from '../lookups/segment-store.ts';
 import { findFeaturesAndEvents } from '../lookups/store.ts';
 import { findCursorProblem } from '../postgres/change-log.ts';

@@ -9,9 +9,9 @@ import {
   type TaskClaim,
   type TaskFailure,
 } from '../domain/task.ts';
-import { pageJobs } from '../jobs/store.ts';
 import { camel, daysAgo, hex, inMs, snake, type Tables, toFailure } from '../postgres/columns.ts';
 import { changedBy, type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { pageJobs } from '../tasks/job-store.ts';
 import { deleteTasks, insertTask } from '../tasks/store.ts';
 
 /*

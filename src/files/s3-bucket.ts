@@ -28,32 +28,9 @@ import {
   S3_CONNECT_MS,
   S3_STALL_MS,
 } from '../base/limits.ts';
+import type { S3Location } from '../base/storage-url.ts';
 import { MissingFileError, type PresignedLink } from './file-store.ts';
 import { nameOf, s3Error } from './s3-error.ts';
-
-export interface S3Location {
-  /** STORAGE_URL as given; holds no secret. */
-  readonly url: string;
-  readonly bucket: string;
-  /** Before every key, without slashes at its ends; empty: none. */
-  readonly prefix: string;
-  /** The endpoint; null for Amazon's, by region. */
-  readonly endpoint: string | null;
-  /** The region; null for the SDK's choice (AWS_REGION, profile). */
-  readonly region: string | null;
-  /** The bucket stands in the path, not in the host name. */
-  readonly pathStyle: boolean;
-  /** True if callers get links that S3 answers. */
-  readonly presign: boolean;
-  /** Not to be logged. Null: the SDK's own chain (profile, role of the machine or pod). */
-  readonly credentials: S3Credentials | null;
-}
-
-export interface S3Credentials {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  readonly sessionToken: string | null;
-}
 
 export interface OpenObject {
   readonly body: Readable;

@@ -9,6 +9,7 @@ import {
   S3_REMOVALS_AT_A_TIME,
   S3_UPLOAD_LIFE_MS,
 } from '../base/limits.ts';
+import type { S3Location } from '../base/storage-url.ts';
 import {
   checkFolder,
   checkRef,
@@ -20,7 +21,7 @@ import {
   MissingFileError,
   streamOf,
 } from './file-store.ts';
-import type { OpenObject, S3Bucket, S3Location } from './s3-bucket.ts';
+import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 
 interface S3StoreOptions {
   /** No file may be larger; it decides how large parts are. */

@@ -1,3 +1,5 @@
+export const consolePath = '/console';
+
 /** Returns the path of a request as routes have it: without a query, doubled slashes and a slash at the end. */
 export function pathOf(url: string): string {
   const path = url.split('?', 1)[0] ?? '';

@@ -1,5 +1,4 @@
-import type { Origin } from '../domain/task.ts';
-import type { JobRecord } from './job.ts';
+import type { ListedJob, ShownJob } from '../domain/job.ts';
 
 type Snake<S extends string> = S extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Snake<Rest>}`
@@ -16,23 +15,6 @@ export function render<T extends object>(row: T): Rendered<T> {
     value instanceof Date ? value.toISOString() : value,
   ]);
   return Object.fromEntries(members) as Rendered<T>;
-}
-
-/** The fields that all jobs have, however they are read. */
-export interface ShownJob extends Pick<JobRecord, 'type' | 'status' | 'filename'> {
-  readonly jobId: string;
-  readonly fileSize: number;
-  readonly totalRows: number;
-  readonly acceptedAt: Date;
-  /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the job waits. */
-  readonly startedAt: Date | null;
-  readonly endedAt: Date | null;
-}
-
-export interface ListedJob extends ShownJob {
-  readonly counts: Readonly<Record<string, number>> | null;
-  readonly origin: Origin['kind'] | null;
-  readonly originName: string | null;
 }
 
 export const loadUrl = (baseUrl: string, jobId: string): string => `${baseUrl}/v1/background_jobs/${jobId}`;

@@ -3,8 +3,9 @@ import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, InputError } from '../base/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../base/limits.ts';
 import type { System } from '../context.ts';
+import type { Idempotency } from '../domain/idempotency.ts';
+import { environmentId } from '../http/caller.ts';
 import { bodyHeaders, readIdempotency } from '../http/parameters.ts';
-import { environmentId } from '../http/plugins/auth.ts';
 import { bodyBytes, isNdjsonBody, readEnvelope } from '../http/plugins/json-body.ts';
 import { directRoute, type Route, route } from '../http/route.ts';
 import { type Example, exampleText, flag, item, listOf, withExamples } from '../http/schema.ts';
@@ -12,7 +13,7 @@ import { isSegmentCall, readMixedItem } from '../products/read-call.ts';
 import { callContext, takeCalls } from '../products/take-calls.ts';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from './api.ts';
 import { type Fields, openRecord, readCompany, readEvent, readUser } from './read-record.ts';
-import type { Idempotency, IngestEntity } from './records.ts';
+import type { IngestEntity } from './records.ts';
 import { refuseIfNothing, sayDropped, takeItems } from './take-batch.ts';
 
 /*

@@ -5,6 +5,7 @@
  */
 import { inputError } from '../base/errors.ts';
 import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
+import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../tasks/idempotency.ts';
@@ -15,7 +16,6 @@ import {
   type BatchItem,
   type CompanyRecord,
   type EventRecord,
-  type Idempotency,
   type IngestContext,
   type IngestEntity,
   type ItemRecord,

@@ -77,11 +77,6 @@ export interface IngestContext {
 
 export type IngestEntity = 'users' | 'companies' | 'events';
 
-export interface Idempotency {
-  readonly key: string;
-  readonly digest: Buffer;
-}
-
 export interface IngestMetrics {
   windowCommitted(entity: IngestEntity | 'batches', records: number, seconds: number): void;
   windowWaiting(entity: IngestEntity | 'batches', difference: number): void;

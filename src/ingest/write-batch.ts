@@ -1,18 +1,18 @@
 import type pg from 'pg';
 import { BATCH_STATEMENT_EVENTS } from '../base/limits.ts';
+import type { Idempotency } from '../domain/idempotency.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Guard } from '../postgres/guard.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import { createNamedUsers } from '../profiles/store.ts';
 import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
 import type { EventRow } from './event-store.ts';
 import type { Guards } from './guards.ts';
+import { createNamedUsers } from './profile-store.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
   type BatchItem,
   type Connection,
   type EventRecord,
-  type Idempotency,
   type IngestContext,
   RecordsRefused,
   type RecordWriter,

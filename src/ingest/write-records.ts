@@ -6,8 +6,8 @@ import { markedNumber, writeJson } from '../formats/json-text.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
 import type { Database } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
-import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../profiles/store.ts';
 import { EventPartitions, type EventRow, writeEvents } from './event-store.ts';
+import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from './profile-store.ts';
 import type {
   CompanyRecord,
   EventRecord,

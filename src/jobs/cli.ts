@@ -2,32 +2,27 @@
 
 import { MAX_PAGE_SIZE } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
-import { choice, defineCommand, flag, jobIdArgument, limitOption, several } from '../cli/define-command.ts';
+import { choice, defineCommand, flag, jobIdArgument, limitOption } from '../cli/define-command.ts';
 import { exitCodeOf } from '../cli/errors.ts';
-import { followJob } from '../cli/follow.ts';
+import type { Followed } from '../cli/follow.ts';
+import { createProgress } from '../cli/follow.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { withEnvironment } from '../cli/session.ts';
-import {
-  printable,
-  printDone,
-  printList,
-  printRecord,
-  printRecords,
-  printTable,
-  type Terminal,
-} from '../cli/terminal.ts';
-import { queueLoad } from '../cli/workers.ts';
-import { noLimits } from '../domain/guards.ts';
-import { loadStatuses, onDriftChoices, type PlannedEvents } from '../domain/load.ts';
-import { type ListedJob, renderJobListItem, renderListedJob } from '../http/render.ts';
-import { type ShownPlan, showPlan } from '../load/plans/plans.ts';
-import { requireLoad } from '../load/read-store.ts';
+import { printDone, printList, printRecord, type Terminal } from '../cli/terminal.ts';
+import type { System } from '../context.ts';
+import { followDeletion } from '../deletion/cli.ts';
+import type { ListedJob } from '../domain/job.ts';
+import { loadStatuses } from '../domain/load.ts';
+import { followExport } from '../export/cli.ts';
+import { renderJobListItem, renderListedJob } from '../http/render.ts';
+import { followLoad, queueLoad, queues } from '../load/follow.ts';
+import { apply, plan, release } from '../load/plans/cli.ts';
 import { rejects } from '../load/rejects/cli.ts';
-import { planJson } from '../load/render-load.ts';
-import { applyPlan, releaseLoad, retryLoad } from '../load/retry-load.ts';
-import { acceptUndo } from '../load/undo/accept-undo.ts';
+import { retryLoad } from '../load/retry-load.ts';
+import { undo } from '../load/undo/cli.ts';
+import { pageJobs } from '../tasks/job-store.ts';
+import type { Job } from './jobs.ts';
 import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';
-import { pageJobs } from './store.ts';
 
 const list = defineCommand({
   name: 'list',
@@ -124,15 +119,6 @@ const cancel = defineCommand({
   },
 });
 
-const waitOption = flag('--wait', 'do it now, and follow it to its end, without needing a running server');
-
-const queues = {
-  argument: jobIdArgument,
-  options: { wait: waitOption },
-  environment: true,
-  json: 'print the job record as JSON',
-} as const;
-
 const retry = defineCommand({
   name: 'retry',
   summary: 'continue a load that failed or was cancelled',
@@ -149,142 +135,6 @@ const retry = defineCommand({
   },
 });
 
-const release = defineCommand({
-  name: 'release',
-  summary: 'load a file that its guard holds',
-  description:
-    'Queues a held load: its file is loaded although it differs from what its guard expects. `sluice jobs cancel` discards it.',
-  ...queues,
-  examples: ['sluice jobs list --status held', 'sluice jobs release 0195… --wait'],
-  run: async (invocation) => {
-    const { argument: jobId, flags } = invocation;
-    await queueLoad(invocation, flags.wait, async ({ system, environmentId }) => {
-      await releaseLoad(system, environmentId, jobId, { kind: 'command_line', name: null });
-      return jobId;
-    });
-  },
-});
-
-const undo = defineCommand({
-  name: 'undo',
-  summary: 'take back what loads wrote',
-  description:
-    'Puts values back that loads changed, removes profiles and events that they added, and brings profiles back that they\n' +
-    'removed. What somebody else has changed since stays. An undo cannot be undone: load the file again instead.',
-  argument: several('<job-id...>', 'loads that have ended'),
-  options: {
-    plan: flag('--plan', 'only show what it would do; `sluice jobs apply` then does it'),
-    wait: waitOption,
-  },
-  environment: true,
-  json: 'print the job record as JSON',
-  examples: ['sluice jobs undo 0195… --plan --wait', 'sluice jobs undo 0195… 0196… --wait'],
-  run: async (invocation) => {
-    const { argument, flags, json, terminal } = invocation;
-    const jobIds = [...new Set(argument.map(jobIdArgument.read))];
-    const asked = {
-      idempotencyKey: null,
-      requestId: null,
-      origin: { kind: 'command_line', name: null },
-    } as const;
-    await queueLoad(
-      invocation,
-      flags.wait,
-      ({ system, environmentId }) =>
-        acceptUndo(system, { jobIds, plan: flags.plan, ...noLimits }, { environmentId, ...asked }),
-      async ({ system, environmentId }, { jobId, plan: planned }) => {
-        if (planned !== null && !json) printPlan(terminal, await showPlan(system, environmentId, jobId));
-        return undefined;
-      },
-    );
-  },
-});
-
-const plan = defineCommand({
-  name: 'plan',
-  summary: 'what a planned load would do',
-  description:
-    'Shows what a load with --plan would change: profiles, values by property, some rows before and after.',
-  argument: jobIdArgument,
-  json: 'print the plan as JSON',
-  examples: ['sluice jobs plan 0195…', 'sluice jobs plan 0195… --json | jq .values'],
-  inEnvironment: async ({ system, environmentId, baseUrl, argument, json, terminal }) => {
-    const plan = await showPlan(system, environmentId, argument);
-    if (json) terminal.print(planJson(plan, baseUrl));
-    else printPlan(terminal, plan);
-  },
-});
-
-const apply = defineCommand({
-  name: 'apply',
-  summary: 'load a plan',
-  description:
-    'Queues a plan to be loaded, with the same file and options. If profiles have changed since, nothing is written,\n' +
-    'unless --proceed is given.',
-  argument: jobIdArgument,
-  options: { proceed: flag('--proceed', 'load it even if profiles have changed since') },
-  json: 'print the job record as JSON',
-  examples: ['sluice jobs apply 0195…', 'sluice jobs apply 0195… --proceed --json'],
-  inEnvironment: async (call) => {
-    const { system, environmentId, argument, flags } = call;
-    await applyPlan(system, environmentId, argument, onDriftChoices[flags.proceed ? 1 : 0]);
-    const load = await requireLoad(system, environmentId, argument);
-    printDone(
-      call,
-      renderJobListItem(load, call.baseUrl),
-      `Queued. To follow it: sluice jobs show ${argument} --watch`,
-    );
-  },
-});
-
-const shownProperties = 20;
-const shownRows = 10;
-
-export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: ShownPlan): void {
-  const { profiles, values, properties, morePropertyNames, events } = summary;
-  printRecords(
-    terminal,
-    Object.entries(profiles).map(([entity, counts]) => ({ profiles: entity, ...counts })),
-  );
-  terminal.print('');
-  const shown = properties.slice(0, shownProperties);
-  printTable(
-    terminal,
-    {
-      entity: ({ entity }) => entity,
-      property: ({ name }) => printable(name, 40),
-      '>added': ({ appear }) => appear,
-      '>changed': ({ change }) => change,
-      '>removed': ({ go }) => go,
-      '>type changed': ({ retype }) => retype,
-      '': ({ isNew }) => (isNew ? 'new' : ''),
-    },
-    [...shown, { ...values, entity: 'all', name: '', isNew: false }],
-  );
-  const more = properties.length - shown.length + morePropertyNames;
-  if (more > 0) terminal.print(`… and ${formatCount(more)} more ${more === 1 ? 'property' : 'properties'}`);
-  terminal.print('');
-  printEvents(terminal, events);
-  const rows = sample.slice(0, shownRows).map(({ key: id, ...row }) => ({ id, ...row }));
-  if (rows.length > 0) printRecords(terminal, rows, ['entity', 'id', 'before', 'after']);
-  terminal.print(`To load it: sluice jobs apply ${id}`);
-}
-
-/** Prints how many events would be added, by name and by day. */
-function printEvents(terminal: Terminal, { names, moreNames, days, earlierDays }: PlannedEvents): void {
-  if (names.length === 0) return;
-  const more = (count: number, what: string) =>
-    count > 0 && terminal.print(`… and ${formatCount(count)} ${what}`);
-  const shown = names.slice(0, shownProperties);
-  printTable(terminal, { event: ({ name }) => printable(name, 40), '>added': ({ count }) => count }, shown);
-  more(names.length - shown.length + moreNames, 'more names');
-  terminal.print('');
-  const latest = days.slice(-shownProperties);
-  printTable(terminal, { day: ({ day }) => day, '>added': ({ count }) => count }, latest);
-  more(days.length - latest.length + earlierDays, 'earlier days');
-  terminal.print('');
-}
-
 export const jobs = defineCommand({
   name: 'jobs',
   summary: 'look at loads, exports and deletions; cancel, retry, undo',
@@ -293,3 +143,16 @@ export const jobs = defineCommand({
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
   commands: [list, show, cancel, retry, release, undo, plan, apply, rejects],
 });
+
+/** Follows a job of any kind. `quiet`: no progress is shown. */
+async function followJob(
+  system: System,
+  job: Job,
+  followed: Followed,
+  { terminal, quiet }: { readonly terminal: Terminal; readonly quiet: boolean },
+): Promise<Job> {
+  if (job.kind === 'deletion') return { kind: 'deletion', ...(await followDeletion(system, followed)) };
+  const progress = createProgress(terminal, job.kind === 'export' ? 'export' : job.jobId, quiet);
+  if (job.kind === 'export') return { kind: 'export', ...(await followExport(system, followed, progress)) };
+  return { kind: 'load', ...(await followLoad(system, followed, progress)) };
+}

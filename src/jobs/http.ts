@@ -3,6 +3,7 @@ import { readInstant } from '../base/instant.ts';
 import { optional } from '../base/validation.ts';
 import { deletionJobDetail } from '../deletion/api.ts';
 import { exportJobDetail } from '../export/api.ts';
+import { callerOrigin, requireScope } from '../http/caller.ts';
 import { jobHistory, jobListItem, jobRecord } from '../http/job.ts';
 import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../http/page.ts';
 import {
@@ -16,15 +17,14 @@ import {
   statusParameter,
   textParameter,
 } from '../http/parameters.ts';
-import { callerOrigin, requireScope } from '../http/plugins/auth.ts';
 import { lenientQuery } from '../http/plugins/validation.ts';
 import { render, renderJob, renderListedJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { jobDetail } from '../load/api.ts';
 import { retryLoad } from '../load/retry-load.ts';
 import { renderQueued } from '../load/upload/receive-upload.ts';
+import { type JobFilter, pageJobs, readJobHistory } from '../tasks/job-store.ts';
 import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';
-import { type JobFilter, pageJobs, readJobHistory } from './store.ts';
 
 const maxFilterBytes = 512;
 

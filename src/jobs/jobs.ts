@@ -17,13 +17,11 @@ import { countRejects, type Load, readLoads, readShown, requireLoad } from '../l
 import { renderLoadDetail } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
-import { isKeyKnown } from '../tasks/idempotency.ts';
 import { readLanes } from '../tasks/lane-store.ts';
 import { readLiveWorkers } from '../tasks/worker-store.ts';
 import { readBacklog, readNeeds } from '../telemetry/health/store.ts';
 import type { Failure, FigureSeam } from '../telemetry/seam.ts';
 import { readList } from './overview-store.ts';
-import { hasQueueRoom } from './store.ts';
 
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
@@ -106,23 +104,6 @@ export async function requireRetryable(
   if (job.kind === 'load') return job;
   const message = `${job.kind === 'export' ? 'an export' : 'a deletion'} is not retried: ask for it anew`;
   throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
-}
-
-/**
- * A caller that floods is refused before anything of its request is done; a request that was answered before is let in, to be
- * answered again. Callers that come at the same moment may pass the bound by as many as they are.
- * @throws InputError `rate_limited`.
- */
-export async function requireQueueRoom(
-  db: Database,
-  environmentId: number,
-  idempotencyKey: string | null,
-  maxUnfinished: number,
-): Promise<void> {
-  if (maxUnfinished === 0 || (await hasQueueRoom(db, environmentId, maxUnfinished))) return;
-  if (idempotencyKey !== null && (await isKeyKnown(db, environmentId, idempotencyKey))) return;
-  const message = `This environment has ${maxUnfinished} jobs that have not ended; try again when some have`;
-  throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
 }
 
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
-import { defaultEnvironmentName } from '../access/environment-store.ts';
 import { RATE_PERIODS } from '../base/limits.ts';
+import { defaultEnvironmentName } from '../domain/caller.ts';
 import { renderNeed } from '../domain/need.ts';
+import { callerOf } from '../http/caller.ts';
 import { optionalChoice } from '../http/parameters.ts';
-import { callerOf } from '../http/plugins/auth.ts';
 import { lenientQuery } from '../http/plugins/validation.ts';
 import { type Route, route } from '../http/route.ts';
 import { examine } from '../telemetry/health/checks.ts';

@@ -1,7 +1,6 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type pg from 'pg';
 import {
-  RATE_PERIODS,
   RATE_STEPS,
   RECOUNTED_LOADS,
   SHOWN_FAILING_TASKS,
@@ -13,6 +12,7 @@ import { outcomes } from '../domain/load.ts';
 import { timeText } from '../postgres/columns.ts';
 import { type Database, rowOf, rowsOf } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
+import { currentStep, stepOf } from '../telemetry/rate-store.ts';
 import type { Overview } from './overview-api.ts';
 
 /* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
@@ -165,36 +165,6 @@ export async function readWork(
     order by not_before, task_id
     limit ${SHOWN_FAILING_TASKS}`;
   return { ...counts, failing };
-}
-
-export interface Counted {
-  accepted: number;
-  unchanged: number;
-  rejected: number;
-}
-
-const stepOf = (minutes: RawBuilder<unknown>) => sql`(${minutes} * interval '1 minute')`;
-const currentStep = (minutes: RawBuilder<unknown>) => sql`date_bin(${stepOf(minutes)}, now(), 'epoch')`;
-const periodMinutes = Object.values(RATE_PERIODS);
-
-/** Adds to the counts of this step of each period, in the order of environments, so that two processes cannot deadlock. */
-export async function addRates(db: Database, counted: ReadonlyMap<number, Counted>): Promise<void> {
-  const rows = [...counted].map(([environment, counts]) => ({ environment, ...counts }));
-  await sql`
-    with old as (
-      delete from rates
-      where environment_id = any (${rows.map(({ environment }) => environment)}::int[])
-        and begins_at < now() - 2 * ${RATE_STEPS}::int * ${stepOf(sql`minutes`)}
-    )
-    insert into rates as r (environment_id, minutes, begins_at, accepted, unchanged, rejected)
-    select environment, minutes, ${currentStep(sql`minutes`)}, accepted, unchanged, rejected
-    from json_to_recordset(${JSON.stringify(rows)}) as c (environment int, accepted bigint, unchanged bigint, rejected bigint)
-    cross join unnest(${periodMinutes}::int[]) as minutes
-    order by environment, minutes
-    on conflict (environment_id, minutes, begins_at) do update set
-      accepted = r.accepted + excluded.accepted,
-      unchanged = r.unchanged + excluded.unchanged,
-      rejected = r.rejected + excluded.rejected`.execute(db);
 }
 
 export function readRates(db: Database, environmentId: number, minutes: number): Promise<Overview['rates']> {

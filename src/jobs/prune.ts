@@ -17,9 +17,9 @@ import { tendChangeLog } from '../postgres/change-log.ts';
 import type { Database } from '../postgres/database.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import type { Tend } from '../tasks/job-seam.ts';
+import { forgetOld } from '../tasks/job-store.ts';
 import { insertTask } from '../tasks/store.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
-import { forgetOld } from './store.ts';
 
 export interface PruneContext extends EndContext {
   readonly files: FileStore;

@@ -13,7 +13,8 @@ import { exitCodes, UsageError } from '../cli/errors.ts';
 import { findInputs, type Input } from '../cli/input-files.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
-import { type Workers, withSmallLoads, withWorkers } from '../cli/workers.ts';
+import type { Terminal } from '../cli/terminal.ts';
+import { type Workers, withWorkers } from '../cli/workers.ts';
 import {
   type GuardLimit,
   guardPattern,
@@ -23,7 +24,6 @@ import {
   type VolumeGuard,
   volumeGuardRule,
 } from '../domain/guards.ts';
-import { findExportFolder, importFolder } from '../export/import-folder.ts';
 import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
 import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
@@ -31,103 +31,116 @@ import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
 const guard = (flags: string, description: string) =>
   parsed<GuardLimit | null>(flags, description, parseGuard, null);
 
-export const importFiles = defineCommand({
-  name: 'import',
-  summary: 'load files of users, companies and events',
-  description:
-    'Loads CSV, NDJSON, JSON, Excel or Parquet files, also gzipped or in a ZIP archive, through the same route\n' +
-    'as the HTTP interface. A server need not run; if one does, its workers do the work. Several files are loaded one\n' +
-    'after another, in this order. A folder that `sluice export` wrote comes back as a whole: users, companies, events, and\n' +
-    'what was defined if it was exported.',
-  argument: several(
-    '<files...>',
-    'files, patterns in quotes such as "data/*.csv", - for standard input, or the folder of an export',
-  ),
-  options: {
-    dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
-    plan: flag('--plan', 'a dry run that keeps what would change, prints it, and can be applied'),
-    maxErrors: guard('--max-errors <n>', 'fail once more records than this are refused: 100, or 5%'),
-    maxChanged: guard('--max-changed <n>', 'fail if more profiles than this would be changed: 100, or 5%'),
-    maxRemovedValues: guard(
-      '--max-removed-values <n>',
-      'fail if more values than this would be removed: 100, or 5%',
+/** Loads back the folder of an export. */
+export interface ExportFolders {
+  find(names: readonly string[]): Promise<string | null>;
+  load(
+    terminal: Terminal,
+    session: EnvironmentSession,
+    folder: string,
+    options: ImportOptions,
+  ): Promise<{ readonly exitCode: number; readonly json: object }>;
+}
+
+export const importFiles = (folders: ExportFolders) =>
+  defineCommand({
+    name: 'import',
+    summary: 'load files of users, companies and events',
+    description:
+      'Loads CSV, NDJSON, JSON, Excel or Parquet files, also gzipped or in a ZIP archive, through the same route\n' +
+      'as the HTTP interface. A server need not run; if one does, its workers do the work. Several files are loaded one\n' +
+      'after another, in this order. A folder that `sluice export` wrote comes back as a whole: users, companies, events, and\n' +
+      'what was defined if it was exported.',
+    argument: several(
+      '<files...>',
+      'files, patterns in quotes such as "data/*.csv", - for standard input, or the folder of an export',
     ),
-    guard: parsed<VolumeGuard | null>(
-      '--guard <figures>',
-      'hold a file that differs from the usual, or from figures such as "rows=900..1100 max_rejected=2%"',
-      (text) => {
-        const read = readVolumeGuard(text);
-        if (read === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);
-        return read;
-      },
-      null,
-    ),
-    ifDuplicate: choice(
-      '--if-duplicate <action>',
-      'when the same bytes were loaded before',
-      ['load', 'skip', 'reject'],
-      'load',
-    ),
-    rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
-    wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
-    quiet: flag('-q, --quiet', 'no progress'),
-    ...fileFlags,
-    optionsOf: optionsOfFlag,
-  },
-  environment: 'environment to load into',
-  json: 'print the result as JSON',
-  details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
+    options: {
+      dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
+      plan: flag('--plan', 'a dry run that keeps what would change, prints it, and can be applied'),
+      maxErrors: guard('--max-errors <n>', 'fail once more records than this are refused: 100, or 5%'),
+      maxChanged: guard('--max-changed <n>', 'fail if more profiles than this would be changed: 100, or 5%'),
+      maxRemovedValues: guard(
+        '--max-removed-values <n>',
+        'fail if more values than this would be removed: 100, or 5%',
+      ),
+      guard: parsed<VolumeGuard | null>(
+        '--guard <figures>',
+        'hold a file that differs from the usual, or from figures such as "rows=900..1100 max_rejected=2%"',
+        (text) => {
+          const read = readVolumeGuard(text);
+          if (read === undefined) throw new InvalidArgumentError(`It ${volumeGuardRule}.`);
+          return read;
+        },
+        null,
+      ),
+      ifDuplicate: choice(
+        '--if-duplicate <action>',
+        'when the same bytes were loaded before',
+        ['load', 'skip', 'reject'],
+        'load',
+      ),
+      rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
+      wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
+      quiet: flag('-q, --quiet', 'no progress'),
+      ...fileFlags,
+      optionsOf: optionsOfFlag,
+    },
+    environment: 'environment to load into',
+    json: 'print the result as JSON',
+    details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
 failed, or held by --guard; 2 wrong options or a file that cannot be loaded as
 it is; 130 stopped by Ctrl-C: what was accepted continues when workers run
 again.`,
-  examples: [
-    'sluice import users.csv',
-    'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
-    'sluice import kunden-2026-12.csv --options-of 0195…',
-    'sluice import companies.ndjson --dry-run',
-    'sluice import events.json.gz --preset mixpanel',
-    'zcat users.csv.gz | sluice import - --format csv --max-errors 1%',
-    'sluice import kunden.csv --encoding windows-1252 --null NULL',
-    'sluice import users.txt --header none --map 1=user_id --map 2=email',
-    'sluice import takeout --env copy',
-    'sluice import users.csv --json | jq .loads[0].job.counts',
-  ],
-  run: async (invocation) => {
-    const { cli, argument, flags, terminal, json } = invocation;
-    const folder = await findExportFolder(argument);
-    const inputs = folder === null ? await findInputs(argument) : [];
-    if (folder !== null) requireUnchanged(flags);
-    const source = readSourceFlags(flags);
-    const stop = listenForStop();
-    stop.signal.addEventListener('abort', () => {
-      if (!flags.quiet)
-        terminal.inform('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
-    });
-    const load = async (session: EnvironmentSession) => {
-      const { system, environmentId } = session;
-      const { entity = 'auto' as const, preset = null, format = null, optionsOf = null } = flags;
-      const given = { ...flags, entity, preset, format, optionsOf, source };
-      const options = await withOptionsOf(system.db, environmentId, given);
-      if (inputs.length > 1 && options.source.mirror !== undefined)
-        throw new UsageError('The file of a mirror holds all there is: give one file.');
-      const all = async (workers: Workers | null) => {
-        const all = { ...options, json, workers, signal: stop.signal };
-        if (folder !== null) return [await importFolder(terminal, session, folder, all)];
-        return importAll(invocation, session, inputs, all);
+    examples: [
+      'sluice import users.csv',
+      'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
+      'sluice import kunden-2026-12.csv --options-of 0195…',
+      'sluice import companies.ndjson --dry-run',
+      'sluice import events.json.gz --preset mixpanel',
+      'zcat users.csv.gz | sluice import - --format csv --max-errors 1%',
+      'sluice import kunden.csv --encoding windows-1252 --null NULL',
+      'sluice import users.txt --header none --map 1=user_id --map 2=email',
+      'sluice import takeout --env copy',
+      'sluice import users.csv --json | jq .loads[0].job.counts',
+    ],
+    run: async (invocation) => {
+      const { cli, argument, flags, terminal, json } = invocation;
+      const folder = await folders.find(argument);
+      const inputs = folder === null ? await findInputs(argument) : [];
+      if (folder !== null) requireUnchanged(flags);
+      const source = readSourceFlags(flags);
+      const stop = listenForStop();
+      stop.signal.addEventListener('abort', () => {
+        if (!flags.quiet)
+          terminal.inform('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
+      });
+      const load = async (session: EnvironmentSession) => {
+        const { system, environmentId } = session;
+        const { entity = 'auto' as const, preset = null, format = null, optionsOf = null } = flags;
+        const given = { ...flags, entity, preset, format, optionsOf, source };
+        const options = await withOptionsOf(system.db, environmentId, given);
+        if (inputs.length > 1 && options.source.mirror !== undefined)
+          throw new UsageError('The file of a mirror holds all there is: give one file.');
+        const all = async (workers: Workers | null) => {
+          const all = { ...options, json, workers, signal: stop.signal };
+          if (folder !== null) return [await folders.load(terminal, session, folder, all)];
+          return importAll(invocation, session, inputs, all);
+        };
+        if (!flags.wait) return all(null);
+        const few = folder === null && isOneChunk(inputs) ? { tasks: 1, afterMs: SMALL_LOAD_MS } : {};
+        return withWorkers(session, { entry: cli.entry, stop, ...few }, all);
       };
-      if (!flags.wait) return all(null);
-      const few = folder === null && isOneChunk(inputs) ? { tasks: 1, afterMs: SMALL_LOAD_MS } : {};
-      return withWorkers(session, { entry: cli.entry, stop, ...few }, all);
-    };
-    const results = await withEnvironment(invocation, load, {
-      mayCreate: true,
-      // Whoever does not wait leaves it all to those who run.
-      ...(flags.wait && { extend: withSmallLoads }),
-    });
-    if (json) terminal.json(folder === null ? { loads: results.map((each) => each.json) } : results[0]?.json);
-    process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
-  },
-});
+      const results = await withEnvironment(invocation, load, {
+        mayCreate: true,
+        // Whoever does not wait leaves it all to those who run.
+        mergesSmallLoads: flags.wait,
+      });
+      if (json)
+        terminal.json(folder === null ? { loads: results.map((each) => each.json) } : results[0]?.json);
+      process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
+    },
+  });
 
 /** Refuses options beside a folder: an export comes back as it is, or its files are named. */
 function requireUnchanged(flags: object): void {

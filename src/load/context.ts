@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { Sandboxes } from '../base/sandbox/sandboxes.ts';
-import type { DeletionSeam } from '../deletion/seam.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { EventPartitions } from '../ingest/event-store.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
@@ -21,7 +20,6 @@ export interface LoadContext extends TaskContext {
   readonly files: FileStore;
   /** The hooks of capabilities. */
   readonly refusals: Refusals;
-  readonly deletions: readonly DeletionSeam[];
   readonly loads: readonly LoadSeam[];
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */

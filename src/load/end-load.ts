@@ -1,8 +1,7 @@
 import pLimit from 'p-limit';
 import { Fault, inputError } from '../base/errors.ts';
 import { plural } from '../base/wording.ts';
-import { startDeletion } from '../deletion/store.ts';
-import { outcomeOf } from '../domain/job-event.ts';
+import { outcomeOf } from '../domain/job.ts';
 import { endedStatuses, HOLD_EXPIRED, type Tally } from '../domain/load.ts';
 import {
   type DueTask,
@@ -16,7 +15,7 @@ import {
 import type { FileRef } from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
-import { findLaneHead, idleLanes } from '../tasks/lane-store.ts';
+import { findLaneHead, idleLanes, startDeletion } from '../tasks/lane-store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { findExpiredHolds } from './held-store.ts';

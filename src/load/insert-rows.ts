@@ -1,6 +1,6 @@
 import { noOutcomes } from '../domain/load.ts';
+import { hasNoUsers } from '../ingest/profile-store.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
-import { hasNoUsers } from '../profiles/store.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 import type { Rows } from './map/rows.ts';

@@ -1,14 +1,13 @@
 import { ConflictError, FinalFailure, type InputError, inputError } from '../base/errors.ts';
 import { UPLOAD_KEPT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
-import { isBeforeDeletion } from '../deletion/store.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { toGivenSource } from '../domain/source-options.ts';
 import { type Origin, type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
-import { lockLane } from '../tasks/lane-store.ts';
+import { isBeforeDeletion, lockLane } from '../tasks/lane-store.ts';
 import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';

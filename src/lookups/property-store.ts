@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { MAX_LISTED_NAMES } from '../base/limits.ts';
 import type { DataType } from '../domain/data-type.ts';
 import { displayName } from '../domain/definitions.ts';
-import { entities, type NameKind, type PropertyEntity } from '../domain/entity.ts';
+import type { NameKind, PropertyEntity } from '../domain/entity.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
 import type { PageQuery } from './segment-store.ts';
 
@@ -84,23 +84,6 @@ interface HeldName {
 
 function heldName(row: HeldName): TypedName {
   return { name: row.key, type: row.is_auto_property ? 'string' : row.data_type };
-}
-
-const autoProperties = ['first_seen_at', 'last_seen_at'];
-
-/** Lists the columns of the profile tables as properties. Call it in the transaction that makes the environment. */
-export async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
-  const rows = entities.flatMap((entity) =>
-    autoProperties.map((key) => ({
-      environment_id: environmentId,
-      entity,
-      key,
-      display_name: displayName(key),
-      data_type: 'date',
-      is_auto_property: true,
-    })),
-  );
-  await db.insertInto('properties').values(rows).execute();
 }
 
 const selectProperties = (db: Database, environmentId: number, entity: PropertyEntity) =>

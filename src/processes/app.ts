@@ -6,6 +6,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
+import { addAuth } from '../access/auth.ts';
 import { addCors } from '../access/cors.ts';
 import { environmentRoutes, keyRoutes } from '../access/http.ts';
 import { sessionRoutes } from '../access/session-http.ts';
@@ -19,7 +20,6 @@ import type { System } from '../context.ts';
 import { deletionRoutes } from '../deletion/http.ts';
 import { exportRoutes } from '../export/http.ts';
 import { addApiDocs, addApiDocument, DocumentText, tags } from '../http/api-document.ts';
-import { addAuth } from '../http/plugins/auth.ts';
 import {
   addErrorHandler,
   addNotFound,

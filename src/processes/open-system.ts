@@ -1,7 +1,9 @@
 import type pg from 'pg';
+import { chunkJob } from '../../jobs/load.ts';
 import { EXPORT_TIMEOUT_MS } from '../base/limits.ts';
 import { droppedLines } from '../base/logger.ts';
 import type { System, SystemOptions } from '../context.ts';
+import { kindsInTurn, queueName } from '../domain/task.ts';
 import { writeExport } from '../export/write/write-export.ts';
 import { openFileStore } from '../files/storage.ts';
 import { openIngest } from '../ingest/ingest.ts';
@@ -15,6 +17,7 @@ import { createQueueBackend } from '../queue/backend.ts';
 import { createQueueNotifier } from '../queue/notify.ts';
 import { capabilities } from '../registry.ts';
 import { jobEvents } from '../tasks/job-seam.ts';
+import { openOwnTasks } from '../tasks/runner.ts';
 import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
 
@@ -41,7 +44,7 @@ export function openSystem(options: SystemOptions): System {
     capabilities.flatMap(({ name, refusals }) => (refusals === undefined ? [] : [[name, refusals] as const])),
   );
   const ingest = openIngest({ pool, db, personal, knownProperties, metrics, refusals });
-  return {
+  const system: System = {
     config,
     databaseUrl,
     monitor,
@@ -83,6 +86,7 @@ export function openSystem(options: SystemOptions): System {
       monitor.close();
     },
   };
+  return options.mergesSmallLoads === true ? withSmallLoads(system) : system;
 }
 
 /** Opens the connections: of the work, of requests that only read, and of health and metrics. */
@@ -127,4 +131,22 @@ function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
 
 async function endPool(pool: pg.Pool): Promise<void> {
   if (!pool.ended) await pool.end();
+}
+
+/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
+const atATime = 2;
+/** The share of the time to stop in which small loads end; the rest are given back. */
+const stopShare = 0.1;
+
+/** Returns the same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */
+function withSmallLoads(system: System): System {
+  const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);
+  return {
+    ...system,
+    ownTasks,
+    async close() {
+      await ownTasks.stop(system.config.shutdownMs * stopShare);
+      await system.close();
+    },
+  };
 }

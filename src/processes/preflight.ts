@@ -1,4 +1,5 @@
 /** Checks before the start of a service: its address, the database, Redis, the storage. */
+
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,16 +7,14 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import { Interrupted, messageOf } from '../base/errors.ts';
-import { describeRedis, readRedisUrl } from '../base/redis-url.ts';
 import { CommandFailed } from '../cli/errors.ts';
 import { codeOf } from '../files/disk.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { missingKey } from '../personal/keys.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../queue/provide-database.ts';
-import { explainRedis } from '../queue/redis.ts';
 import { listHashingEnvironments } from '../rules/store.ts';
-import { checkRedis } from '../telemetry/health/checks.ts';
+import { findRedisFault } from '../telemetry/health/checks.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;
 
@@ -55,25 +54,8 @@ function explainAddress({ host, port }: Address, error: unknown): string {
   }
 }
 
-type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
-
-/** Returns the fault of the queue's Redis, or null. Nothing goes on while it is `away`. */
-export async function findRedisFault(
-  config: RedisConfig,
-): Promise<{ readonly sentence: string; readonly away: boolean } | null> {
-  if (config.redisUrl === null) return null;
-  const where = describeRedis(readRedisUrl(config.redisUrl));
-  try {
-    const fault = (await checkRedis(config)).find(({ status }) => status === 'failed');
-    if (fault === undefined) return null;
-    return { sentence: `Redis at ${where}: ${fault.check}: ${fault.found}. ${fault.advice}`, away: false };
-  } catch (error) {
-    return { sentence: `Redis at ${where} ${explainRedis(error)}`, away: true };
-  }
-}
-
 /** For a service, which starts all the same: the ledger keeps what is due until the queue is back. */
-export async function warnOfRedis(config: RedisConfig, log: Logger): Promise<void> {
+export async function warnOfRedis(config: Pick<Config, 'redisUrl' | 'redisCa'>, log: Logger): Promise<void> {
   const fault = await findRedisFault(config);
   if (fault !== null) log.warn(fault.sentence);
 }

@@ -73,7 +73,10 @@ const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.optio
 const commands: readonly (readonly [word: string, load: () => Promise<AddCommand>])[] = [
   ...Object.entries({
     start: async () => (await import('./service.ts')).start,
-    import: async () => (await import('../load/cli.ts')).importFiles,
+    import: async () => {
+      const { findExportFolder: find, importFolder: load } = await import('../export/import-folder.ts');
+      return (await import('../load/cli.ts')).importFiles({ find, load });
+    },
     export: async () => (await import('../export/cli.ts')).exportData,
     delete: async () => (await import('../deletion/cli.ts')).deleteData(deletionOptions),
     api: async () => (await import('../access/api-cli.ts')).api,
@@ -101,12 +104,14 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 
 /** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
 export async function createProgram(
-  caller: Omit<Cli, 'openSystem' | 'figures'>,
+  caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures'>,
   words: readonly string[],
 ): Promise<Command> {
   const cli: Cli = {
     ...caller,
     openSystem: async (options) => (await import('./open-system.ts')).openSystem(options),
+    requireEnvironment: async (system, name) =>
+      (await import('../access/require-environment.ts')).requireEnvironment(system, name),
     figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
   };
   const program = new Command('sluice');

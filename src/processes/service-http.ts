@@ -4,10 +4,11 @@ import { type TSchema, Type } from 'typebox';
 import { digestKey, matchesDigest } from '../access/key-store.ts';
 import { inputError } from '../base/errors.ts';
 import { readPackage } from '../base/package-root.ts';
-import { chooseEncoding, consolePath, readConsoleAssets, renderShell } from '../console/assets.ts';
+import { chooseEncoding, readConsoleAssets, renderShell } from '../console/assets.ts';
 import type { System } from '../context.ts';
 import { errorAnswers, named, responseName } from '../http/answers.ts';
 import { conditionHeaders, namesTag } from '../http/parameters.ts';
+import { consolePath } from '../http/paths.ts';
 import { type Route, route } from '../http/route.ts';
 import { choice, exampleText, item, object, text, url } from '../http/schema.ts';
 

@@ -14,9 +14,8 @@ import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } f
 import { announceNewData } from '../cli/session.ts';
 import { type ProcessEnv, readSettings } from '../cli/settings.ts';
 import type { Terminal } from '../cli/terminal.ts';
-import { withSmallLoads } from '../cli/workers.ts';
-import { consolePath } from '../console/assets.ts';
 import type { System } from '../context.ts';
+import { consolePath } from '../http/paths.ts';
 import type { Database } from '../postgres/database.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../queue/provide-database.ts';
 import { type HttpServer, startHttpServer } from './listen.ts';
@@ -49,7 +48,7 @@ export interface HttpService {
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
   // Two fifths of the connections are for looking; the others are for what is accepted and committed.
   const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
-  const system = openSystem({
+  return openSystem({
     config,
     databaseUrl,
     log,
@@ -57,8 +56,8 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
     role: 'serve',
     poolSize: Math.max(2, config.poolSize - readPoolSize),
     readPoolSize,
+    mergesSmallLoads: true,
   });
-  return withSmallLoads(system);
 }
 
 export async function openHttpService(system: System): Promise<HttpService> {

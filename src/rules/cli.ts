@@ -1,4 +1,5 @@
 /** `sluice rules`: what the records of an environment must hold. */
+
 import { MAX_CHECKED_RECORDS } from '../base/limits.ts';
 import { formatCount } from '../base/wording.ts';
 import { defineCommand, parsed, parseUpTo, required, text } from '../cli/define-command.ts';

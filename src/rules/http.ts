@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
 import { throwFileProblems } from '../base/operator-file/read.ts';
 import { worded } from '../base/validation.ts';
-import { callerKeyId } from '../http/plugins/auth.ts';
+import { callerKeyId } from '../http/caller.ts';
 import { type Route, route } from '../http/route.ts';
 import { object } from '../http/schema.ts';
 import { rulesRecord } from './api.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
-import type { Outcome } from '../domain/job-event.ts';
+import type { Outcome } from '../domain/job.ts';
 import type { DueTask } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';

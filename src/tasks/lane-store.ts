@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { MAX_COUNTED_AHEAD } from '../base/limits.ts';
-import { columnOf, type Database, firstRow } from '../postgres/database.ts';
+import { camel } from '../postgres/columns.ts';
+import { columnOf, type Database, firstRow, isTrue, updateWhere } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
+import { insertTask } from './store.ts';
 
 /* A lane is an environment: its loads and deletions run one after another, in the order of acceptance. */
 
@@ -108,3 +110,24 @@ const lanesStatement = `
   left join waiting w on w.environment_id = e.environment_id
   where r.environment_id is not null or w.environment_id is not null
   order by w.oldest nulls last, e.name`;
+
+export async function startDeletion(db: Database, deletionId: number) {
+  const deletion = await updateWhere(db, 'deletions', { deletionId, status: 'queued' })
+    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
+    .returning(camel('job_id', 'request_id', 'environment_id'))
+    .executeTakeFirst();
+  if (deletion === undefined) return null;
+  const task = await insertTask(db, { kind: 'deletion', subjectId: deletionId, part: 0, ...deletion });
+  return { ...deletion, tasks: task === null ? [] : [task] };
+}
+
+/** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
+export function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  return isTrue(db)`
+    select exists (
+      select 1
+      from deletions d
+      join loads l using (environment_id)
+      where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.accepted_at <= d.accepted_at
+    ) as before`;
+}

@@ -5,8 +5,8 @@
 
 import type { Logger } from 'pino';
 import { RATES_FLUSH_MS } from '../base/limits.ts';
-import { addRates, type Counted } from '../jobs/overview-store.ts';
 import type { Database } from '../postgres/database.ts';
+import { addRates, type Counted } from './rate-store.ts';
 
 /** A histogram. Adding a value is a few additions, and allocates nothing. */
 export class Distribution {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
+import type { UserRow } from '../../src/ingest/profile-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
-import type { UserRow } from '../../src/profiles/store.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {

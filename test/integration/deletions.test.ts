@@ -5,9 +5,9 @@ import { Interrupted } from '../../src/base/errors.ts';
 import { uuidv7 } from '../../src/base/uuid.ts';
 import type { System } from '../../src/context.ts';
 import { requireDeletion } from '../../src/deletion/deletions.ts';
+import type { DeletionContext } from '../../src/deletion/seam.ts';
 import { insertDeletion } from '../../src/deletion/store.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
@@ -167,7 +167,7 @@ function pausedAt(nth: number) {
       return t.system.pool.connect();
     },
   } as unknown as pg.Pool;
-  const context: LoadContext = { ...withoutQueue(t.system), pool };
+  const context: DeletionContext = { ...withoutQueue(t.system), pool };
   return { context, arrived, goOn: () => goOn() };
 }
 

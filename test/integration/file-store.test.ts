@@ -8,13 +8,13 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/base/config.ts';
 import { Fault, TransientError } from '../../src/base/errors.ts';
+import type { S3Location } from '../../src/base/storage-url.ts';
 import {
   type FileFolder,
   type FileRef,
   type FileStore,
   MissingFileError,
 } from '../../src/files/file-store.ts';
-import type { S3Location } from '../../src/files/s3-bucket.ts';
 import { createS3Store } from '../../src/files/s3-store.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { runs } from '../support/runs.ts';

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
+import { writeCompanies } from '../../src/ingest/profile-store.ts';
 import { type HistoryPage, readHistory } from '../../src/load/undo/change-store.ts';
 import type { ProfileChange } from '../../src/profiles/api.ts';
-import { writeCompanies } from '../../src/profiles/store.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type EventRow, writeEvents } from '../../src/ingest/event-store.ts';
+import { type UserRow, writeUsers } from '../../src/ingest/profile-store.ts';
 import type { Guard } from '../../src/postgres/guard.ts';
-import { type UserRow, writeUsers } from '../../src/profiles/store.ts';
 import { newEnvironment } from '../support/load-file.ts';
 import { openTestSystem } from '../support/system.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
+import { writeCompanies } from '../../src/ingest/profile-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { forgetFiles } from '../../src/load/store.ts';
 import { switchChangeLog } from '../../src/postgres/change-log.ts';
-import { writeCompanies } from '../../src/profiles/store.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {

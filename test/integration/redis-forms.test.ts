@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/base/config.ts';
-import { findRedisFault } from '../../src/processes/preflight.ts';
+import { findRedisFault } from '../../src/telemetry/health/checks.ts';
 import { createCertificates, type TestCertificates } from '../support/certificates.ts';
 import { serve } from '../support/http.ts';
 import { redisAvailable } from '../support/redis.ts';

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Tally } from '../../src/domain/load.ts';
+import { writeCompanies } from '../../src/ingest/profile-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { writeCompanies } from '../../src/profiles/store.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type ManualLoad,

@@ -1,23 +1,23 @@
 import { sql } from 'kysely';
 import { deletionJob } from '../../jobs/deletion.ts';
 import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.ts';
+import type { DeletionContext } from '../../src/deletion/seam.ts';
 import { type Deletion, readOutcomes } from '../../src/deletion/store.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { runTaskOf, withoutQueue } from './load-file.ts';
 
 /** A deletion that no worker touches: the test runs it itself. */
 interface ManualDeletion {
   readonly jobId: string;
-  run(context?: LoadContext, stopping?: AbortSignal): Promise<Deletion>;
+  run(context?: DeletionContext, stopping?: AbortSignal): Promise<Deletion>;
   look(): Promise<Deletion>;
   /** Outcome, events and users by id. */
   outcomes(): Promise<Record<string, readonly [outcome: string, events: number, users: number]>>;
 }
 
 export async function acceptDeletion(
-  base: LoadContext,
+  base: DeletionContext,
   environmentId: number,
   entity: Entity,
   ids: readonly string[],
@@ -52,7 +52,7 @@ export async function acceptDeletion(
 
 /** Events of users at days such as `2026-09-30`. */
 export async function insertEvents(
-  { db }: LoadContext,
+  { db }: DeletionContext,
   environmentId: number,
   events: readonly {
     readonly id: string;
@@ -80,7 +80,7 @@ export async function insertEvents(
 }
 
 /** What is stored of an environment besides its ledger: ids of profiles, events by id, ids kept of events. */
-export async function readStored({ db }: LoadContext, environmentId: number) {
+export async function readStored({ db }: DeletionContext, environmentId: number) {
   const all = async (query: ReturnType<typeof sql<{ row: string }>>) =>
     (await query.execute(db)).rows.map(({ row }) => row);
   const of = sql`where environment_id = ${environmentId} order by 1`;

@@ -61,6 +61,7 @@ const cli = {
   terminal: createTerminal(processEnv),
   entry: process.argv[1] ?? '',
   openSystem: async (options: SystemOptions) => openPoisoned(options),
+  requireEnvironment: async () => Promise.reject(new Error('this command has none')),
   figures: async () => [],
 };
 workCommand(silentMs)(program, cli);

@@ -4,14 +4,11 @@ import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { afterAll } from 'vitest';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
-import {
-  createEnvironment,
-  type Environment,
-  ensureDefaultEnvironment,
-} from '../../src/access/environment-store.ts';
+import { createEnvironment, ensureDefaultEnvironment } from '../../src/access/environment-store.ts';
 import { createApiKey } from '../../src/access/key-store.ts';
 import { type Config, readConfig } from '../../src/base/config.ts';
 import type { System } from '../../src/context.ts';
+import type { Environment } from '../../src/domain/caller.ts';
 import { endedStatuses } from '../../src/domain/load.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import type { Load } from '../../src/load/read-store.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
+import * as profiles from '../../src/ingest/profile-store.ts';
 import type { Guard } from '../../src/postgres/guard.ts';
-import * as profiles from '../../src/profiles/store.ts';
 
 /** Of a process that knows of no capability that its environments use. */
 const plain: Guard = { environments: [], uses: [], compose: (query) => query };

@@ -2,7 +2,7 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { GuardLimit } from '../../domain/guards.ts';
-import type { RefusalReason } from '../../domain/job-event.ts';
+import type { RefusalReason } from '../../domain/job.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import { syncFolder } from '../../files/disk.ts';
 import { countRejects, type Load, readLoads, readReadAs } from '../../load/read-store.ts';

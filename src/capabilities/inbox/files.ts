@@ -1,4 +1,4 @@
-import type { RefusalReason } from '../../domain/job-event.ts';
+import type { RefusalReason } from '../../domain/job.ts';
 import type { FileOptions } from '../../domain/load.ts';
 
 /** The folder of a file: the environment's own, or one of those that fix the entity. */

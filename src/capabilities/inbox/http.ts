@@ -1,8 +1,8 @@
 import { TransientError } from '../../base/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../base/limits.ts';
+import { callerEnvironment } from '../../http/caller.ts';
 import { limitParameter, pageBytes } from '../../http/page.ts';
 import { idParameter } from '../../http/parameters.ts';
-import { callerEnvironment } from '../../http/plugins/auth.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { render } from '../../http/render.ts';
 import { type Route, route } from '../../http/route.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Environment } from '../../access/environment-store.ts';
+import type { Environment } from '../../domain/caller.ts';
 import type { Database } from '../../postgres/database.ts';
 import { findInbox, mappingErrorName } from './context.ts';
 import { inboxFolders } from './files.ts';

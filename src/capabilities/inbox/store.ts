@@ -1,7 +1,7 @@
 import { type InferResult, sql } from 'kysely';
 import pg from 'pg';
 import { ConflictError } from '../../base/errors.ts';
-import type { RefusalReason } from '../../domain/job-event.ts';
+import type { RefusalReason } from '../../domain/job.ts';
 import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, daysAgo, hex } from '../../postgres/columns.ts';
 import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';

@@ -1,9 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { type Environment, listEnvironments } from '../../access/environment-store.ts';
+import { listEnvironments } from '../../access/environment-store.ts';
 import { ConflictError, Interrupted } from '../../base/errors.ts';
 import { type Poller, startPoller } from '../../base/timers.ts';
+import type { Environment } from '../../domain/caller.ts';
 import { codeOf } from '../../files/disk.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { concludeFiles } from './conclude.ts';

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { outcomes } from '../../domain/job-event.ts';
+import { outcomes } from '../../domain/job.ts';
 import {
   choice,
   count,

@@ -16,7 +16,7 @@ import {
 import { exitCodes, UsageError } from '../../cli/errors.ts';
 import { withEnvironment } from '../../cli/session.ts';
 import { printDone, printList } from '../../cli/terminal.ts';
-import { type Outcome, outcomes } from '../../domain/job-event.ts';
+import { type Outcome, outcomes } from '../../domain/job.ts';
 import { openSendContext } from './context.ts';
 import { readDeliveryPolicy } from './deliver.ts';
 import { renderSubscription, replayDeliveries, sendTest } from './deliveries.ts';

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { inputError } from '../../base/errors.ts';
 import { isUuid, optional } from '../../base/validation.ts';
-import { outcomes } from '../../domain/job-event.ts';
+import { outcomes } from '../../domain/job.ts';
 import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../../http/page.ts';
 import {
   checked,

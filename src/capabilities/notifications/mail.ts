@@ -7,7 +7,7 @@ import { FinalFailure } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import { capitalise, plural, summaries } from '../../base/wording.ts';
 import type { ExportWarning } from '../../domain/export.ts';
-import type { RefusedFile } from '../../domain/job-event.ts';
+import type { RefusedFile } from '../../domain/job.ts';
 import type { JobDetail } from '../../load/api.ts';
 import type { EventBody } from './record.ts';
 

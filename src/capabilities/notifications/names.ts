@@ -1,4 +1,4 @@
-import type { Outcome } from '../../domain/job-event.ts';
+import type { Outcome } from '../../domain/job.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';
 
 /** A `schedule` is a run of one: it may make no job, or many. */

@@ -1,5 +1,5 @@
 import { uuidv7 } from '../../base/uuid.ts';
-import type { Outcome } from '../../domain/job-event.ts';
+import type { Outcome } from '../../domain/job.ts';
 import type { DueTask } from '../../domain/task.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { JobEvent } from '../../tasks/job-seam.ts';

@@ -1,6 +1,6 @@
 import { type Selection, sql } from 'kysely';
 import { uuidv7 } from '../../base/uuid.ts';
-import type { Outcome } from '../../domain/job-event.ts';
+import type { Outcome } from '../../domain/job.ts';
 import { camel, daysAgo, snake, type Tables } from '../../postgres/columns.ts';
 import { changedBy, type Database, findValue, selectWhere, updateWhere } from '../../postgres/database.ts';
 import { killDeliveries, type Recipient } from './delivery-store.ts';

@@ -1,12 +1,13 @@
 /** `sluice schedules`: loads and exports that run by the clock. */
 
+import { requireEnvironment } from '../../access/require-environment.ts';
 import { readInstant } from '../../base/instant.ts';
 import { defineCommand, flag, limitOption, optional, required, text } from '../../cli/define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from '../../cli/errors.ts';
 import { follow } from '../../cli/follow.ts';
 import { readOperatorFile } from '../../cli/input-files.ts';
 import { listenForStop } from '../../cli/processes.ts';
-import { requireEnvironment, withEnvironment } from '../../cli/session.ts';
+import { withEnvironment } from '../../cli/session.ts';
 import { readSettings } from '../../cli/settings.ts';
 import { formatTime, printDone, printList, printRecord, type Terminal } from '../../cli/terminal.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -72,7 +73,8 @@ const list = defineCommand({
   examples: ['sluice schedules list', "sluice schedules list --json | jq '.[].next_due'"],
   inSession: async (call) => {
     const { db } = call.system;
-    const environment = call.flags.env === undefined ? null : await requireEnvironment(call, call.flags.env);
+    const environment =
+      call.flags.env === undefined ? null : await requireEnvironment(call.system, call.flags.env);
     const schedules = await readSchedules(db, environment?.environmentId ?? null);
     const shown = await renderSchedules(db, schedules, new Date());
     const rows = shown.map((item, at) => {
@@ -247,7 +249,7 @@ const history = defineCommand({
   inSession: async (call) => {
     const { argument: name, flags, system } = call;
     const { db } = system;
-    const environment = flags.env === undefined ? null : await requireEnvironment(call, flags.env);
+    const environment = flags.env === undefined ? null : await requireEnvironment(call.system, flags.env);
     const filter = {
       ...(environment !== null && { environmentId: environment.environmentId }),
       ...(name !== undefined && { name }),

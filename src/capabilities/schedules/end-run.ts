@@ -1,4 +1,4 @@
-import { addressesFor } from '../../domain/job-event.ts';
+import { addressesFor } from '../../domain/job.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { readExports } from '../../export/store.ts';

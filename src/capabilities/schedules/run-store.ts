@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Notify } from '../../domain/job-event.ts';
+import type { Notify } from '../../domain/job.ts';
 import { endedStatuses } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../../postgres/columns.ts';

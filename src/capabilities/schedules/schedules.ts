@@ -5,7 +5,7 @@
  * version. See docs/schedules.md.
  */
 import type { Capability } from '../../capability.ts';
-import { addressesFor } from '../../domain/job-event.ts';
+import { addressesFor } from '../../domain/job.ts';
 import { deleteRuns, readNotifyOfJob } from './run-store.ts';
 
 export const schedules: Capability = {

@@ -17,7 +17,7 @@ import {
 } from '../../base/operator-file/schema.ts';
 import { ruled } from '../../base/validation.ts';
 import { entities } from '../../domain/entity.ts';
-import type { Outcome } from '../../domain/job-event.ts';
+import type { Outcome } from '../../domain/job.ts';
 import { loadMembers } from '../../domain/load-options.ts';
 import { exportRequest } from '../../export/request-schema.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';

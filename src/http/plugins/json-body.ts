@@ -11,9 +11,9 @@ import {
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';
+import { environmentId } from '../caller.ts';
 import { wentAway } from '../gone-client.ts';
 import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
-import { environmentId } from './auth.ts';
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 

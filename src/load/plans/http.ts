@@ -1,8 +1,8 @@
+import { callerOrigin } from '../../http/caller.ts';
 import { jobRecord } from '../../http/job.ts';
 import { rowsFile } from '../../http/job-rows.ts';
 import { sendJson } from '../../http/page.ts';
 import { idempotencyKeyOf, jobAction, jobParameters, optionalChoice } from '../../http/parameters.ts';
-import { callerOrigin } from '../../http/plugins/auth.ts';
 import { lenientQuery } from '../../http/plugins/validation.ts';
 import { type Route, route } from '../../http/route.ts';
 import { exampleText } from '../../http/schema.ts';

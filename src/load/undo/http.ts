@@ -1,10 +1,10 @@
 import type { Static } from 'typebox';
 import { readLimits } from '../../domain/guards.ts';
+import { callerOrigin } from '../../http/caller.ts';
 import { jobRecord } from '../../http/job.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters } from '../../http/parameters.ts';
-import { callerOrigin } from '../../http/plugins/auth.ts';
 import { type Call, type Route, route } from '../../http/route.ts';
-import { requireQueueRoom } from '../../jobs/jobs.ts';
+import { requireQueueRoom } from '../../tasks/queue-room.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 import { acceptUndo } from './accept-undo.ts';
 import { undoBody } from './api.ts';

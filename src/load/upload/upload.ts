@@ -5,7 +5,7 @@ import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../base/limits.ts';
 import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
-import { environmentId } from '../../http/plugins/auth.ts';
+import { environmentId } from '../../http/caller.ts';
 import { exampleText, listOf, withExamples } from '../../http/schema.ts';
 import { companyItem, userItem } from '../../ingest/api.ts';
 import { withOptionsOf } from '../options-of.ts';

@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../base/config.ts';
 import { packageRoot } from '../../base/package-root.ts';
+import { describeRedis, readRedisUrl } from '../../base/redis-url.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { type FileStore, writeWhole } from '../../files/file-store.ts';
 import { openFileStore } from '../../files/storage.ts';
@@ -173,5 +174,22 @@ function passwordsOf(url: string | null): string[] {
     return [url, password, decodeURIComponent(password)];
   } catch {
     return [url, password];
+  }
+}
+
+type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
+
+/** Returns the fault of the queue's Redis, or null. Nothing goes on while it is `away`. */
+export async function findRedisFault(
+  config: RedisConfig,
+): Promise<{ readonly sentence: string; readonly away: boolean } | null> {
+  if (config.redisUrl === null) return null;
+  const where = describeRedis(readRedisUrl(config.redisUrl));
+  try {
+    const fault = (await checkRedis(config)).find(({ status }) => status === 'failed');
+    if (fault === undefined) return null;
+    return { sentence: `Redis at ${where}: ${fault.check}: ${fault.found}. ${fault.advice}`, away: false };
+  } catch (error) {
+    return { sentence: `Redis at ${where} ${explainRedis(error)}`, away: true };
   }
 }

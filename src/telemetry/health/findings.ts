@@ -1,9 +1,13 @@
 import { messageOf } from '../../base/errors.ts';
 import { withDeadline } from '../../base/timers.ts';
-import type { Overview } from '../../jobs/overview-api.ts';
 
 /** Outcome of a check. Both sentences are for a person. */
-export type Finding = Overview['findings']['items'][number];
+export interface Finding {
+  readonly check: string;
+  readonly status: 'ok' | 'warning' | 'failed';
+  readonly found: string;
+  readonly advice: string | null;
+}
 
 export const ok = (check: string, found: string): Finding => ({ check, status: 'ok', found, advice: null });
 export const warning = (check: string, found: string, advice: string): Finding => {

@@ -33,7 +33,7 @@ import {
   MAX_SENDS_PER_SUBSCRIPTION,
   NOTIFICATIONS_AT_A_TIME,
 } from '../../../src/capabilities/notifications/work.ts';
-import type { Outcome } from '../../../src/domain/job-event.ts';
+import type { Outcome } from '../../../src/domain/job.ts';
 import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
 import { prune } from '../../../src/jobs/prune.ts';

@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { type Caller, KeyCache, type KeyRefusal, LookupTurns } from '../../../src/access/verify-key.ts';
+import { KeyCache, LookupTurns } from '../../../src/access/verify-key.ts';
 import { TransientError } from '../../../src/base/errors.ts';
 import { MAX_WAITING_LOOKUPS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../../../src/base/limits.ts';
+import type { Caller, KeyRefusal } from '../../../src/domain/caller.ts';
 
 const refusal: KeyRefusal = { refused: 'unknown', keyId: null };
 

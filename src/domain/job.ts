@@ -1,3 +1,6 @@
+import type { deletionTypes } from './deletion.ts';
+import type { LoadStatus, LoadType } from './load.ts';
+import type { Origin } from './task.ts';
 /** The ends of jobs, and held: a load waits for a person. */
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
@@ -35,4 +38,24 @@ export interface RefusedFile {
   readonly size: number;
   readonly sha256: string | null;
   readonly reasons: readonly RefusalReason[];
+}
+
+/** The fields that all jobs have, however they are read. */
+export interface ShownJob {
+  readonly type: LoadType | 'export' | (typeof deletionTypes)[number];
+  readonly status: LoadStatus;
+  readonly filename: string;
+  readonly jobId: string;
+  readonly fileSize: number;
+  readonly totalRows: number;
+  readonly acceptedAt: Date;
+  /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the job waits. */
+  readonly startedAt: Date | null;
+  readonly endedAt: Date | null;
+}
+
+export interface ListedJob extends ShownJob {
+  readonly counts: Readonly<Record<string, number>> | null;
+  readonly origin: Origin['kind'] | null;
+  readonly originName: string | null;
 }

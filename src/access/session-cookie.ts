@@ -1,0 +1,68 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { inputError } from '../base/errors.ts';
+import { CONSOLE_SESSION_MS } from '../base/limits.ts';
+import { isForwardedTls } from '../http/page.ts';
+
+/* The cookie of a session of the console is read, set and cleared here, and believed only of the console's own requests. */
+
+const name = 'sluice_session';
+const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
+
+export function sessionCookie({ headers: { cookie } }: FastifyRequest): string | null {
+  return cookie === undefined ? null : (pattern.exec(cookie)?.[1] ?? null);
+}
+
+export function setSessionCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  cookie: string,
+  publicUrl: string | null,
+): void {
+  reply.header('set-cookie', write(request, cookie, CONSOLE_SESSION_MS / 1_000, publicUrl));
+}
+
+export function clearSessionCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  publicUrl: string | null,
+): void {
+  reply.header('set-cookie', write(request, '', 0, publicUrl));
+}
+
+function write(request: FastifyRequest, value: string, seconds: number, publicUrl: string | null): string {
+  const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict'];
+  if (isHttps(request, publicUrl)) attributes.push('Secure');
+  return [`${name}=${value}`, ...attributes].join('; ');
+}
+
+/** Goes by PUBLIC_URL, or by the proxy. A caller who forges the header only keeps the cookie from being sent without TLS. */
+function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
+  return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
+}
+
+const reading = new Set(['GET', 'HEAD']);
+
+/**
+ * Returns why the cookie is not believed of this request, or `null` if it is. `SameSite=Strict` keeps other sites away already, but
+ * another port of the same machine is the same site. A browser sends `Sec-Fetch-Site` only where it trusts the
+ * connection (https, or this machine); over plain http from another one `Origin` says the same of changes.
+ */
+export function crossOriginProblem(request: FastifyRequest): Error | null {
+  const { 'sec-fetch-site': site, origin, host } = request.headers;
+  const isChange = !reading.has(request.method);
+  if (site !== undefined) {
+    const isOwn = site === 'same-origin' || (site === 'none' && !isChange);
+    return isOwn ? null : refusal(`Sec-Fetch-Site: ${String(site).slice(0, 40)}`);
+  }
+  if (!isChange) return null;
+  if (origin === undefined) return refusal('Sec-Fetch-Site is missing');
+  return isOriginOf(origin, host) ? null : refusal('Origin is another');
+}
+
+function isOriginOf(origin: string, host: string | undefined): boolean {
+  return URL.canParse(origin) && host !== undefined && new URL(origin).host === host.toLowerCase();
+}
+
+function refusal(details: string): Error {
+  return inputError('insufficient_scope', 'A session is good for requests of the console only', details);
+}

@@ -1,0 +1,97 @@
+/** Follows a load until it has ended, for a command. */
+
+import { formatCount, formatDuration, plural } from '../base/wording.ts';
+import type { Invocation } from '../cli/define-command.ts';
+import { flag, jobIdArgument } from '../cli/define-command.ts';
+import { exitCodeOf } from '../cli/errors.ts';
+import type { Followed, Progress } from '../cli/follow.ts';
+import { createProgress, follow } from '../cli/follow.ts';
+import { listenForStop } from '../cli/processes.ts';
+import type { EnvironmentSession } from '../cli/session.ts';
+import { withEnvironment } from '../cli/session.ts';
+import { printable, printDone } from '../cli/terminal.ts';
+import { withWorkers } from '../cli/workers.ts';
+import type { System } from '../context.ts';
+import { renderJobListItem } from '../http/render.ts';
+import { countLiveWorkers } from '../tasks/worker-store.ts';
+import type { Load } from './read-store.ts';
+import { requireLoad } from './read-store.ts';
+import { rowsPerSecond } from './render-load.ts';
+
+export function followLoad({ db }: System, followed: Followed, progress: Progress): Promise<Load> {
+  return follow(followed, {
+    look: () => requireLoad({ db }, followed.environmentId, followed.jobId),
+    show: (load) => showLoad(progress, load),
+    whenGone: `Job ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
+  }).finally(() => progress.end());
+}
+
+/** Says why a load is held, and what to do. */
+export function describeHold({ jobId, held }: Load): string {
+  const reasons = (held?.reasons ?? []).map(({ figure, message }) => `${figure}: ${message}`);
+  return [
+    `Held, and nothing was written. ${reasons.map((each) => printable(each, 300)).join('; ')}`,
+    `To load it anyway: sluice jobs release ${jobId}; to discard it: sluice jobs cancel ${jobId}`,
+  ].join('\n');
+}
+
+function showLoad(progress: Progress, load: Load): void {
+  const { status, totalRows, queuePosition, tally } = load;
+  const { read, rejected } = tally;
+  progress.show(totalRows > 0 ? Math.min(1, read / totalRows) : null, () => {
+    if (status === 'queued' && (queuePosition ?? 0) > 0)
+      return `waits for ${plural(queuePosition ?? 0, 'load')} before it`;
+    const parts = [`${formatCount(read)}/${plural(totalRows, 'row')}`];
+    const rate = rowsPerSecond(load, new Date()) ?? 0;
+    if (rate > 0) parts.push(`${formatCount(rate)} rows/s`);
+    if (rejected > 0) parts.push(`${formatCount(rejected)} rejected`);
+    if (rate > 0 && read < totalRows) parts.push(`${formatDuration((totalRows - read) / rate)} left`);
+    if (read === totalRows) parts.push('finishing');
+    return parts.join(' · ');
+  });
+}
+
+/** Queues a load by `queue`, which returns its job. With `waits` does it here; `show` then shows its end, and may return a sentence. */
+export async function queueLoad(
+  invocation: Invocation,
+  waits: boolean,
+  queue: (session: EnvironmentSession, signal: AbortSignal) => Promise<string>,
+  show: (session: EnvironmentSession, load: Load) => Promise<string | undefined> = async () => undefined,
+): Promise<void> {
+  const { cli, terminal, json } = invocation;
+  const stop = listenForStop();
+  const { signal } = stop;
+  await withEnvironment(invocation, async (session) => {
+    const { system, environmentId, baseUrl } = session;
+    const jobId = await queue(session, signal);
+    if (!waits) {
+      const load = await requireLoad(system, environmentId, jobId);
+      const continues =
+        (await countLiveWorkers(system.db)) > 0
+          ? 'the running workers do it.'
+          : 'it begins as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
+      return printDone(invocation, renderJobListItem(load, baseUrl), `Job ${jobId} is queued; ${continues}`);
+    }
+    const progress = createProgress(terminal, jobId, json);
+    await withWorkers(session, { entry: cli.entry, stop }, async () => {
+      const load = await followLoad(system, { environmentId, jobId, signal }, progress);
+      process.exitCode = exitCodeOf(load);
+      const said = await show(session, load);
+      const is = load.status === 'held' ? describeHold(load) : `The job is ${load.status}.`;
+      printDone(invocation, renderJobListItem(load, baseUrl), said ?? is);
+    });
+  });
+}
+
+export const waitOption = flag(
+  '--wait',
+  'do it now, and follow it to its end, without needing a running server',
+);
+
+/** What commands that queue a load have in common. */
+export const queues = {
+  argument: jobIdArgument,
+  options: { wait: waitOption },
+  environment: true,
+  json: 'print the job record as JSON',
+} as const;
