@@ -4,11 +4,13 @@ import { mirror } from './capabilities/mirror/mirror.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
 import { schedules } from './capabilities/schedules/schedules.ts';
 import { suppression } from './capabilities/suppression/suppression.ts';
+import { undo } from './capabilities/undo/undo.ts';
 import type { Capability } from './capability.ts';
 
 /** The capabilities of this build. Their hooks, routes and commands come in this order. */
 export const capabilities: readonly Capability[] = [
   inspection,
+  undo,
   suppression,
   mirror,
   notifications,

@@ -51,7 +51,8 @@ create table sluice.loads (
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
   dropped_properties bigint not null default 0,
-  undone_by bigint,
+  own_file boolean not null default false,
+  taken_back_by bigint,
   mends bigint,
   repeats_resolved_at timestamptz,
   event_removals bigint,
@@ -101,7 +102,8 @@ comment on column sluice.loads.work_started_at is
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
-comment on column sluice.loads.undone_by is 'The undo of this load that began last.';
+comment on column sluice.loads.own_file is 'Its file is written when its turn in the lane comes, and all of its records may be refused.';
+comment on column sluice.loads.taken_back_by is 'The load that took back what this one wrote; of several, the one that began last.';
 comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
   'Some record has an event_type: the counts are shown by kind.';
@@ -152,16 +154,6 @@ create table sluice.load_plans (
 comment on table sluice.load_plans is 'The latest plan of a load, from the moment it begins.';
 comment on column sluice.load_plans.plan_cursor is 'What had been committed when the plan began: it may not have seen what came after.';
 comment on column sluice.load_plans.plan is 'The summary; null until all chunks are planned.';
-
-create table sluice.load_undos (
-  load_id bigint not null,
-  undoes bigint[] not null,
-  constraint load_undos_pkey primary key (load_id),
-  constraint load_undos_load_fkey foreign key (load_id) references sluice.loads on delete cascade
-);
-comment on table sluice.load_undos is
-  'The loads that an undo undoes; some may have been pruned. Its file is written when its turn in the lane comes.';
-create index load_undos_undoes_idx on sluice.load_undos using gin (undoes);
 
 create table sluice.load_kinds (
   load_id bigint not null,
@@ -321,7 +313,7 @@ begin
   select m.row_number, m.mended_by
   from mended m
   join sluice.loads l on l.load_id = m.mended_by
-  where l.status = 'completed' and l.undone_by is null
+  where l.status = 'completed' and l.taken_back_by is null
     and exists (select 1 from sluice.load_rejects r where r.load_id = load and r.row_number = m.row_number)
     and not exists (select 1 from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
 end

@@ -38,7 +38,7 @@ export function keepsPlan(pass: LoadPass): boolean {
 /** `failure.code` of a load that was held until its file expired. */
 export const HOLD_EXPIRED = 'hold_expired';
 
-/** `failure.code` of an undo whose changes are no longer kept, and of a held load whose file a deletion took. */
+/** `failure.code` of a load whose own file can no longer be written, and of a held load whose file a deletion took. */
 export const JOB_EXPIRED = 'job_expired';
 
 /** `failure.code` of a load of which more would change, or go, than was allowed. */

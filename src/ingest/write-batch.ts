@@ -180,7 +180,7 @@ export class BatchWriter {
         await this.#writeRows(client, rows, guard);
         await checkConstraints(client);
       };
-      const tried = await inSavepoint(client, write, isDataError, { undo: true });
+      const tried = await inSavepoint(client, write, isDataError, { rollBack: true });
       if (!('error' in tried)) return;
       if (some.length === 1)
         return void found.set(some[0] as BatchItem, this.#guards.refusalOf(tried.error) ?? tried.error);

@@ -1,4 +1,4 @@
-/** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, undo, plan, and correct what a load refused. */
+/** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, plan, and correct what a load refused. */
 
 import { MAX_PAGE_SIZE } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
@@ -19,7 +19,6 @@ import { followLoad, queueLoad, queues } from '../load/follow.ts';
 import { apply, plan, release } from '../load/plans/cli.ts';
 import { rejects } from '../load/rejects/cli.ts';
 import { retryLoad } from '../load/retry-load.ts';
-import { undo } from '../load/undo/cli.ts';
 import { pageJobs } from '../tasks/job-store.ts';
 import type { Job } from './jobs.ts';
 import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';
@@ -137,11 +136,11 @@ const retry = defineCommand({
 
 export const jobs = defineCommand({
   name: 'jobs',
-  summary: 'look at loads, exports and deletions; cancel, retry, undo',
+  summary: 'look at loads, exports and deletions; cancel, retry',
   description:
     'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
-  commands: [list, show, cancel, retry, release, undo, plan, apply, rejects],
+  commands: [list, show, cancel, retry, release, plan, apply, rejects],
 });
 
 /** Follows a job of any kind. `quiet`: no progress is shown. */

@@ -27,7 +27,7 @@ import { findDuplicate, isInLedger, lockBytes } from './read-store.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { discardReceived, receivingStore } from './received.ts';
 import { findMended, readAsMended } from './rejects/mends.ts';
-import { askedFor } from './seam.ts';
+import { askedFor, type LoadSeam } from './seam.ts';
 import { insertLoad } from './store.ts';
 import { condemnReceived, takeReceived } from './upload-store.ts';
 
@@ -110,7 +110,7 @@ async function commitLoad(context: LoadContext, request: Request, jobId: string)
     for (const seam of askedFor(context.loads, named.options.source))
       await seam.accept(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
-      const accepted = await writeLoad(db, named, entity, jobId);
+      const accepted = await writeLoad(db, context.loads, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
@@ -209,6 +209,7 @@ function requirePresetFits({ map, source }: LoadOptions): void {
 
 async function writeLoad(
   db: Database,
+  loads: readonly LoadSeam[],
   request: Request,
   entity: LoadEntity,
   jobId: string,
@@ -218,7 +219,7 @@ async function writeLoad(
     const earlier = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
     if (earlier !== null) return { jobId: earlier.jobId, created: false };
   }
-  const duplicateOf = await findSame(db, request, entity);
+  const duplicateOf = await findSame(db, loads, request, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
     if (idempotencyKey !== null) await keepAnswer(db, environmentId, idempotencyKey, { job_id: duplicateOf });
     return { jobId: duplicateOf, created: false };
@@ -248,7 +249,7 @@ async function writeLoad(
     guard: options.guard,
     duplicateOf,
     fileOf: request.fileOf ?? null,
-    undoes: null,
+    ownFile: false,
     mends: request.mends,
     chunks: received.chunks,
   });
@@ -258,16 +259,17 @@ async function writeLoad(
 /** Returns the earlier load of the same file, or null. @throws InputError `duplicate_file` if there must not be one. */
 async function findSame(
   db: Database,
+  loads: readonly LoadSeam[],
   { environmentId, received, options }: AcceptRequest,
   entity: LoadEntity,
 ): Promise<string | null> {
   if (options.dryRun || options.plan) return null;
   const { sha256, format: fileFormat } = received;
   const reading = { ...options, entity, sha256, fileFormat };
-  if (options.ifDuplicate === 'load') return findDuplicate(db, environmentId, reading);
+  if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
   // Whoever sends a file again after a crash must not load it twice: one that is under way counts too.
   await lockBytes(db, environmentId, sha256);
-  const same = await findDuplicate(db, environmentId, reading, ['queued', 'processing', 'held']);
+  const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
   if (same === null || options.ifDuplicate === 'skip') return same;
   throw inputError(
     'duplicate_file',

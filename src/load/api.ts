@@ -6,7 +6,6 @@ import {
   MAX_SAMPLE_PROPERTIES,
   MAX_SAMPLE_VALUE_CHARS,
   MAX_SHOWN_MENDS,
-  MAX_SHOWN_UNDONE,
   PLAN_SAMPLE_ROWS,
 } from '../base/limits.ts';
 import { optional } from '../base/validation.ts';
@@ -46,7 +45,6 @@ import {
   uuid,
 } from '../http/schema.ts';
 import { ruleFinding } from '../rules/api.ts';
-import { undoCounts } from './undo/api.ts';
 
 const tally = defineRecord(
   'Tally',
@@ -199,12 +197,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
   duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
   mends: orNull(uuid('The job whose refused records the file holds, corrected.'), null),
-  undoes: listOf('The jobs that this job undoes.', uuid('A job.'), {
-    maxItems: MAX_SHOWN_UNDONE,
-    examples: [[]],
-  }),
-  undone_by: orNull(uuid('The job that undoes this one, once it has begun.'), null),
-  undo: orNull(undoCounts, null),
   dry_run: flag(
     'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
   ),

@@ -74,7 +74,7 @@ export async function finishChunk(
   const isCompleted = sql`(
     loads.chunk_count = 1
     and not loads.dry_run
-    and loads.type <> 'undo'
+    and not loads.own_file
     and not loads.source_options ?| ${[...asking]}::text[]
     and loads.mends is null
     and loads.total_rows = done.row_count
@@ -119,12 +119,12 @@ export async function finishChunk(
 
 /**
  * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound
- * instead; an undo is completed whatever it refuses; after the last chunk, the finish decides.
+ * instead; a load that writes its own file is completed whatever it refuses; after the last chunk, the finish decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
   and max_errors is null
-  and type <> 'undo'
+  and not own_file
   and rows_read >= ${MAX_REFUSED_AT_FIRST}
   and rows_rejected = rows_read
 )`;

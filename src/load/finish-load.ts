@@ -42,7 +42,7 @@ import {
   readLimitedPlan,
   readLoadSource,
 } from './running-store.ts';
-import { askedFor, type LoadSeam } from './seam.ts';
+import { type AskedSeam, askedFor } from './seam.ts';
 import { completeLoad } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
@@ -128,13 +128,13 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
   const planned = keepsPlan(pass) ? await readLimitedPlan(db, claim.subjectId) : null;
   const hit = planned && findGuardHit(planned, planned.plan);
   if (hit !== null) throw fails(hit);
-  if (tally.rejected > 0 && tally.rejected === totalRows && !state.mayRefuseAll)
+  if (tally.rejected > 0 && tally.rejected === totalRows && !state.ownFile)
     throw fails(await allRefused(db, claim));
   return state;
 }
 
 /** Lets a capability decide what it does, once nothing can fail the load any more. */
-async function decide(context: LoadContext, claim: TaskClaim, seam: LoadSeam): Promise<void> {
+async function decide(context: LoadContext, claim: TaskClaim, seam: AskedSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     await requireSound(db, claim);

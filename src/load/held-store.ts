@@ -42,7 +42,7 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
         from (
           select * from loads where environment_id = l.environment_id order by job_id desc limit ${USUAL_AMONG}
         ) p
-        where p.status = 'completed' and not p.dry_run and p.undone_by is null
+        where p.status = 'completed' and not p.dry_run and p.taken_back_by is null
           and p.type = l.type and ${sourceOf('p')} is not distinct from ${sourceOf('l')}
         order by p.job_id desc
         limit ${USUAL_LOADS}

@@ -12,7 +12,7 @@ export async function readMended(db: Database, environmentId: number, jobId: str
   const row = await selectWhere(db, 'loads', { environmentId, jobId })
     .select(camel('job_id', 'load_id', 'entity', 'preset', 'header'))
     .select('column_map as map')
-    .where('type', '<>', 'undo')
+    .where('own_file', '=', false)
     .executeTakeFirst();
   if (row === undefined) return null;
   const { header, ...mended } = row;

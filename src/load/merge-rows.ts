@@ -247,7 +247,7 @@ async function findRefused(
   const trial = async (records: readonly number[]): Promise<string | null> => {
     const tried = new Set(records);
     const outcome = await inSavepoint(client, () => merge((record) => tried.has(record)), isDataError, {
-      undo: true,
+      rollBack: true,
     });
     return 'error' in outcome ? outcome.error.message : null;
   };

@@ -36,7 +36,7 @@ import { RejectCauses } from './rejects/causes.ts';
 import { allRefused } from './rejects/rejects.ts';
 import { type CountedReject, insertRejects } from './rejects/store.ts';
 import { type LoadSource, readLoadSource } from './running-store.ts';
-import { applyPatch } from './undo/apply-patch.ts';
+import { kindOf } from './seam.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
@@ -81,8 +81,8 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const { db, memory } = context;
   const source = await readLoadSource(context, claim.subjectId);
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
-  if (source.type === 'undo')
-    return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
+  const kind = kindOf(context.loads, source.type);
+  if (kind !== undefined) return { ...(await kind.chunk(context, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
     const reader = await createStoringReader(context, source, rows, refusalsOf(context, source));
     if (source.pass === 'validate') {
@@ -251,7 +251,7 @@ async function commitChunk(
           transaction.db,
           claim,
           tally,
-          context.loads.map(({ option }) => option),
+          context.loads.flatMap(({ asked }) => asked?.option ?? []),
         );
         if (progress === null) throw new ConflictError(notOurs);
         await addFindings(transaction.db, claim.subjectId, rows.findings.all);

@@ -1,6 +1,6 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
-import { MAX_COUNTED_REJECTS, MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from '../base/limits.ts';
+import { MAX_COUNTED_REJECTS } from '../base/limits.ts';
 import {
   countedKinds,
   type LoadOptions,
@@ -12,15 +12,15 @@ import {
   type TallyByKind,
   toTally,
 } from '../domain/load.ts';
-import type { ReadAs, SourceOptions } from '../domain/source.ts';
+import type { ReadAs } from '../domain/source.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
 import { findingsOfLoad } from '../rules/store.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { type LoadedSince, loadedSince } from './mend-store.ts';
 import { countsOf, tally } from './running-store.ts';
-import { askedFor, type LoadSeam } from './seam.ts';
-import { isUndone, loadOf } from './store.ts';
+import type { LoadField, LoadSeam } from './seam.ts';
+import { isTakenBack, loadOf } from './store.ts';
 
 /** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
 
@@ -68,26 +68,6 @@ const outcomesByKind = sql<KindCounts | null>`case when loads.has_event_types th
   where n.load_id = loads.load_id
 ) end`.as('outcomesByKind');
 
-const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly string[] | null>`(
-  select json_agg(o.job_id)
-  from (
-    select o.job_id, o.load_id
-    from loads o
-    where o.environment_id = loads.environment_id and ${condition}
-    order by o.load_id
-    limit ${sql.lit(limit)}
-  ) o
-)`;
-
-const undoneJobs = sql<readonly string[] | null>`case when loads.type = 'undo' then ${jobsOf(
-  sql`o.load_id = any(load_undos.undoes)`,
-  MAX_SHOWN_UNDONE,
-)} end`.as('undoes');
-
-const undoneByJob = sql<string | null>`(select u.job_id from loads u where u.load_id = loads.undone_by)`.as(
-  'undoneBy',
-);
-
 const mendedJob = sql<string | null>`(select m.job_id from loads m where m.load_id = loads.mends)`.as(
   'mends',
 );
@@ -95,41 +75,6 @@ const mendedJob = sql<string | null>`(select m.job_id from loads m where m.load_
 const mendedSince = sql<LoadedSince | null>`case
   when exists (select 1 from load_mends m where m.load_id = loads.load_id) then ${loadedSince(sql.ref('loads.load_id'))}
 end`.as('loadedSince');
-
-const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly string[] } | null>`case
-  when loads.type = 'undo' then json_build_object(
-    'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
-      select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
-      from load_kinds k
-      where (k.load_id = loads.load_id or k.load_id = any(load_undos.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')
-    )) end,
-    'laterLoads', coalesce(${jobsOf(
-      sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(load_undos.undoes))
-        and o.started_at < coalesce(loads.started_at, now())
-        and o.load_id <> all(load_undos.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
-        and o.rows_unchanged > 0`,
-      MAX_SHOWN_LATER_LOADS,
-    )}, '[]')
-  )
-end`.as('undo');
-
-/** Decisions of capabilities about a load, by the names of their fields. */
-type Found = Readonly<Record<string, unknown>>;
-
-function foundBy(seams: readonly LoadSeam[]) {
-  const pairs = seams.map(({ field }) => sql`${sql.lit(field.name)}, ${field.select}`);
-  return sql<Found>`json_build_object(${sql.join(pairs)})`.as('found');
-}
-
-function shownBy(seams: readonly LoadSeam[], source: SourceOptions, found: Found) {
-  const fields = seams.map(({ field }) => [field.name, field.render(source, found[field.name])] as const);
-  return {
-    /** As callers see them. */
-    fields: Object.fromEntries(fields) as Readonly<Record<string, object | null>>,
-    /** Something that the caller asked for was not done. */
-    isPartial: seams.some(({ field }) => field.isPartial(found[field.name])),
-  };
-}
 
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
@@ -140,18 +85,17 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .selectFrom('loads')
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
     .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
-    .leftJoin('load_undos', 'load_undos.load_id', 'loads.load_id')
     .where('loads.environment_id', '=', environmentId)
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
-    .select(camel('dropped_properties'))
+    .select(camel('dropped_properties', 'own_file'))
     .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(findingsOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['source_options as source'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile')])
-    .select([undoneJobs, undoneByJob, undone, mendedJob, mendedSince])
+    .select([sql<boolean>`taken_back_by is not null`.as('isTakenBack'), mendedJob, mendedSince])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
     .where('job_id', 'in', jobIds)
     .execute();
@@ -226,7 +170,7 @@ export async function readLoadOptions(db: Database, environmentId: number, jobId
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
     .select(['entity', 'column_map as map', 'preset', 'source_options as source'])
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
-    .where('type', '<>', 'undo')
+    .where('own_file', '=', false)
     .executeTakeFirst();
   return row ?? null;
 }
@@ -244,6 +188,7 @@ export async function lockBytes(db: Database, environmentId: number, sha256: str
 /** Returns the newest load of the same bytes, read in the same way, that is completed or in one of the other `statuses`. */
 export function findDuplicate(
   db: Database,
+  seams: readonly LoadSeam[],
   environmentId: number,
   { sha256, entity, fileFormat, preset, map, source }: StoredReading & { readonly sha256: string },
   statuses: readonly LoadStatus[] = [],
@@ -256,7 +201,7 @@ export function findDuplicate(
       and (status = 'completed' or status = any (${[...statuses]}::text[]))
       and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
       and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
-      and pass not in ('dry_run', 'plan') and type <> 'undo' and not ${isUndone}
+      and pass not in ('dry_run', 'plan') and not own_file and not ${isTakenBack(seams)}
     order by job_id desc
     limit 1`;
 }
@@ -267,21 +212,42 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
   return row?.read_as ?? null;
 }
 
-/** Returns the fields of capabilities of a load. Without a query unless the load asked for one of them. */
+/** Returns the fields of capabilities of a load. Without a query unless it has one of them. */
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,
-  { jobId, source }: Pick<Load, 'jobId' | 'source'>,
+  load: Pick<Load, 'jobId' | 'type' | 'source' | 'tally' | 'isTakenBack'>,
 ) {
-  if (askedFor(loads, source).length === 0) return shownBy(loads, source, {});
-  const row = await loadOf(db, environmentId, jobId).select(foundBy(loads)).executeTakeFirstOrThrow();
-  return shownBy(loads, source, row.found);
+  const all = loads.flatMap(({ fields }) => fields ?? []);
+  const own = all.filter((field) => field.isOf(load));
+  const found = own.length === 0 ? {} : await readFields(db, environmentId, load.jobId, own);
+  const fields = all.map((field) => [
+    field.name,
+    own.includes(field) ? field.render(load, found[field.name]) : field.absent,
+  ]);
+  return {
+    /** As callers see them. */
+    fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
+    /** Something that the caller asked for was not done. */
+    isPartial: own.some((field) => field.isPartial?.(found[field.name])),
+  };
 }
 export type Shown = Awaited<ReturnType<typeof readShown>>;
 
-export async function readLoadEnd({ db, loads }: SeamsContext, environmentId: number, jobId: string) {
-  const row = await loadOf(db, environmentId, jobId)
-    .select(['status', 'rows_rejected', 'source_options as source', foundBy(loads)])
+async function readFields(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  fields: readonly LoadField[],
+): Promise<Readonly<Record<string, unknown>>> {
+  const pairs = fields.map(({ name, select }) => sql`${sql.lit(name)}, ${select}`);
+  const found = sql<Record<string, unknown>>`json_build_object(${sql.join(pairs)})`.as('found');
+  return (await loadOf(db, environmentId, jobId).select(found).executeTakeFirstOrThrow()).found;
+}
+
+export async function readLoadEnd(context: SeamsContext, environmentId: number, jobId: string) {
+  const row = await loadOf(context.db, environmentId, jobId)
+    .select(['type', 'status', 'rows_rejected', 'source_options as source', tally])
     .executeTakeFirstOrThrow();
-  return { ...row, ...shownBy(loads, row.source, row.found) };
+  return { ...row, ...(await readShown(context, environmentId, { ...row, jobId, isTakenBack: false })) };
 }

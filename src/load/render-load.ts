@@ -43,33 +43,10 @@ export function renderLoadDetail(
     sha256: load.sha256,
     duplicate_of: load.duplicateOf,
     mends: load.mends,
-    undoes: load.undoes ?? [],
-    undone_by: load.undoneBy,
-    undo: load.undo && renderUndo(load, load.undo, rejectsByCode),
     dry_run: load.dryRun,
     ...fields,
     plan: load.plan && renderPlan(load.plan, item.links),
     read_as: load.readAs && renderReadAs(load.readAs),
-  };
-}
-
-function renderUndo(
-  { tally }: Load,
-  { eventsGone, laterLoads }: NonNullable<Load['undo']>,
-  rejectsByCode: Readonly<Record<string, number>>,
-) {
-  const failed = Object.entries(rejectsByCode).reduce(
-    (sum, [code, count]) => sum + (code === 'changed_since' ? 0 : count),
-    0,
-  );
-  return {
-    restored: tally.updated,
-    brought_back: tally.inserted,
-    removed: tally.removed,
-    kept: tally.rejected - failed,
-    failed,
-    events_gone: eventsGone,
-    later_loads: laterLoads,
   };
 }
 

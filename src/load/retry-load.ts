@@ -18,16 +18,15 @@ import { countDrift } from './plans/store.ts';
 import { readReading, requireLoad, type StoredReading } from './read-store.ts';
 import { sheetDialect } from './receive/receive.ts';
 import { beginPass, queueApply, readBeginning } from './running-store.ts';
-import { hasPersonalRules, isLoadUndone, requeueLoad } from './store.ts';
-import { attachPatch, readUndoSource } from './undo/store.ts';
-import { writePatch } from './undo/write-patch.ts';
+import { kindOf } from './seam.ts';
+import { attachFile, hasPersonalRules, isLoadTakenBack, requeueLoad } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does
  * nothing if the same idempotency key asked before.
  * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone, or a deletion was asked for since,
- * which it would undo), `idempotency_conflict`.
+ * whose data it would bring back), `idempotency_conflict`.
  */
 export async function retryLoad(
   context: LoadContext,
@@ -37,8 +36,8 @@ export async function retryLoad(
 ): Promise<void> {
   const action = { name: 'retry', says: 'load queued again', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
-    if (await requeueLoad(db, environmentId, jobId)) return true;
-    throw await notRetryable(db, environmentId, jobId);
+    if (await requeueLoad(db, context.loads, environmentId, jobId)) return true;
+    throw await notRetryable({ db, loads: context.loads }, environmentId, jobId);
   });
 }
 
@@ -97,13 +96,17 @@ async function requireNoDeletionSince(db: Database, environmentId: number, jobId
   throw inputError('job_expired', message, `job_id: ${jobId}`);
 }
 
-async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {
+async function notRetryable(
+  { db, loads }: Pick<LoadContext, 'db' | 'loads'>,
+  environmentId: number,
+  jobId: string,
+): Promise<Error> {
   const { status, failure } = await requireLoad({ db }, environmentId, jobId);
   if (failure?.code === ALL_RECORDS_REFUSED) {
     const message = 'every record of the file was refused, and would be again: correct it and send it anew';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
-  if (await isLoadUndone(db, environmentId, jobId)) {
+  if (await isLoadTakenBack(db, loads, environmentId, jobId)) {
     const message = 'the job is undone: load its file again as a new job';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
@@ -135,8 +138,8 @@ export async function keepFileOfLoad(
   environmentId: number,
   jobId: string,
 ): Promise<{ readonly upload: Upload; readonly options: Readonly<Record<string, unknown>> }> {
-  const { type, readAs } = await requireLoad({ db }, environmentId, jobId);
-  if (type === 'undo')
+  const { ownFile, readAs } = await requireLoad({ db }, environmentId, jobId);
+  if (ownFile)
     throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
   const reading = await readReading(db, jobId);
   if (reading.preset !== null) {
@@ -206,11 +209,13 @@ const notOurs = 'another worker begins the load, or it has ended';
 /**
  * Begins a load anew at its turn in the lane: forgets what its last pass left, and makes the tasks of its chunks. Of a plan that is
  * applied, looks first whether anything has changed since; then, unless that was said not to matter, the load fails and nothing is
- * written. An undo gets its file.
+ * written. A load that writes its own file gets it.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
-  const undo = await readUndoSource(context.db, claim.subjectId);
-  const patch = undo && (await writePatch(context, claim, undo, signal));
+  const { db: now, loads } = context;
+  const found = await readBeginning(now, claim.subjectId);
+  if (found === null) throw new ConflictError(notOurs);
+  const file = await kindOf(loads, found.type)?.writeFile(context, claim, signal);
   const tasks = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     const beginning = await readBeginning(db, claim.subjectId);
@@ -221,8 +226,8 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
       if (drifted > 0) throw new FinalFailure(PLAN_DRIFTED, describeDrift(drifted));
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    if (patch !== null) await attachPatch(db, claim.subjectId, patch);
-    const begun = await beginPass(db, context.loads, claim.subjectId, pass === 'apply' ? 'load' : pass);
+    if (file !== undefined) await attachFile(db, claim.subjectId, file);
+    const begun = await beginPass(db, loads, claim.subjectId, pass === 'apply' ? 'load' : pass);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return begun;
   });

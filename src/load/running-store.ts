@@ -1,12 +1,13 @@
 import { type NotNull, type RawBuilder, sql } from 'kysely';
 import { Fault } from '../base/errors.ts';
+import type { LoadType } from '../domain/load.ts';
 import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../domain/load.ts';
 import type { DueTask } from '../domain/task.ts';
 import { camel, instantText } from '../postgres/columns.ts';
 import { type Database, deleteWhere, selectWhere, updateWhere } from '../postgres/database.ts';
 import { forgetRepeats } from './merge/repeats.ts';
 import { beginPlan, forgetPlan, forgetPlannedRows } from './plans/store.ts';
-import { askedFor, type LoadSeam } from './seam.ts';
+import { askedFor, kindOf, type LoadSeam } from './seam.ts';
 import { insertChunkTasks, queuedAgain } from './store.ts';
 
 /*
@@ -87,11 +88,10 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  const state = await selectWhere(db, 'loads', { loadId })
-    .select(camel('job_id', 'type', 'total_rows', 'pass', 'max_errors'))
+  return selectWhere(db, 'loads', { loadId })
+    .select(camel('job_id', 'own_file', 'total_rows', 'pass', 'max_errors'))
     .select([tally, openChunks, kindsAddUp])
     .executeTakeFirstOrThrow();
-  return { ...state, mayRefuseAll: state.type === 'undo' };
 }
 
 /** Returns the plan of a load that has limits, with these; `null` if it has none, or is not planned yet. */
@@ -142,11 +142,11 @@ const hasPlan = sql<boolean>`exists (
 export async function readBeginning(
   db: Database,
   loadId: number,
-): Promise<{ readonly pass: LoadPass; readonly onDrift: OnDrift | null } | null> {
+): Promise<{ readonly type: LoadType; readonly pass: LoadPass; readonly onDrift: OnDrift | null } | null> {
   const row = await db
     .selectFrom('loads')
     .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
-    .select(['pass', 'on_drift as onDrift'])
+    .select(['type', 'pass', 'on_drift as onDrift'])
     .where('loads.load_id', '=', loadId)
     .where('status', '=', 'processing')
     .executeTakeFirst();
@@ -186,23 +186,14 @@ export async function beginPass(
   await deleteWhere(db, 'load_findings', { loadId }).execute();
   await deleteWhere(db, 'load_kinds', { loadId }).execute();
   await forgetRepeats(db, [loadId]);
-  if (pass === 'load' && load.type === 'undo') await markUndone(db, loadId);
-  for (const seam of seams) await seam.forget(db, loadId);
+  if (pass === 'load') await kindOf(seams, load.type)?.begins(db, loadId);
+  for (const { asked } of seams) await asked?.forget(db, loadId);
   if (keepsPlan(pass)) {
     await forgetPlan(db, loadId);
     await beginPlan(db, loadId);
   }
   if (pass === 'dry_run') await forgetPlannedRows(db, [loadId]);
   return insertChunkTasks(db, loadId, load);
-}
-
-/** Notes with the loads that an undo undoes that it has begun. */
-async function markUndone(db: Database, loadId: number): Promise<void> {
-  await sql`
-    update loads
-    set undone_by = ${loadId}
-    from (select unnest(undoes) as load_id from load_undos where load_id = ${loadId}) u
-    where loads.load_id = u.load_id`.execute(db);
 }
 
 function rowCounts<T extends 0 | null>(n: T) {

@@ -3,22 +3,31 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { TSchema } from 'typebox';
 import type { LoadEntity } from '../domain/entity.ts';
-import type { LoadOptions } from '../domain/load.ts';
+import type { ChunkRange, LoadOptions, LoadType, Tally } from '../domain/load.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { TaskClaim } from '../domain/task.ts';
+import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
+import type { LoadProgress } from './chunk-store.ts';
 
-/** Hooks of a capability in the loads that ask for it. Other loads call none of them. */
+/** What a capability adds to loads. */
 export interface LoadSeam {
+  readonly fields?: readonly LoadField[];
+  /** Hooks in the loads that ask for it. */
+  readonly asked?: AskedSeam;
+  readonly kind?: LoadKind;
+}
+
+/** Hooks in the loads that ask for a capability. Other loads call none of them. */
+export interface AskedSeam {
   /** The option by which a load asks for it. The keys that each chunk meets are then kept until the load ends. */
   readonly option: keyof SourceOptions & string;
-  readonly field: LoadField;
   /** Checks what it needs before the load is accepted. @throws InputError */
   accept(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   /** Decides, once nothing can fail the load any more, in the transaction that holds the fence. A second call does nothing. */
   decide(db: Database, loadId: number): Promise<void>;
   /** Works off what was decided, in transactions of its own. May be called again after half of it. */
-  settle(context: SettleContext, claim: TaskClaim): Promise<void>;
+  settle(context: HookContext, claim: TaskClaim): Promise<void>;
   /** Adds its changes to the rows of a plan, behind the rows of chunks. Returns the added rows as a query. */
   planned(db: Database, loadId: number): Promise<RawBuilder<unknown>>;
   /** Is called in the transaction that completes the load. */
@@ -27,24 +36,67 @@ export interface LoadSeam {
   forget(db: Database, loadId: number): Promise<void>;
 }
 
-interface SettleContext {
+/** What hooks with transactions of their own work with. */
+export interface HookContext {
   readonly pool: pg.Pool;
   readonly db: Database;
+  readonly files: FileStore;
   readonly log: Logger;
+  readonly loads: readonly LoadSeam[];
 }
 
-/** A field of the job, null for loads that did not ask. Its `summary`, if it has one, is a sentence for people. */
+/** A kind of load that writes its own file when its turn comes, and does its chunks itself. It may take other loads back. */
+export interface LoadKind {
+  readonly type: LoadType;
+  /** SQL of a row of `loads`: a load of this kind, queued or running, is to take it back. */
+  readonly takesBack: RawBuilder<boolean>;
+  /** Writes the file, with `receivingStore`. @throws FinalFailure if it cannot be written any more. */
+  writeFile(context: HookContext, claim: TaskClaim, signal: AbortSignal): Promise<OwnFile>;
+  /** Is called in the transaction in which such a load begins to write. */
+  begins(db: Database, loadId: number): Promise<void>;
+  /** Does a chunk: applies its lines, or plans them, and counts them, in one transaction. */
+  chunk(context: HookContext, claim: TaskClaim, range: ChunkRange): Promise<LoadProgress>;
+}
+
+export interface OwnFile {
+  readonly ref: FileRef;
+  readonly bytes: number;
+  /** Hex. */
+  readonly sha256: string;
+  readonly rows: number;
+  readonly chunks: readonly ChunkRange[];
+}
+
+/** A field of the job. Its `summary`, if it has one, is a sentence for people. */
 export interface LoadField {
   readonly name: string;
   readonly schema: TSchema;
-  /** SQL beside a row of `loads`: JSON of what was decided, or null. */
+  /** The value in other loads. */
+  readonly absent: unknown;
+  isOf(load: FieldLoad): boolean;
+  /** SQL beside a row of `loads`, in loads that have the field. */
   readonly select: RawBuilder<unknown>;
-  render(source: SourceOptions, found: unknown): object | null;
+  render(load: FieldLoad, found: unknown): unknown;
   /** Something that the caller asked for was not done. */
-  isPartial(found: unknown): boolean;
+  isPartial?(found: unknown): boolean;
 }
 
-/** Returns the capabilities that the options ask for. */
-export function askedFor(seams: readonly LoadSeam[], source: SourceOptions): readonly LoadSeam[] {
-  return seams.filter(({ option }) => source[option] !== undefined);
+interface FieldLoad {
+  readonly type: LoadType;
+  readonly source: SourceOptions;
+  readonly tally: Tally;
+  /** Another load takes back what it wrote, and has begun. */
+  readonly isTakenBack: boolean;
+}
+
+/** Returns the hooks of the capabilities that the options ask for. */
+export function askedFor(seams: readonly LoadSeam[], source: SourceOptions): readonly AskedSeam[] {
+  return seams.flatMap(({ asked }) =>
+    asked !== undefined && source[asked.option] !== undefined ? asked : [],
+  );
+}
+
+/** Returns what does the loads of a type itself; `undefined` for files that were sent. */
+export function kindOf(seams: readonly LoadSeam[], type: LoadType): LoadKind | undefined {
+  return seams.find(({ kind }) => kind?.type === type)?.kind;
 }

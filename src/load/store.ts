@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type NotNull, sql, type UpdateObject } from 'kysely';
+import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
+import { TransientError } from '../base/errors.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import type { Limits, VolumeGuard } from '../domain/guards.ts';
 import {
@@ -28,14 +29,23 @@ import {
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { camel, daysAgo, snake, type Tables } from '../postgres/columns.ts';
-import { changedBy, type Database, hasRows, rowsOf, selectWhere, updateWhere } from '../postgres/database.ts';
+import {
+  changedBy,
+  type Database,
+  deleteWhere,
+  hasRows,
+  rowsOf,
+  selectWhere,
+  updateWhere,
+} from '../postgres/database.ts';
 import { callsPersonal, currentVersion } from '../rules/store.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from '../tasks/store.ts';
 import { isOrdered } from './chunk-store.ts';
 import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
 import { beginPlan, forgetPlannedRows } from './plans/store.ts';
 import { countReload, eventRemovals } from './reload-store.ts';
-import { recordUnused } from './upload-store.ts';
+import type { LoadSeam, OwnFile } from './seam.ts';
+import { recordUnused, takeReceived } from './upload-store.ts';
 
 /*
  * A load: queued → processing → completed | failed | cancelled, and from the last two, or from held, back to queued. Each of these steps is a function
@@ -66,8 +76,8 @@ export interface NewLoad extends JobIdentity {
   readonly duplicateOf: string | null;
   /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
-  /** The loads that it undoes; `null`: it is not an undo. */
-  readonly undoes: readonly number[] | null;
+  /** Its file is written when its turn comes (`LoadKind`); it may refuse all of its records. */
+  readonly ownFile: boolean;
   /** The load whose refused records the file holds, corrected. */
   readonly mends: number | null;
   readonly chunks: readonly ChunkRange[];
@@ -78,9 +88,8 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
 }
 
 /** Queues an accepted load behind all others. Call it inside a transaction. */
-export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
-  const { origin, sha256, header, columnMap, source, readAs, limits, guard, undoes, chunks, ...columns } =
-    load;
+export async function insertLoad(db: Database, load: NewLoad): Promise<number> {
+  const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...columns } = load;
   const { maxErrors, maxChanged, maxRemovedValues } = limits;
   const { load_id } = await db
     .insertInto('loads')
@@ -92,7 +101,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       column_map: JSON.stringify(columnMap),
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
-      begins_anew: columns.type === 'undo',
+      begins_anew: columns.ownFile,
       rules_version: currentVersion(columns.environmentId),
       ...fileCame(columns.fileOf),
       chunk_count: chunks.length,
@@ -106,13 +115,8 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       .values({ ...limited, guard: guard && JSON.stringify(guard) })
       .execute();
   }
-  if (undoes !== null) {
-    await db
-      .insertInto('load_undos')
-      .values({ load_id, undoes: [...undoes] })
-      .execute();
-  }
   await insertChunks(db, load_id, chunks);
+  return load_id;
 }
 
 /** A stored file that is loaded again says nothing of what has been written since it came. */
@@ -126,17 +130,17 @@ function fileCame(fileOf: string | null) {
   };
 }
 
-interface NewPatch
+interface NewOwnLoad
   extends Pick<NewLoad, 'jobId' | 'requestId' | 'origin' | 'environmentId' | 'type' | 'filename'> {
   readonly pass: LoadPass;
   readonly limits: Limits<number>;
-  readonly undoes: readonly number[];
 }
 
-/** Queues a load whose file is written when its turn comes: an undo. */
-export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
+/** Queues a load whose file is written when its turn comes. Call it inside a transaction. */
+export function insertOwnLoad(db: Database, load: NewOwnLoad): Promise<number> {
   return insertLoad(db, {
-    ...patch,
+    ...load,
+    ownFile: true,
     mends: null,
     entity: 'auto',
     fileSize: 0,
@@ -154,6 +158,26 @@ export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
     fileOf: null,
     chunks: [],
   });
+}
+
+/** Gives a load the file that it has written; an earlier one is left to the sweep. @throws TransientError if it was swept already. */
+export async function attachFile(db: Database, loadId: number, { chunks, ...file }: OwnFile): Promise<void> {
+  if (!(await takeReceived(db, file.ref))) throw new TransientError('the file waited too long for its load');
+  await sql`
+    insert into received_files (file_ref)
+    select file_ref from loads where load_id = ${loadId} and file_ref is not null`.execute(db);
+  await deleteWhere(db, 'load_chunks', { loadId }).execute();
+  await updateWhere(db, 'loads', { loadId })
+    .set({
+      file_ref: file.ref,
+      file_size: file.bytes,
+      sha256: Buffer.from(file.sha256, 'hex'),
+      total_rows: file.rows,
+      chunk_count: chunks.length,
+      chunks_done: 0,
+    })
+    .execute();
+  await insertChunks(db, loadId, chunks);
 }
 
 export async function insertChunks(
@@ -326,7 +350,12 @@ const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
  * Queues a failed or cancelled load behind all others. It goes on with the chunks that are left; a pass that writes nothing begins anew.
  * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
  */
-export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+export async function requeueLoad(
+  db: Database,
+  seams: readonly LoadSeam[],
+  environmentId: number,
+  jobId: string,
+): Promise<boolean> {
   const earlier = await loadOf(db, environmentId, jobId)
     .select('failure_code')
     .forUpdate()
@@ -351,9 +380,9 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     }))
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
-    .where((eb) => eb.not(isUndone))
+    .where((eb) => eb.not(isTakenBack(seams)))
     .where((eb) =>
-      eb.or([eb('file_ref', 'is not', null), eb.and([eb('type', '=', 'undo'), eb('chunk_count', '=', 0)])]),
+      eb.or([eb('file_ref', 'is not', null), eb.and([eb('own_file', '=', true), eb('chunk_count', '=', 0)])]),
     )
     .returning('load_id as loadId')
     .executeTakeFirst();
@@ -363,19 +392,25 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
   return load !== undefined;
 }
 
-/** Tells whether a load is undone, or will be when its turn comes. */
-export const isUndone = sql<boolean>`(loads.undone_by is not null or exists (
-  select 1
-  from load_undos
-  join loads u using (load_id)
-  where load_undos.undoes @> array[loads.load_id]
-    and u.status in ('queued', 'processing')
-    and not u.dry_run
-))`;
+/** Tells whether a load is taken back, or will be when a turn comes. */
+export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
+  const kinds = seams.flatMap(({ kind }) => kind ?? []);
+  return sql<boolean>`(${sql.join(
+    [sql`loads.taken_back_by is not null`, ...kinds.map(({ takesBack }) => takesBack)],
+    sql` or `,
+  )})`;
+}
 
-export function isLoadUndone(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+export function isLoadTakenBack(
+  db: Database,
+  seams: readonly LoadSeam[],
+  environmentId: number,
+  jobId: string,
+): Promise<boolean> {
   return hasRows(db)`
-    select 1 from loads where environment_id = ${environmentId} and job_id = ${jobId} and ${isUndone}`;
+    select 1
+    from loads
+    where environment_id = ${environmentId} and job_id = ${jobId} and ${isTakenBack(seams)}`;
 }
 
 export function findExpiredFiles(db: Database, fileDays: number, limit: number) {

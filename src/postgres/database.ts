@@ -193,18 +193,18 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
-/** Runs `work` in a savepoint. Undoes it if it fails with an error that `isExpected`, which is returned; with `undo`, always. */
+/** Runs `work` in a savepoint. Rolls it back if it fails with an error that `isExpected`, which is returned; with `rollBack`, always. */
 export async function inSavepoint<T>(
   client: pg.PoolClient,
   work: () => Promise<T>,
   isExpected: (error: Error) => boolean,
-  { undo = false } = {},
+  { rollBack = false } = {},
 ): Promise<Attempt<T>> {
   const rollback = 'rollback to savepoint attempt; release savepoint attempt';
   await client.query('savepoint attempt');
   try {
     const result = await work();
-    await client.query(undo ? rollback : 'release savepoint attempt');
+    await client.query(rollBack ? rollback : 'release savepoint attempt');
     return { result };
   } catch (error) {
     if (!(error instanceof Error && isExpected(error))) throw error;

@@ -349,6 +349,7 @@ export interface DB {
     mends: number | null;
     origin: string | null;
     origin_name: string | null;
+    own_file: Generated<boolean>;
     pass: Generated<string>;
     preset: string | null;
     read_as: Json | null;
@@ -366,9 +367,9 @@ export interface DB {
     source_options: Generated<Json>;
     started_at: Date | null;
     status: Generated<string>;
+    taken_back_by: number | null;
     total_rows: number;
     type: string;
-    undone_by: number | null;
     work_rows_before: Generated<number>;
     work_started_at: Date | null;
   };

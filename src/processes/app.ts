@@ -47,7 +47,6 @@ import { overviewRoutes } from '../jobs/overview-http.ts';
 import { importRoutes } from '../load/http.ts';
 import { planRoutes } from '../load/plans/http.ts';
 import { rejectRoutes } from '../load/rejects/http.ts';
-import { undoRoutes } from '../load/undo/http.ts';
 import { lookupRoutes } from '../lookups/http.ts';
 import { productRoutes } from '../products/http.ts';
 import { profileRoutes } from '../profiles/http.ts';
@@ -64,7 +63,7 @@ const routes: TaggedRoutes = {
   rules: rulesRoutes,
   deletions: deletionRoutes(deletionOptions),
   exports: exportRoutes,
-  jobs: [...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
+  jobs: [...[...jobRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
   reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
@@ -75,7 +74,7 @@ const routes: TaggedRoutes = {
 const optionFields = Object.fromEntries(deletionOptions.map(({ name, record }) => [name, flag(record)]));
 
 const loadFields = Object.fromEntries(
-  capabilities.flatMap(({ loads }) => (loads === undefined ? [] : [[loads.field.name, loads.field.schema]])),
+  capabilities.flatMap(({ loads }) => (loads?.fields ?? []).map(({ name, schema }) => [name, schema])),
 );
 
 const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.()));

@@ -24,7 +24,6 @@ import { lenientQuery } from '../http/plugins/validation.ts';
 import { type Call, type Route, route } from '../http/route.ts';
 import { text, uuid } from '../http/schema.ts';
 import { isUserKnown, readUserEvents } from '../ingest/event-store.ts';
-import { type ProfileKey, readChangesKeptSince, readHistory } from '../load/undo/change-store.ts';
 import {
   companyPage,
   companyProfile,
@@ -33,6 +32,7 @@ import {
   userPage,
   userProfile,
 } from './api.ts';
+import { type ProfileKey, readChangesKeptSince, readHistory } from './change-store.ts';
 import { listProfiles, propertyProblem, readPropertyFilter } from './profiles.ts';
 import { requireSegment } from './segments.ts';
 import { readProfile } from './store.ts';

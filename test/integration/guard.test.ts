@@ -6,13 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ScheduleContext } from '../../src/capabilities/schedules/context.ts';
 import { readRunItems } from '../../src/capabilities/schedules/run-store.ts';
 import type { ScheduleDefinition } from '../../src/capabilities/schedules/schema.ts';
+import { acceptUndo } from '../../src/capabilities/undo/accept.ts';
 import { HOLD_EXPIRED } from '../../src/domain/load.ts';
 import { findNeeds } from '../../src/jobs/jobs.ts';
 import { prune } from '../../src/jobs/prune.ts';
 import { cancelLoad, failLoad } from '../../src/load/end-load.ts';
 import { type Load, requireLoad } from '../../src/load/read-store.ts';
 import { releaseLoad, retryLoad } from '../../src/load/retry-load.ts';
-import { acceptUndo } from '../../src/load/undo/accept-undo.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
 import {

@@ -14,23 +14,28 @@ const undecided = { profiles: null, missing: null, allowed: null, done: 0, kept_
 export const mirror: Capability = {
   name: 'mirror',
   loads: {
-    option: 'mirror',
-    field: {
-      name: 'mirror',
-      schema: mirrorField,
-      select: mirrored,
-      render(source, found) {
-        if (mirrorOf(source) === null) return null;
-        const shown = (found as ShownMirror | null) ?? undecided;
-        return { ...shown, summary: describeMirror(shown) };
+    fields: [
+      {
+        name: 'mirror',
+        schema: mirrorField,
+        absent: null,
+        isOf: ({ source }) => mirrorOf(source) !== null,
+        select: mirrored,
+        render(_, found) {
+          const shown = (found as ShownMirror | null) ?? undecided;
+          return { ...shown, summary: describeMirror(shown) };
+        },
+        isPartial: (found) => (found as ShownMirror | null)?.kept_because != null,
       },
-      isPartial: (found) => (found as ShownMirror | null)?.kept_because != null,
+    ],
+    asked: {
+      option: 'mirror',
+      accept: requireMirrorFits,
+      decide: decideMirror,
+      settle: workOffMirror,
+      planned: plannedMissing,
+      completed: forgetMissing,
+      forget: forgetMirror,
     },
-    accept: requireMirrorFits,
-    decide: decideMirror,
-    settle: workOffMirror,
-    planned: plannedMissing,
-    completed: forgetMissing,
-    forget: forgetMirror,
   },
 };

@@ -10,7 +10,7 @@ import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
  * A file of rejects as CSV: the columns of the source, then the reason. A record that stands in its columns is given cell
- * by cell, in the bytes it came in, but for what a spreadsheet would run: that is defused, and a load undoes it. Any other
+ * by cell, in the bytes it came in, but for what a spreadsheet would run: that is defused, and a load reverses it. Any other
  * (a stray quote, too many cells, bytes that are no text, cut because of its length) could shift or swallow what follows: its
  * columns stay empty and the record is the text of `sluice_raw`. Sent again as it is, such a line has no id and is refused again.
  */

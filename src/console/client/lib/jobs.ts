@@ -1,6 +1,7 @@
 /* Jobs as the screens show them: records, names, states, and how often they are asked for. */
 
 import type { Inspection } from '../../../capabilities/inspection/api.ts';
+import type { UndoFields } from '../../../capabilities/undo/api.ts';
 import type { DeletionJobDetail } from '../../../deletion/api.ts';
 import type { ExportJob } from '../../../export/api.ts';
 import type { JobListItem } from '../../../http/job.ts';
@@ -16,6 +17,7 @@ export type JobDetail = Omit<JobListItem, 'counts' | 'origin'> &
   Pick<LoadDetail, 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts'> &
   Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
   Partial<Pick<DeletionJobDetail, 'removed'>> &
+  Partial<UndoFields> &
   Partial<Pick<ExportJob, 'warnings'>> & { readonly counts?: Counts };
 
 export type InspectedColumn = Inspection['columns'][number];

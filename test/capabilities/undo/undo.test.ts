@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { chunkJob } from '../../jobs/load.ts';
-import { cancelLoad, startLane } from '../../src/load/end-load.ts';
-import type { Load } from '../../src/load/read-store.ts';
-import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
+import { chunkJob } from '../../../jobs/load.ts';
+import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
+import { cancelLoad, startLane } from '../../../src/load/end-load.ts';
+import { type Load, readShown } from '../../../src/load/read-store.ts';
+import { applyPlan, retryLoad } from '../../../src/load/retry-load.ts';
 import {
   acceptFile,
   type FileOptions,
@@ -12,12 +13,12 @@ import {
   readProfiles,
   readRejects,
   withoutQueue,
-} from '../support/load-file.ts';
-import { expectedRows, readPlannedRows } from '../support/plans.ts';
-import { systemOfFile } from '../support/system.ts';
-import { runDueTasks } from '../support/tasks.ts';
-import { askToUndo, loadFile, runJob, undo } from '../support/undo.ts';
-import { writeUsers } from '../support/write-users.ts';
+} from '../../support/load-file.ts';
+import { expectedRows, readPlannedRows } from '../../support/plans.ts';
+import { systemOfFile } from '../../support/system.ts';
+import { runDueTasks } from '../../support/tasks.ts';
+import { askToUndo, loadFile, runJob, undo } from '../../support/undo.ts';
+import { writeUsers } from '../../support/write-users.ts';
 
 const t = await systemOfFile();
 let environmentId: number;
@@ -29,6 +30,9 @@ beforeEach(async () => {
 const load = (content: string, options: FileOptions = {}): Promise<Load> =>
   loadFile(t.system, environmentId, content, options);
 const profiles = () => readProfiles(t.system, environmentId);
+const shown = async (load: Load) =>
+  (await readShown(t.system, environmentId, load)).fields['undo'] as NonNullable<UndoFields['undo']>;
+
 const undone = (...loads: readonly Load[]): Promise<Load> =>
   undo(
     t.system,
@@ -130,13 +134,13 @@ describe('undoing a load of events', () => {
     const wrong = await load(wrongFile);
     const done = await undone(wrong);
     expect(done.tally).toMatchObject({ read: 3, removed: 3 });
-    expect(done.undo).toEqual({ eventsGone: 0, laterLoads: [] });
+    expect(await shown(done)).toMatchObject({ events_gone: 0, later_loads: [] });
     expect(await events()).toEqual(before);
     const corrected = await load(`${eventLine('e1', 'pro')}\n${eventLine('e2', 'pro')}\n`);
     expect(corrected.tally.inserted).toBe(2);
     const again = await load(wrongFile);
     expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1, unchanged: 2 } });
-    expect((await undone(wrong)).undo).toEqual({ eventsGone: 3, laterLoads: [again.jobId] });
+    expect(await shown(await undone(wrong))).toMatchObject({ events_gone: 3, later_loads: [again.jobId] });
     expect(right.status).toBe('completed');
   });
 });
@@ -227,8 +231,8 @@ describe('an undo', () => {
     const before = await load('user_id,plan\nu1,pro\nu2,pro\n');
     await applyPlan(withoutQueue(t.system), environmentId, early.jobId, 'proceed');
     await runJob(t.system, environmentId, early.jobId);
-    expect((await undone(before)).undo?.laterLoads).toEqual([early.jobId]);
-    expect((await undone(wrong)).undo?.laterLoads).toEqual([early.jobId, before.jobId]);
+    expect((await shown(await undone(before))).later_loads).toEqual([early.jobId]);
+    expect((await shown(await undone(wrong))).later_loads).toEqual([early.jobId, before.jobId]);
   });
 
   // proves: undo

@@ -4,14 +4,14 @@ import { CHUNK_BYTES, CHUNK_RECORDS, READ_BYTES } from '../../base/limits.ts';
 import { entities } from '../../domain/entity.ts';
 import type { TaskClaim } from '../../domain/task.ts';
 import type { FileWriter } from '../../files/file-store.ts';
+import { ChunkCutter } from '../../load/receive/chunk-cutter.ts';
+import { receivingStore } from '../../load/received.ts';
+import type { HookContext, OwnFile } from '../../load/seam.ts';
 import { compileForCopy, copyOut } from '../../postgres/copy-out.ts';
 import { inSnapshot } from '../../postgres/session.ts';
 import { taskSessionName } from '../../tasks/worker-store.ts';
-import type { LoadContext } from '../context.ts';
-import { ChunkCutter } from '../receive/chunk-cutter.ts';
-import { receivingStore } from '../received.ts';
 import { addedEvents, changedProfiles, madeProfiles } from './line-store.ts';
-import type { UndoSource, WrittenFile } from './store.ts';
+import { readUndoSource, type UndoSource } from './store.ts';
 import {
   type LoggedChange,
   type LoggedEnd,
@@ -27,11 +27,11 @@ import {
 
 /** Writes the reverse patch as a received file. @throws FinalFailure if what it needs is no longer kept. */
 export async function writePatch(
-  context: LoadContext,
+  context: HookContext,
   claim: TaskClaim,
-  source: UndoSource,
   signal: AbortSignal,
-): Promise<WrittenFile> {
+): Promise<OwnFile> {
+  const source = await readUndoSource(context.db, claim.subjectId);
   if (!source.isLogged)
     throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
   const profiles = entities.map((entity) => [changedProfiles(entity, source), madeProfiles(entity, source)]);
@@ -88,7 +88,7 @@ class PatchFile {
     if (this.#gathered >= READ_BYTES) await this.#flush();
   }
 
-  async commit(): Promise<WrittenFile> {
+  async commit(): Promise<OwnFile> {
     await this.#flush();
     this.#cutter.close();
     const ref = await this.#writer.commit();

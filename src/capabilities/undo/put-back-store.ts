@@ -5,10 +5,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
+import { sumsOf } from '../../load/plans/plan-batch.ts';
 import { isKey } from '../../postgres/change-log.ts';
 import { changedBy, type Database, rowOf, rowsOf } from '../../postgres/database.ts';
-import { sumsOf } from '../plans/plan-batch.ts';
-import { linesOf, type PatchContent, type PatchScope, text } from './patch-lines.ts';
+import { linesOf, type PatchContent, type PatchScope, text } from './patch-store.ts';
 
 /** A line that was not applied, because somebody else has changed the profile. */
 export interface RefusedLine {

@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
-import type { JobDetail as Detail } from '../../../src/load/api.ts';
+import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
+import type { JobDetail } from '../../../src/load/api.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
+
+type Detail = JobDetail & UndoFields;
 
 const { t, server } = await openServer({ worker: true });
 

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
-import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES } from '../../base/limits.ts';
-import type { Entity } from '../../domain/entity.ts';
-import { isKey } from '../../postgres/change-log.ts';
-import { instantText } from '../../postgres/columns.ts';
-import { type Database, findValue, rowsOf } from '../../postgres/database.ts';
-import type { ChangeMaker, ProfileChange } from '../../profiles/api.ts';
+import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES } from '../base/limits.ts';
+import type { Entity } from '../domain/entity.ts';
+import { isKey } from '../postgres/change-log.ts';
+import { instantText } from '../postgres/columns.ts';
+import { type Database, findValue, rowsOf } from '../postgres/database.ts';
+import type { ChangeMaker, ProfileChange } from './api.ts';
 
 /* The log of changes, read for one profile: its images, each as the profile was before a change. */
 

@@ -4,9 +4,9 @@ import { callerOrigin } from '../../http/caller.ts';
 import { jobRecord } from '../../http/job.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters } from '../../http/parameters.ts';
 import { type Call, type Route, route } from '../../http/route.ts';
+import { renderQueued } from '../../load/upload/receive-upload.ts';
 import { requireQueueRoom } from '../../tasks/queue-room.ts';
-import { renderQueued } from '../upload/receive-upload.ts';
-import { acceptUndo } from './accept-undo.ts';
+import { acceptUndo } from './accept.ts';
 import { undoBody } from './api.ts';
 
 const what =

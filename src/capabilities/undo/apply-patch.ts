@@ -9,26 +9,26 @@ import {
 } from '../../domain/load.ts';
 import type { TaskClaim } from '../../domain/task.ts';
 import { MissingFileError } from '../../files/file-store.ts';
+import { type ChunkTally, finishChunk, type LoadProgress } from '../../load/chunk-store.ts';
+import { RejectCauses } from '../../load/rejects/causes.ts';
+import { type CountedReject, insertRejects } from '../../load/rejects/store.ts';
+import { readLoadSource } from '../../load/running-store.ts';
+import type { HookContext } from '../../load/seam.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { nameTaskSession } from '../../tasks/worker-store.ts';
-import { type ChunkTally, finishChunk, type LoadProgress } from '../chunk-store.ts';
-import type { LoadContext } from '../context.ts';
-import { copyPatch } from '../merge/patch-lines.ts';
-import { planPutBack, putBackProfiles, type RefusedLine } from '../merge/put-back.ts';
-import { planEvents, removeEvents } from '../merge/remove-events.ts';
-import { RejectCauses } from '../rejects/causes.ts';
-import { type CountedReject, insertRejects } from '../rejects/store.ts';
-import type { LoadSource } from '../running-store.ts';
+import { copyPatch } from './patch-store.ts';
+import { planPutBack, putBackProfiles, type RefusedLine } from './put-back-store.ts';
+import { planEvents, removeEvents } from './remove-events-store.ts';
 
 const newline = 0x0a;
 
 /** Does a chunk of an undo: applies its lines, or plans them, and counts them, in one transaction. */
 export async function applyPatch(
-  context: LoadContext,
-  source: LoadSource,
+  context: HookContext,
   claim: TaskClaim,
   chunk: ChunkRange,
 ): Promise<LoadProgress> {
+  const source = await readLoadSource(context, claim.subjectId);
   const { fileRef, environmentId, loadId } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const bytes = await context.files.readRange(fileRef, chunk.byteStart, chunk.byteEnd);

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
-import { type RandomFile, randomFile } from '../support/random-files.ts';
-import { runs } from '../support/runs.ts';
-import type { Json, Profiles, StoredProfile } from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
-import { undo } from '../support/undo.ts';
-import { writeUsers } from '../support/write-users.ts';
+import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../../support/load-file.ts';
+import { type RandomFile, randomFile } from '../../support/random-files.ts';
+import { runs } from '../../support/runs.ts';
+import type { Json, Profiles, StoredProfile } from '../../support/serial-oracle.ts';
+import { systemOfFile } from '../../support/system.ts';
+import { undo } from '../../support/undo.ts';
+import { writeUsers } from '../../support/write-users.ts';
 
 const t = await systemOfFile();
 

@@ -1,11 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
-import { TransientError } from '../../base/errors.ts';
-import type { ChunkRange } from '../../domain/load.ts';
-import type { FileRef } from '../../files/file-store.ts';
+import { Fault } from '../../base/errors.ts';
+import { MAX_COUNTED_REJECTS, MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from '../../base/limits.ts';
 import { camel } from '../../postgres/columns.ts';
-import { type Database, deleteWhere, updateWhere } from '../../postgres/database.ts';
-import { insertChunks } from '../store.ts';
-import { takeReceived } from '../upload-store.ts';
+import type { Database } from '../../postgres/database.ts';
 
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
 
@@ -56,8 +53,7 @@ interface Undo {
   readonly lane: number;
 }
 
-/** Returns `null` if the load is not an undo. */
-export async function readUndoSource(db: Database, loadId: number): Promise<UndoSource | null> {
+export async function readUndoSource(db: Database, loadId: number): Promise<UndoSource> {
   const { rows } = await sql<
     Pick<UndoSource, 'environmentId' | 'isLogged'> &
       Pick<Undo, 'undoes'> & { readonly earlier: readonly Undo[] }
@@ -79,7 +75,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
     join loads u using (load_id)
     where u.load_id = ${loadId}`.execute(db);
   const [undo] = rows;
-  if (undo === undefined) return null;
+  if (undo === undefined) throw new Fault(`load ${loadId} undoes nothing`);
   const { environmentId, isLogged, undoes, earlier } = undo;
   const undone = new Set(earlier.flatMap((one) => one.undoes));
   const loads = undoes.filter((load) => !undone.has(load));
@@ -103,36 +99,81 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
   };
 }
 
-/** A reverse patch that was written. */
-export interface WrittenFile {
-  readonly ref: FileRef;
-  readonly bytes: number;
-  /** Hex. */
-  readonly sha256: string;
-  readonly rows: number;
-  readonly chunks: readonly ChunkRange[];
+/** Notes the loads that an undo undoes. Call it in the transaction that queues it. */
+export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
+  await db
+    .insertInto('load_undos')
+    .values({ load_id: loadId, undoes: [...undoes] })
+    .execute();
 }
 
-/** Gives an undo its new file; an earlier one is left to the sweep. Throws `TransientError` if the new one was swept already. */
-export async function attachPatch(
-  db: Database,
-  loadId: number,
-  { chunks, ...file }: WrittenFile,
-): Promise<void> {
-  if (!(await takeReceived(db, file.ref))) throw new TransientError('the file waited too long for its load');
+/** Notes with the loads that an undo undoes that it has begun. */
+export async function markUndone(db: Database, loadId: number): Promise<void> {
   await sql`
-    insert into received_files (file_ref)
-    select file_ref from loads where load_id = ${loadId} and file_ref is not null`.execute(db);
-  await deleteWhere(db, 'load_chunks', { loadId }).execute();
-  await updateWhere(db, 'loads', { loadId })
-    .set({
-      file_ref: file.ref,
-      file_size: file.bytes,
-      sha256: Buffer.from(file.sha256, 'hex'),
-      total_rows: file.rows,
-      chunk_count: chunks.length,
-      chunks_done: 0,
-    })
-    .execute();
-  await insertChunks(db, loadId, chunks);
+    update loads
+    set taken_back_by = ${loadId}
+    from (select unnest(undoes) as load_id from load_undos where load_id = ${loadId}) u
+    where loads.load_id = u.load_id`.execute(db);
 }
+
+/** Of a row of `loads`: an undo of it waits for its turn, or runs. */
+export const isToBeUndone = sql<boolean>`exists (
+  select 1
+  from load_undos
+  join loads u using (load_id)
+  where load_undos.undoes @> array[loads.load_id]
+    and u.status in ('queued', 'processing')
+    and not u.dry_run
+)`;
+
+const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly string[] | null>`(
+  select json_agg(o.job_id)
+  from (
+    select o.job_id, o.load_id
+    from loads o
+    where o.environment_id = loads.environment_id and ${condition}
+    order by o.load_id
+    limit ${sql.lit(limit)}
+  ) o
+)`;
+
+const ownUndoes = sql`(select undoes from load_undos where load_id = loads.load_id)::bigint[]`;
+
+/** Of the row of an undo: the jobs that it undoes. */
+export const undoneJobs = jobsOf(sql`o.load_id = any(${ownUndoes})`, MAX_SHOWN_UNDONE);
+
+/** Of the row of a load: the undo that took it back. */
+export const undoneByJob = sql<string>`(select u.job_id from loads u where u.load_id = loads.taken_back_by)`;
+
+/** What there is to know of an undo besides its counts. */
+export interface UndoFacts {
+  readonly eventsGone: number;
+  readonly laterLoads: readonly string[];
+  /** Refused records, but for those that were changed since. */
+  readonly failed: number;
+}
+
+/** Of the row of an undo. */
+export const undoFacts = sql<UndoFacts>`json_build_object(
+  'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
+    select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
+    from load_kinds k
+    where (k.load_id = loads.load_id or k.load_id = any(${ownUndoes}))
+      and k.kind not in ('identify_user', 'identify_company', 'unknown')
+  )) end,
+  'laterLoads', coalesce(${jobsOf(
+    sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(${ownUndoes}))
+      and o.started_at < coalesce(loads.started_at, now())
+      and o.load_id <> all(${ownUndoes}) and not o.own_file and o.status = 'completed' and not o.dry_run
+      and o.rows_unchanged > 0`,
+    MAX_SHOWN_LATER_LOADS,
+  )}, '[]'),
+  'failed', (
+    select count(*) filter (where error_code <> 'changed_since')
+    from (
+      select error_code from load_rejects r where r.load_id = loads.load_id
+      order by row_number
+      limit ${sql.lit(MAX_COUNTED_REJECTS)}
+    ) first
+  )
+)`;

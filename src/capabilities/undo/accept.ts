@@ -1,19 +1,14 @@
-/*
- * Undo: a load whose file is the reverse patch of other loads. Here it is accepted; `write-patch.ts` writes the file when its turn in the
- * lane comes, `walk-back.ts` decides about profiles that several have changed, `apply-patch.ts` applies a chunk. Promise: afterwards the
- * profiles are as if the loads had never been, but for what somebody else has changed since.
- */
 import { createHash } from 'node:crypto';
 import { inputError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
+import type { LoadContext } from '../../load/context.ts';
+import { startLaneSoon } from '../../load/end-load.ts';
+import { insertOwnLoad } from '../../load/store.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { claimIdempotencyKey } from '../../tasks/idempotency.ts';
-import type { LoadContext } from '../context.ts';
-import { startLaneSoon } from '../end-load.ts';
-import { insertPatch } from '../store.ts';
-import { readUndoable, type Undoable } from './store.ts';
+import { insertUndo, readUndoable, type Undoable } from './store.ts';
 
 export interface UndoRequest extends Limits<GuardLimit> {
   readonly plan: boolean;
@@ -40,7 +35,7 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
       .digest();
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
-    await insertUndo(db, request, asked, jobId);
+    await queueUndo(db, request, asked, jobId);
     return jobId;
   });
   if (accepted !== jobId) return accepted;
@@ -52,7 +47,7 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
   return jobId;
 }
 
-async function insertUndo(
+async function queueUndo(
   db: Database,
   { jobIds, plan, ...limits }: UndoRequest,
   { environmentId, requestId, origin }: Asked,
@@ -65,7 +60,7 @@ async function insertUndo(
   for (const load of loads) requireUndoable(load);
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
   const hasLimit = Object.values(limits).some((limit) => limit !== null);
-  await insertPatch(db, {
+  const loadId = await insertOwnLoad(db, {
     jobId,
     requestId,
     origin,
@@ -74,8 +69,12 @@ async function insertUndo(
     filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
     pass: plan ? 'plan' : hasLimit ? 'guard' : 'load',
     limits: countLimits(limits, records),
-    undoes: loads.map(({ loadId }) => loadId),
   });
+  await insertUndo(
+    db,
+    loadId,
+    loads.map((load) => load.loadId),
+  );
 }
 
 function requireUndoable({ jobId, type, status, dryRun, isLogged }: Undoable): void {

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { byEventKind, type EventKind } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
 import { type Database, rowsOf } from '../../postgres/database.ts';
-import { linesOf, type PatchContent, type PatchScope, text } from './patch-lines.ts';
+import { linesOf, type PatchContent, type PatchScope, text } from './patch-store.ts';
 
 type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
 

@@ -1,0 +1,53 @@
+/*
+ * Undo: a load whose file is the reverse patch of other loads. `accept.ts` queues it, `write-patch.ts` writes the file when its turn in the
+ * lane comes, `walk-back.ts` decides about profiles that several have changed, `apply-patch.ts` applies a chunk. Promise: afterwards the
+ * profiles are as if the loads had never been, but for what somebody else has changed since.
+ */
+import type { Capability } from '../../capability.ts';
+import { renderUndo, undoesField, undoField, undoneByField } from './api.ts';
+import { applyPatch } from './apply-patch.ts';
+import { isToBeUndone, markUndone, type UndoFacts, undoFacts, undoneByJob, undoneJobs } from './store.ts';
+import { writePatch } from './write-patch.ts';
+
+const isUndo = ({ type }: { readonly type: string }): boolean => type === 'undo';
+
+export const undo: Capability = {
+  name: 'undo',
+  loads: {
+    fields: [
+      {
+        name: 'undoes',
+        schema: undoesField,
+        absent: [],
+        isOf: isUndo,
+        select: undoneJobs,
+        render: (_, jobs) => jobs ?? [],
+      },
+      {
+        name: 'undone_by',
+        schema: undoneByField,
+        absent: null,
+        isOf: ({ isTakenBack }) => isTakenBack,
+        select: undoneByJob,
+        render: (_, job) => job,
+      },
+      {
+        name: 'undo',
+        schema: undoField,
+        absent: null,
+        isOf: isUndo,
+        select: undoFacts,
+        render: ({ tally }, facts) => renderUndo(tally, facts as UndoFacts),
+      },
+    ],
+    kind: {
+      type: 'undo',
+      takesBack: isToBeUndone,
+      writeFile: writePatch,
+      begins: markUndone,
+      chunk: applyPatch,
+    },
+  },
+  routes: async () => ({ jobs: (await import('./http.ts')).undoRoutes }),
+  commands: { jobs: async () => (await import('./cli.ts')).undoCommand },
+};
