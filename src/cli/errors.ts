@@ -1,5 +1,5 @@
 import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../base/errors.ts';
-import { withFlags } from '../domain/source-options.ts';
+import { withFlags } from '../domain/source-rules.ts';
 import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';

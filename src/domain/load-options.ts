@@ -17,7 +17,6 @@ import {
 import { type FileOptions, presets } from './load.ts';
 import { sourceFormats } from './source.ts';
 import {
-  findContradictions,
   type GivenSource,
   type SourceOption,
   type SourceOptionName,
@@ -27,6 +26,7 @@ import {
   sourceOptions,
   toSourceOptions,
 } from './source-options.ts';
+import { findContradictions } from './source-rules.ts';
 
 const guard = (description: string) =>
   Type.Union(

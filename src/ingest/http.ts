@@ -12,7 +12,8 @@ import { type Example, exampleText, flag, item, listOf, withExamples } from '../
 import { isSegmentCall, readMixedItem } from '../products/read-call.ts';
 import { callContext, takeCalls } from '../products/take-calls.ts';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from './api.ts';
-import { type Fields, openRecord, readCompany, readEvent, readUser } from './read-record.ts';
+import { type Fields, openRecord } from './fields.ts';
+import { readCompany, readEvent, readUser } from './read-record.ts';
 import type { IngestEntity } from './records.ts';
 import { refuseIfNothing, sayDropped, takeItems } from './take-batch.ts';
 

@@ -3,7 +3,8 @@ import { type ErrorCode, InputError, inputError } from '../base/errors.ts';
 import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
-import { type Fields, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
+import type { Fields } from './fields.ts';
+import { readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { BatchItem, ItemRecord } from './records.ts';
 
 const itemTypes = ['identify', 'track', 'company'] as const;

@@ -18,16 +18,12 @@ import { claimJobAction } from '../tasks/idempotency.ts';
 import { findLaneHead, idleLanes, startDeletion } from '../tasks/lane-store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
+import { cancelLoad as markCancelled, failLoad as markFailed } from './end-store.ts';
 import { findExpiredHolds } from './held-store.ts';
 import { countRejects, readLoadEnd, requireLoad } from './read-store.ts';
 import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
-import {
-  cancelLoad as markCancelled,
-  failLoad as markFailed,
-  releasePersonalFile,
-  startLoad,
-} from './store.ts';
+import { releasePersonalFile, startLoad } from './store.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
 export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files' | 'jobs' | 'loads'>;

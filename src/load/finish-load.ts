@@ -12,6 +12,7 @@ import { nameTaskSession } from '../tasks/worker-store.ts';
 import { noteWritten, readChunkRange } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, afterEnd, type CompletedLoad, type LoadEnd, recordLoadEnd } from './end-load.ts';
+import { completeLoad } from './end-store.ts';
 import { holdLoad, readGuarded } from './held-store.ts';
 import type { Rows } from './map/rows.ts';
 import { noteEventRepeats } from './merge/event-repeats.ts';
@@ -43,7 +44,6 @@ import {
   readLoadSource,
 } from './running-store.ts';
 import { type AskedSeam, askedFor } from './seam.ts';
-import { completeLoad } from './store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 

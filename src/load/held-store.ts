@@ -4,7 +4,7 @@ import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 import type { Origin } from '../domain/task.ts';
 import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
-import { noteDecision, queuedAgain } from './store.ts';
+import { noteDecision, queuedAgain } from './end-store.ts';
 
 /* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
 

@@ -18,7 +18,7 @@ import {
   type Tally,
 } from '../domain/load.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
-import { withFlags } from '../domain/source-options.ts';
+import { withFlags } from '../domain/source-rules.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { acceptLoad } from './accept-load.ts';
 import { describeHold, followLoad } from './follow.ts';

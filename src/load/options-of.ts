@@ -1,7 +1,7 @@
 import { inputError } from '../base/errors.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { SourceOptions } from '../domain/source.ts';
-import { findContradictions } from '../domain/source-options.ts';
+import { findContradictions } from '../domain/source-rules.ts';
 import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 

@@ -17,10 +17,11 @@ import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
 import { findingsOfLoad } from '../rules/store.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
+import { isTakenBack } from './end-store.ts';
 import { type LoadedSince, loadedSince } from './mend-store.ts';
 import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
-import { isTakenBack, loadOf } from './store.ts';
+import { loadOf } from './store.ts';
 
 /** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
 

@@ -13,13 +13,14 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
+import { isLoadTakenBack, requeueLoad } from './end-store.ts';
 import { releaseHeld } from './held-store.ts';
-import { countDrift } from './plans/store.ts';
+import { countDrift } from './plans/rows-store.ts';
 import { readReading, requireLoad, type StoredReading } from './read-store.ts';
 import { sheetDialect } from './receive/receive.ts';
 import { beginPass, queueApply, readBeginning } from './running-store.ts';
 import { kindOf } from './seam.ts';
-import { attachFile, hasPersonalRules, isLoadTakenBack, requeueLoad } from './store.ts';
+import { attachFile, hasPersonalRules } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**

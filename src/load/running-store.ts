@@ -5,10 +5,11 @@ import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '..
 import type { DueTask } from '../domain/task.ts';
 import { camel, instantText } from '../postgres/columns.ts';
 import { type Database, deleteWhere, selectWhere, updateWhere } from '../postgres/database.ts';
+import { queuedAgain } from './end-store.ts';
 import { forgetRepeats } from './merge/repeats.ts';
 import { beginPlan, forgetPlan, forgetPlannedRows } from './plans/store.ts';
 import { askedFor, kindOf, type LoadSeam } from './seam.ts';
-import { insertChunkTasks, queuedAgain } from './store.ts';
+import { insertChunkTasks } from './store.ts';
 
 /*
  * Reads for the tasks of a running load, and its passes. A load may pass over its file more than once: to plan and later to apply

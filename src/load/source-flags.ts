@@ -9,8 +9,6 @@ import { entities } from '../domain/entity.ts';
 import { presets } from '../domain/load.ts';
 import { type SourceOptions, sourceFormats } from '../domain/source.ts';
 import {
-  findContradictions,
-  flagOf,
   type GivenSource,
   type SourceOption,
   type SourceOptionName,
@@ -19,6 +17,7 @@ import {
   sourceOptions,
   toSourceOptions,
 } from '../domain/source-options.ts';
+import { findContradictions, flagOf } from '../domain/source-rules.ts';
 
 const heading = 'How the files are written, if detection is not enough:';
 

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { openRecord, readUser } from '../../src/ingest/read-record.ts';
+import { openRecord } from '../../src/ingest/fields.ts';
+import { readUser } from '../../src/ingest/read-record.ts';
 import { sweep } from '../../src/jobs/prune.ts';
 import { findCursorProblem, readChangeLog, switchChangeLog } from '../../src/postgres/change-log.ts';
 import type { Database } from '../../src/postgres/database.ts';

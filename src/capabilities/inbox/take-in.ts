@@ -7,7 +7,7 @@ import { READ_BYTES } from '../../base/limits.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { RefusalReason, RefusedFile } from '../../domain/job.ts';
-import { withKeys } from '../../domain/source-options.ts';
+import { withKeys } from '../../domain/source-rules.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';

@@ -14,7 +14,7 @@ import { readSettings } from '../../cli/settings.ts';
 import { type Columns, printable, printFields, printTable, type Terminal } from '../../cli/terminal.ts';
 import { defaultLoadOptions, type FileOptions } from '../../domain/load.ts';
 import { personalRule } from '../../domain/looks.ts';
-import { withFlags } from '../../domain/source-options.ts';
+import { withFlags } from '../../domain/source-rules.ts';
 import { createFileSystemStore } from '../../files/file-system.ts';
 import { describeReading } from '../../load/import-file.ts';
 import { withOptionsOf } from '../../load/options-of.ts';

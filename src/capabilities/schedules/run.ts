@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../base/errors.ts';
 import { toFileOptions } from '../../domain/load-options.ts';
-import { withKeys } from '../../domain/source-options.ts';
+import { withKeys } from '../../domain/source-rules.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
 import { acceptSource, receiveSource } from '../../load/take-file.ts';

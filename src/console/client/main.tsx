@@ -3,17 +3,9 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { Keys, Nav } from './app/nav.tsx';
 import { screens } from './app/screens.ts';
-import {
-  ApiError,
-  consoleRoot,
-  outage,
-  outagesOver,
-  screenHref,
-  session,
-  suspectOutage,
-  useAction,
-  useData,
-} from './lib/api.ts';
+import { consoleRoot, screenHref } from './lib/address.ts';
+import { ApiError, outage, outagesOver, session, suspectOutage } from './lib/api.ts';
+import { useAction, useData } from './lib/data.ts';
 import './lib/outage.ts';
 import { isLinkSpent, resumeSession, signIn } from './lib/sign-in.ts';
 import { Button, InputField } from './ui/controls.tsx';

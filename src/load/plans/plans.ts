@@ -13,7 +13,7 @@ import {
   readPlannedValues,
   readPlanSample,
   type SampledRow,
-} from './store.ts';
+} from './rows-store.ts';
 
 /* Plans as callers see them: the summary with some rows that change, and all rows as a file. */
 

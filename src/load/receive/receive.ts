@@ -16,7 +16,7 @@ import {
 import { turn } from '../../base/yielding.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
-import { requireFitting } from '../../domain/source-options.ts';
+import { requireFitting } from '../../domain/source-rules.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';

@@ -14,7 +14,6 @@ import {
 import { defaultLoadOptions, type LoadOptions, presets } from '../../domain/load.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import {
-  findContradictions,
   type GivenSource,
   type SourceOptionName,
   schemaOfSourceOption,
@@ -23,6 +22,7 @@ import {
   sourceOptions,
   toSourceOptions,
 } from '../../domain/source-options.ts';
+import { findContradictions } from '../../domain/source-rules.ts';
 import { exampleJobId } from '../../http/job.ts';
 import { checked, flagParameter, optionalChoice } from '../../http/parameters.ts';
 import { compileTexts, optionFields } from '../../http/plugins/validation.ts';

@@ -1,16 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../../src/base/errors.ts';
 import {
-  findContradictions,
   type GivenSource,
-  requireFitting,
   type SourceOptionName,
   sourceOptionProblem,
   toGivenSource,
   toSourceOptions,
-  withFlags,
-  withKeys,
 } from '../../../src/domain/source-options.ts';
+import { findContradictions, requireFitting, withFlags, withKeys } from '../../../src/domain/source-rules.ts';
 
 describe('an option of how a file is written', () => {
   // proves: source-options

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { openRecord, readCompany, readEvent, readUser } from '../../../src/ingest/read-record.ts';
+import { openRecord } from '../../../src/ingest/fields.ts';
+import { readCompany, readEvent, readUser } from '../../../src/ingest/read-record.ts';
 
 const seen = { first_seen_at: '2026-01-01', last_seen_at: '2026-01-01' };
 const body = (record: object) => openRecord(Buffer.from(JSON.stringify(record)));

@@ -7,7 +7,8 @@ import type { ExportJob } from '../../../export/api.ts';
 import type { JobListItem } from '../../../http/job.ts';
 import type { JobDetail as LoadDetail } from '../../../load/api.ts';
 import type { UserProfile } from '../../../profiles/api.ts';
-import { pollMs, restMs, screenHref } from './api.ts';
+import { screenHref } from './address.ts';
+import { pollMs, restMs } from './data.ts';
 import { visibleText } from './format.ts';
 
 type Counts = Readonly<Record<string, number>>;

@@ -2,7 +2,9 @@
  * The watch over an outage. A request that fails raises a suspicion (`api.ts`); then the service is asked until it answers again.
  * For a page that asks nothing the service is asked now and then, so that the page knows too.
  */
-import { apiHref, isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
+
+import { apiHref } from './address.ts';
+import { isAwayStatus, outage, outagesOver, session, silentMs, suspectOutage } from './api.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 8_000;

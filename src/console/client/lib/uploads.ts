@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import type { Inspection } from '../../../capabilities/inspection/api.ts';
-import { ApiError, apiHref, problemOf, refusal, session, unreachable, withQuery } from './api.ts';
+import { apiHref, withQuery } from './address.ts';
+import { ApiError, problemOf, refusal, session, unreachable } from './api.ts';
 import { pause } from './outage.ts';
 
 /*

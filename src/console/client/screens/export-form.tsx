@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
 import type { ExportItem } from '../../../export/api.ts';
-import { useApi, useApiPage, useData } from '../lib/api.ts';
+import { useApi, useApiPage, useData } from '../lib/data.ts';
 import { formatCount, formatTime, plural, visibleText } from '../lib/format.ts';
 import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
 import {

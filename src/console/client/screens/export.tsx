@@ -2,15 +2,9 @@ import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
 import type { ExportPreview } from '../../../export/api.ts';
 import type { JobHistory, JobListItem } from '../../../http/job.ts';
-import {
-  type Loaded as LoadedData,
-  post,
-  screenHref,
-  useApi,
-  useApiPage,
-  useData,
-  useQuery,
-} from '../lib/api.ts';
+import { screenHref, useQuery } from '../lib/address.ts';
+import { post } from '../lib/api.ts';
+import { type Loaded as LoadedData, useApi, useApiPage, useData } from '../lib/data.ts';
 import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts';
 import { jobHref, jobPath } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from '../lib/repeat.ts';

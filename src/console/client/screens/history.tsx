@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { ProfileChange, ProfileHistory } from '../../../profiles/api.ts';
-import { useApi, useQuery, withQuery } from '../lib/api.ts';
+import { useQuery, withQuery } from '../lib/address.ts';
+import { useApi } from '../lib/data.ts';
 import { visibleText } from '../lib/format.ts';
 import { jobHref, jobTypeNames } from '../lib/jobs.ts';
 import { Empty, Entry, type Fact, Loaded, Section, Time } from '../ui/page.tsx';

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { Inbox as InboxRecord } from '../../../capabilities/inbox/api.ts';
-import { post, useApi } from '../lib/api.ts';
+import { post } from '../lib/api.ts';
+import { useApi } from '../lib/data.ts';
 import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { ActionButton } from '../ui/controls.tsx';

@@ -3,7 +3,9 @@ import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { loadStatuses } from '../../../domain/load.ts';
 import type { JobHistory, JobListItem } from '../../../http/job.ts';
-import { pollMs, post, type Query, screenHref, useApiPage, useQuery, withQuery } from '../lib/api.ts';
+import { type Query, screenHref, useQuery, withQuery } from '../lib/address.ts';
+import { post } from '../lib/api.ts';
+import { pollMs, useApiPage } from '../lib/data.ts';
 import { formatCount, formatMs, plural, visibleText } from '../lib/format.ts';
 import {
   isLoad,

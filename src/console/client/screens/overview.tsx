@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
 import type { NeedKind } from '../../../domain/need.ts';
 import type { Overview as OverviewRecord } from '../../../jobs/overview-api.ts';
-import { pollMs, type Query, restMs, screenHref, useApi, useQuery, withQuery } from '../lib/api.ts';
+import { type Query, screenHref, useQuery, withQuery } from '../lib/address.ts';
+import { pollMs, restMs, useApi } from '../lib/data.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
 import { type JobDetail, jobHref, jobPath, refusedHref } from '../lib/jobs.ts';
 import { Choices } from '../ui/controls.tsx';

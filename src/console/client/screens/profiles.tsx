@@ -2,18 +2,9 @@ import type { VNode } from 'preact';
 import { namingProperties } from '../../../domain/entity.ts';
 import type { ExportPreview } from '../../../export/api.ts';
 import type { Segment, SegmentPage } from '../../../lookups/api.ts';
-import {
-  api,
-  type Loaded,
-  mayUse,
-  type Page as PageOf,
-  post,
-  screenHref,
-  useApiPage,
-  useData,
-  useQuery,
-  withQuery,
-} from '../lib/api.ts';
+import { screenHref, useQuery, withQuery } from '../lib/address.ts';
+import { api, mayUse, type Page as PageOf, post } from '../lib/api.ts';
+import { type Loaded, useApiPage, useData } from '../lib/data.ts';
 import { valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { exportsPath, rowsText } from '../lib/repeat.ts';

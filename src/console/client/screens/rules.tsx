@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RulesRecord } from '../../../rules/api.ts';
-import { api, useApi } from '../lib/api.ts';
+import { api } from '../lib/api.ts';
+import { useApi } from '../lib/data.ts';
 import { formatTime, visibleText } from '../lib/format.ts';
 import { Facts, Loaded, Page, Section } from '../ui/page.tsx';
 import { EditorForm } from '../ui/text-editor.tsx';

@@ -1,7 +1,9 @@
 import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
 import type { Schedule, ScheduleList, ScheduleRun } from '../../../capabilities/schedules/api.ts';
-import { api, post, screenHref, useApi } from '../lib/api.ts';
+import { screenHref } from '../lib/address.ts';
+import { api, post } from '../lib/api.ts';
+import { useApi } from '../lib/data.ts';
 import { formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { ActionButton, named } from '../ui/controls.tsx';

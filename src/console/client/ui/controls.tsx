@@ -1,7 +1,8 @@
 import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Scope } from '../../../domain/scope.ts';
-import { mayUse, useAction } from '../lib/api.ts';
+import { mayUse } from '../lib/api.ts';
+import { useAction } from '../lib/data.ts';
 import { Icon } from './drawings.tsx';
 import { Problems } from './page.tsx';
 

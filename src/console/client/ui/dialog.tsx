@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { useAction, useSubmit } from '../lib/api.ts';
+import { useAction, useSubmit } from '../lib/data.ts';
 import { Button, type ButtonProps } from './controls.tsx';
 import { iconOnly } from './drawings.tsx';
 import { Problems } from './page.tsx';

@@ -1,7 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
+import type { ApiError } from '../lib/api.ts';
+import type { Loaded as LoadedData } from '../lib/data.ts';
 import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { Icon, type IconName } from './drawings.tsx';

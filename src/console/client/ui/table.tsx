@@ -1,5 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { type Loaded as LoadedData, type Page, useQuery } from '../lib/api.ts';
+import { useQuery } from '../lib/address.ts';
+import type { Page } from '../lib/api.ts';
+import type { Loaded as LoadedData } from '../lib/data.ts';
 import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './drawings.tsx';
 import { Empty, Loaded, Section } from './page.tsx';

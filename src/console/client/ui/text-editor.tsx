@@ -1,7 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Scope } from '../../../domain/scope.ts';
-import { type ApiError, useSubmit } from '../lib/api.ts';
+import type { ApiError } from '../lib/api.ts';
+import { useSubmit } from '../lib/data.ts';
 import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { summaries } from '../../../../base/wording.ts';
-import { screenHref } from '../../lib/api.ts';
+import { screenHref } from '../../lib/address.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';
 import { JobLink, Notice } from '../../ui/page.tsx';

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { Plan } from '../../../../load/api.ts';
-import { apiHref, useApi } from '../../lib/api.ts';
+import { apiHref } from '../../lib/address.ts';
+import { useApi } from '../../lib/data.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
 import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';

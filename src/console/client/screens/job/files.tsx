@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { ExportJob } from '../../../../export/api.ts';
-import { useApi } from '../../lib/api.ts';
+import { useApi } from '../../lib/data.ts';
 import { formatBytes, formatCount } from '../../lib/format.ts';
 import { CopyButton } from '../../ui/controls.tsx';
 import { Loaded, Time } from '../../ui/page.tsx';

@@ -2,7 +2,9 @@ import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../../http/job.ts';
-import { api, type Loaded as LoadedData, screenHref, useData, withQuery } from '../../lib/api.ts';
+import { screenHref, withQuery } from '../../lib/address.ts';
+import { api } from '../../lib/api.ts';
+import { type Loaded as LoadedData, useData } from '../../lib/data.ts';
 import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,

@@ -1,6 +1,7 @@
 import type { TargetedDragEvent, TargetedEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { mayUse, type Query } from '../../lib/api.ts';
+import type { Query } from '../../lib/address.ts';
+import { mayUse } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
 import { cancelSending, type Sending, sendFile, sendings } from '../../lib/uploads.ts';
 import { ActionButton, named } from '../../ui/controls.tsx';

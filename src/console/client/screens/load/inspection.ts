@@ -1,7 +1,9 @@
 /* An upload as the server inspects it. Everything that was chosen stands in the address. */
 
 import type { Inspection } from '../../../../capabilities/inspection/api.ts';
-import { type Loaded, post, type Query, useData } from '../../lib/api.ts';
+import type { Query } from '../../lib/address.ts';
+import { post } from '../../lib/api.ts';
+import { type Loaded, useData } from '../../lib/data.ts';
 
 /** Options that stand in the address under the API's names. The second list has no controls. */
 const texts = [

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
-import { mayUse, type Query, useQuery } from '../../lib/api.ts';
+import { type Query, useQuery } from '../../lib/address.ts';
+import { mayUse } from '../../lib/api.ts';
 import { formatBytes, visibleText } from '../../lib/format.ts';
 import { JobLink, Loaded, Notice, Page } from '../../ui/page.tsx';
 import { Columns } from './columns.tsx';

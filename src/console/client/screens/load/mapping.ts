@@ -2,7 +2,7 @@
 
 import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import { readCellType } from '../../../../domain/cell-type.ts';
-import type { Query } from '../../lib/api.ts';
+import type { Query } from '../../lib/address.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
 import { listOf, mapOf } from './inspection.ts';
 

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { groupedPresets, presetTitles } from '../../../../domain/load.ts';
-import type { Query } from '../../lib/api.ts';
+import type { Query } from '../../lib/address.ts';
 import { formatCount, visibleText } from '../../lib/format.ts';
 import { FilterText, type Options, SelectField } from '../../ui/controls.tsx';
 import { type Inspected, listOf } from './inspection.ts';

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
-import type { Query } from '../../lib/api.ts';
+import type { Query } from '../../lib/address.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { Fold, Notice, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';

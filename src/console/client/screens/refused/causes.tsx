@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { RejectCause } from '../../../../load/rejects/api.ts';
-import { useApi, withQuery } from '../../lib/api.ts';
+import { withQuery } from '../../lib/address.ts';
+import { useApi } from '../../lib/data.ts';
 import { formatCount, formatShare } from '../../lib/format.ts';
 import { type JobDetail, jobPath } from '../../lib/jobs.ts';
 import { named } from '../../ui/controls.tsx';

@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../load/api.ts';
-import { apiHref, useApi, useQuery, withQuery } from '../../lib/api.ts';
+import { apiHref, useQuery, withQuery } from '../../lib/address.ts';
+import { useApi } from '../../lib/data.ts';
 import { visibleText } from '../../lib/format.ts';
 import { jobHref, jobPath, pauseOf } from '../../lib/jobs.ts';
 import { Empty, Loaded, Page, StatusBadge } from '../../ui/page.tsx';

@@ -1,7 +1,9 @@
 import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
 import type { SegmentDetail, Segment as SegmentItem, SegmentPage } from '../../../../lookups/api.ts';
-import { api, mayUse, screenHref, useApi, useQuery } from '../../lib/api.ts';
+import { screenHref, useQuery } from '../../lib/address.ts';
+import { api, mayUse } from '../../lib/api.ts';
+import { useApi } from '../../lib/data.ts';
 import { visibleText } from '../../lib/format.ts';
 import { ConfirmButton } from '../../ui/dialog.tsx';
 import { Empty, Facts, Loaded, Page, Section } from '../../ui/page.tsx';

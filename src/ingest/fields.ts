@@ -1,0 +1,192 @@
+import { isUtf8 } from 'node:buffer';
+import type { Problem } from '../base/errors.ts';
+import { InputError, inputError } from '../base/errors.ts';
+import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../base/limits.ts';
+import { capitalise } from '../base/wording.ts';
+import type { Reason } from '../domain/reject.ts';
+import type { ParsedJson } from '../formats/json-text.ts';
+import {
+  hasTooManyProperties,
+  idText,
+  isEmptyObject,
+  isObject,
+  type JsonObject,
+  markedNumber,
+  numberText,
+  parseJsonText,
+  propertyProblem,
+  tooManyProperties,
+} from '../formats/json-text.ts';
+import type { Properties } from './records.ts';
+
+/* The fields of a record, read one by one; what is wrong with them is told together. */
+
+const byteOrderMark = '\ufeff';
+
+/** Opens the body of a single record, or an item of a batch. @throws InputError `invalid_json`, `invalid_field`. */
+export function openRecord(body: Buffer, what = 'The body'): Fields {
+  if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
+  if (!isUtf8(body)) throw inputError('invalid_json', `${what} is not valid UTF-8`);
+  const text = body.toString('utf8');
+  const parsed = parseJsonText(text.startsWith(byteOrderMark) ? text.slice(1) : text);
+  if ('code' in parsed) throw unreadable(parsed, what);
+  return new Fields(parsed, body.length, what);
+}
+
+function unreadable({ code, message }: Reason, what: string): Error {
+  if (code === 'too_deep') return inputError('invalid_metadata_value', `${what} is ${message}`);
+  return inputError('invalid_json', `${what} is not JSON`, message);
+}
+
+/** Fields reads the fields of one record, and notes every problem before the record is refused. */
+export class Fields {
+  readonly #parsed: ParsedJson;
+  readonly #problems: Problem[] = [];
+  /** Properties without a name, which are left out. */
+  dropped = 0;
+  /** The object that is read. Fields hidden from a record's reader are removed. */
+  object: JsonObject;
+  readonly bytes: number;
+
+  get marked(): boolean {
+    return this.#parsed.marked;
+  }
+
+  /** `what` it is read from, for the message. @throws InputError if the record is no object. */
+  constructor(parsed: ParsedJson, bytes: number, what: string) {
+    this.#parsed = parsed;
+    this.bytes = bytes;
+    if (!isObject(parsed.value)) {
+      throw inputError('invalid_field', `${what} must be a JSON object`, `got ${kindOf(parsed.value)}`);
+    }
+    this.object = parsed.value;
+  }
+
+  refuse(code: Problem['code'], message: string, details: string): void {
+    this.#problems.push({ code, message, details });
+  }
+
+  /** A text of 1 to `maxBytes` bytes; null if it is missing. */
+  text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
+    if (value === undefined || value === null) return null;
+    if (typeof value !== 'string' || markedNumber(value) !== null) {
+      this.refuse(
+        'invalid_field',
+        `${path} must be a string`,
+        `${path}: expected a string, got ${kindOf(value)}`,
+      );
+      return null;
+    }
+    const problem = textProblem(value, maxBytes);
+    if (problem !== null) this.refuse('invalid_field', `${path} ${problem}`, path);
+    return value;
+  }
+
+  /** A text that must be there; '' (and a problem) where it is not. */
+  requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
+    if (value === undefined || value === null) this.#refuseMissing(path, others);
+    return this.#said(this.text(value, path, maxBytes) ?? '', path);
+  }
+
+  /** An id: a text, or a whole number, which becomes the text it was written as; null if it is missing. */
+  id(value: unknown, path: string): string | null {
+    const id = idText(value);
+    if (id === null && value !== undefined && value !== null) {
+      const details = `${path}: expected a string or a whole number, got ${numberText(value) ?? kindOf(value)}`;
+      this.refuse('invalid_field', `${path} must be a string or a whole number`, details);
+      return null;
+    }
+    const text = this.text(id, path);
+    return text === null ? null : this.#said(text, path);
+  }
+
+  /** An id that must be there; '' (and a problem) where it is not. `others`: what clients of other services call it. */
+  requiredId(value: unknown, path: string, others: readonly string[]): string {
+    if (value === undefined || value === null) this.#refuseMissing(path, others);
+    return this.id(value, path) ?? '';
+  }
+
+  /** Refuses a text that has nothing but white space, which names nothing. */
+  #said(text: string, path: string): string {
+    if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
+    return text;
+  }
+
+  /** Returns an id that may have several names; those given must agree. Null if none is given. */
+  agreedId(given: readonly (readonly [path: string, value: unknown])[]): string | null {
+    const ids = given
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([path, value]) => ({ path, id: this.id(value, path) }));
+    const first = ids[0];
+    const other = ids.find(({ id }) => id !== null && first?.id != null && id !== first.id);
+    if (first !== undefined && other !== undefined) {
+      const names = `${first.path} and ${other.path}`;
+      this.refuse('invalid_field', `${names} are different ids; give one, or the same`, names);
+    }
+    return first?.id ?? null;
+  }
+
+  /** An object that may be missing, or be null or empty for it. */
+  objectOf(value: unknown, path: string): JsonObject | null {
+    if (value === undefined || value === null || isEmptyObject(value)) return null;
+    if (isObject(value)) return value;
+    this.refuse(
+      'invalid_field',
+      `${path} must be an object`,
+      `${path}: expected an object, got ${kindOf(value)}`,
+    );
+    return null;
+  }
+
+  properties(object: JsonObject, path: string): Properties {
+    if (hasTooManyProperties(object, this.bytes)) {
+      this.refuse('invalid_metadata_value', capitalise(tooManyProperties(path).message), path);
+      return object;
+    }
+    for (const name in object) {
+      const value = object[name];
+      if (value === undefined) continue;
+      if (name === '') {
+        delete object[name];
+        this.dropped++;
+        continue;
+      }
+      const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
+      if (reason !== null) {
+        this.refuse('invalid_metadata_value', capitalise(reason.message), reason.column ?? path);
+      }
+    }
+    return object;
+  }
+
+  /** @throws InputError with every problem noted, if there is one. */
+  check(): void {
+    const [first, ...more] = this.#problems;
+    if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
+  }
+
+  #refuseMissing(path: string, others: readonly string[]): void {
+    const other = others.find((name) => this.object[name] !== undefined && this.object[name] !== null);
+    const hint = other === undefined ? '' : `; there is ${other}: send it as ${path}`;
+    this.refuse('missing_field', `${path} is missing${hint}`, path);
+  }
+}
+
+const maxProblems = 100;
+
+function textProblem(text: string, maxBytes: number): string | null {
+  if (text === '') return 'is empty';
+  // No character takes more than three bytes per UTF-16 unit.
+  if (text.length * 3 > maxBytes) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxBytes) return `has ${bytes} bytes; at most ${maxBytes} are allowed`;
+  }
+  if (text.includes('\0')) return 'holds U+0000';
+  return text.isWellFormed() ? null : 'holds half a surrogate pair';
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (markedNumber(value) !== null) return 'number';
+  return Array.isArray(value) ? 'array' : typeof value;
+}

@@ -1,0 +1,175 @@
+import { type RawBuilder, sql, type UpdateObject } from 'kysely';
+import type { LoadStatus } from '../domain/load.ts';
+import {
+  ALL_RECORDS_REFUSED,
+  FIRST_RECORDS_REFUSED,
+  GUARD_EXCEEDED,
+  HOLD_EXPIRED,
+  JOB_EXPIRED,
+} from '../domain/load.ts';
+import type { Origin, TaskFailure } from '../domain/task.ts';
+import type { Tables } from '../postgres/columns.ts';
+import { camel } from '../postgres/columns.ts';
+import type { Database } from '../postgres/database.ts';
+import { hasRows, updateWhere } from '../postgres/database.ts';
+import { deleteTasks } from '../tasks/store.ts';
+import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
+import type { LoadSeam } from './seam.ts';
+import { loadOf } from './store.ts';
+
+/* The ends of a load, and its way back into the queue. */
+
+const ends = { ended_at: sql<Date>`now()` };
+
+/**
+ * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the
+ * transaction that ends the `finish` task.
+ */
+export async function completeLoad(db: Database, loadId: number): Promise<void> {
+  const completed = await updateWhere(db, 'loads', { loadId, status: 'processing' })
+    .set({ status: 'completed', ...ends })
+    .returning('pass')
+    .executeTakeFirst();
+  await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
+}
+
+const failsFrom: Readonly<Record<string, readonly LoadStatus[]>> = {
+  [HOLD_EXPIRED]: ['held'],
+  [JOB_EXPIRED]: ['processing', 'held'],
+};
+
+/** Fails a load; what was applied stays. Returns `null` if it has ended already. */
+export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
+  return end(db, loadId, failsFrom[code] ?? ['processing'], {
+    status: 'failed',
+    failure_code: code,
+    failure_message: sql<string>`${message}::text || ' (' || (${applied})
+      || case when ${applied} = 1 then ' row' else ' rows' end || ' had been applied)'`,
+  });
+}
+
+const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
+
+/** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
+export async function cancelLoad(db: Database, environmentId: number, jobId: string, by: Origin | null) {
+  const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
+  if (load === undefined) return null;
+  const ended = await end(db, load.load_id, ['queued', 'processing', 'held'], { status: 'cancelled' });
+  if (ended !== null) await noteDecision(db, load.load_id, by);
+  return ended;
+}
+
+/** Notes who released or discarded a held load. Does nothing if it was not held since the last decision. */
+export async function noteDecision(db: Database, loadId: number, by: Origin | null): Promise<void> {
+  await updateWhere(db, 'load_guards', { loadId })
+    .set({ decided_at: sql<Date>`now()`, decided_by: by && JSON.stringify(by) })
+    .where('held_at', 'is not', null)
+    .where('decided_at', 'is', null)
+    .execute();
+}
+
+async function end(
+  db: Database,
+  loadId: number,
+  from: readonly LoadStatus[],
+  to: UpdateObject<Tables, 'loads'>,
+) {
+  if (from.includes('processing')) await deleteTasks(db, loadTasks, loadId);
+  const ended = await updateWhere(db, 'loads', { loadId })
+    .set({ ...to, ...ends })
+    .where('status', 'in', from)
+    .returning(camel('job_id', 'request_id', 'environment_id', 'failure_message'))
+    .returning(sql<Date>`now()`.as('at'))
+    .executeTakeFirst();
+  if (ended === undefined) return null;
+  // The last chunk may have been committed meanwhile, with the task that finishes the load.
+  await deleteTasks(db, loadTasks, loadId);
+  return ended;
+}
+
+const loadTasks = ['begin', 'chunk', 'finish'] as const;
+
+/** A load that ended goes behind all others. */
+export const queuedAgain = {
+  status: 'queued',
+  work_started_at: null,
+  ended_at: null,
+  failure_code: null,
+  failure_message: null,
+  lane_position: sql<number>`nextval('sluice.lane_positions')`,
+} as const;
+
+/** The mode of a load that its limit had refused: it is loaded, unless the volume guard has yet to look at it. */
+const accepted = sql`case
+  when exists (select 1 from load_guards g where g.load_id = loads.load_id and g.guard is not null) then 'validate'
+  else 'load'
+end`;
+
+const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
+
+/**
+ * Queues a failed or cancelled load behind all others. It goes on with the chunks that are left; a pass that writes nothing begins anew.
+ * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
+ */
+export async function requeueLoad(
+  db: Database,
+  seams: readonly LoadSeam[],
+  environmentId: number,
+  jobId: string,
+): Promise<boolean> {
+  const earlier = await loadOf(db, environmentId, jobId)
+    .select('failure_code')
+    .forUpdate()
+    .executeTakeFirst();
+  const load = await updateWhere(db, 'loads', { environmentId, jobId })
+    .set((eb) => ({
+      ...queuedAgain,
+      attempts: eb('attempts', '+', 1),
+      // A retry accepts what a guard refused; otherwise the load would fail again at once.
+      max_errors: sql`case failure_code
+        when 'too_many_rejects' then null
+        when ${FIRST_RECORDS_REFUSED} then total_rows
+        else max_errors
+      end`,
+      pass: sql<string>`case
+        when pass = 'guard' and ${isGuarded} then ${accepted}
+        when pass = 'validate' and failure_code = 'too_many_rejects' then ${accepted}
+        when pass = 'apply' then 'plan'
+        else pass
+      end`,
+      begins_anew: sql<boolean>`begins_anew or pass in ('plan', 'guard', 'validate', 'apply')`,
+    }))
+    .where('status', 'in', ['failed', 'cancelled'])
+    .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
+    .where((eb) => eb.not(isTakenBack(seams)))
+    .where((eb) =>
+      eb.or([eb('file_ref', 'is not', null), eb.and([eb('own_file', '=', true), eb('chunk_count', '=', 0)])]),
+    )
+    .returning('load_id as loadId')
+    .executeTakeFirst();
+  if (load !== undefined && earlier?.failure_code === GUARD_EXCEEDED) {
+    await updateWhere(db, 'load_guards', load).set({ max_changed: null, max_removed_values: null }).execute();
+  }
+  return load !== undefined;
+}
+
+/** Tells whether a load is taken back, or will be when a turn comes. */
+export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
+  const kinds = seams.flatMap(({ kind }) => kind ?? []);
+  return sql<boolean>`(${sql.join(
+    [sql`loads.taken_back_by is not null`, ...kinds.map(({ takesBack }) => takesBack)],
+    sql` or `,
+  )})`;
+}
+
+export function isLoadTakenBack(
+  db: Database,
+  seams: readonly LoadSeam[],
+  environmentId: number,
+  jobId: string,
+): Promise<boolean> {
+  return hasRows(db)`
+    select 1
+    from loads
+    where environment_id = ${environmentId} and job_id = ${jobId} and ${isTakenBack(seams)}`;
+}
