@@ -40,9 +40,12 @@ export interface JobDetail {
   readonly failure: { readonly message: string } | null;
 }
 
-export async function startService(settings: Readonly<Record<string, string>> = {}): Promise<Service> {
+export async function startService(
+  settings: Readonly<Record<string, string>> = {},
+  entry = join(packageRoot, 'dist/bundle/main.js'),
+): Promise<Service> {
   const folder = await makeFolder('sluice-bench-');
-  const child = spawn(process.execPath, [join(packageRoot, 'dist/bundle/main.js'), 'start'], {
+  const child = spawn(process.execPath, [entry, 'start'], {
     env: { ...process.env, DATA_DIR: folder, PORT: '0', API_KEY: apiKey, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -1,0 +1,115 @@
+/**
+ * npm run bench:capabilities [-- --rows N] [--turns N] [--seconds N]
+ *
+ * What capabilities cost where nobody uses them: the same loads and single records on the service with all of them and on one whose
+ * registry is empty, in turns. Prints the processor time of all processes and the ratio all : none. Linux only.
+ */
+import { cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import { packageRoot } from '../src/base/package-root.ts';
+import { apiPageAssets, bundleOptions } from '../tools/bundle-options.ts';
+import { writeEventsFile } from './events-file.ts';
+import { cpuSince, median, readCpu } from './figures.ts';
+import { makeFolder } from './folder.ts';
+import { sendRecords } from './send-records.ts';
+import { apiKey, type Service, startService } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+const { values: flags } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '200000' },
+    turns: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '3' },
+  },
+});
+const [rows, turns, seconds] = [flags.rows, flags.turns, flags.seconds].map(Number) as [
+  number,
+  number,
+  number,
+];
+
+/** Bundles the program with an empty registry; returns its entry. */
+async function bundleWithout(outdir: string): Promise<string> {
+  const plugin = {
+    name: 'no-capabilities',
+    setup({ onLoad }: Parameters<(typeof bundleOptions)['plugins'][0]['setup']>[0]) {
+      onLoad({ filter: /src[\\/]registry\.ts$/ }, () => ({ contents: 'export const capabilities = [];' }));
+    },
+  };
+  await build({
+    ...bundleOptions,
+    plugins: [...bundleOptions.plugins, plugin],
+    entryPoints: ['main', 'sandbox'].map((name) => join(packageRoot, 'src/processes', `${name}.ts`)),
+    outdir,
+    entryNames: '[name]',
+  });
+  await cp(apiPageAssets, join(outdir, 'static'), { recursive: true });
+  return join(outdir, 'main.js');
+}
+
+type Figures = Readonly<Record<string, number>>;
+
+/** Returns µs of processor time a row, or a record, of server, workers and database. */
+async function measure(service: Service, folder: string): Promise<Figures> {
+  const figures: Record<string, number> = {};
+  const spend = async (what: string, work: () => Promise<number>): Promise<void> => {
+    const before = readCpu(service);
+    const count = await work();
+    const { api, workers, postgres } = cpuSince(service, before);
+    figures[what] = ((api + workers + postgres) * 1e6) / count;
+  };
+  const load = (path: string) => async (): Promise<number> => {
+    await service.load(path, 'text/csv');
+    return rows;
+  };
+  const [users, events] = [join(folder, 'users.csv'), join(folder, 'events.csv')];
+  await spend('users, all new', load(users));
+  await spend('users, unchanged', load(users));
+  await spend('events, all new', load(events));
+  for (const [kind, connections] of [
+    ['track', 64],
+    ['identify', 64],
+    ['track', 1],
+  ] as const)
+    await spend(`${kind}, ${connections} connections`, async () => {
+      const order = { kind, connections, seconds, warmUpSeconds: 1, url: service.address, apiKey, run: kind };
+      return (await sendRecords(order)).accepted;
+    });
+  return figures;
+}
+
+const print = (line: string): boolean => process.stdout.write(`${line}\n`);
+const folder = await makeFolder('sluice-bench-files-');
+const bare = join(packageRoot, 'dist/bare');
+try {
+  const entries = { all: join(packageRoot, 'dist/bundle/main.js'), none: await bundleWithout(bare) };
+  await writeUsersFile(join(folder, 'users.csv'), { rows, format: 'csv' });
+  await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
+  const found: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
+  for (let turn = 0; turn < turns; turn++) {
+    // Whoever is first has the warmer machine: they change places.
+    for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
+      const service = await startService({}, entries[which]);
+      try {
+        found[which].push(await measure(service, folder));
+      } finally {
+        await service.stop();
+      }
+    }
+  }
+  print(`${rows} rows, ${turns} turns; µs of processor a row or record (median)\n`);
+  print('| | none | all | all : none |\n|---|---:|---:|---:|');
+  for (const what of Object.keys(found.all[0] ?? {})) {
+    const [none, all] = [found.none, found.all].map((each) =>
+      median(each.map((of) => of[what] ?? Number.NaN)),
+    );
+    print(
+      `| ${what} | ${none?.toFixed(1)} | ${all?.toFixed(1)} | ${((all ?? 0) / (none ?? 1)).toFixed(3)} |`,
+    );
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true });
+  await rm(bare, { recursive: true, force: true });
+}
