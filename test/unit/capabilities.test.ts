@@ -60,6 +60,37 @@ test('every folder of capabilities is in the registry by its name', () => {
   expect(capabilities.map(({ name }) => name).toSorted()).toEqual([...folders].toSorted());
 });
 
+/** The folders of the core, each above those that it may import. */
+const layers = [
+  ...['base', 'domain', 'formats', 'files', 'postgres', 'tasks', 'queue', 'telemetry', 'http', 'cli'],
+  ...[
+    'lookups',
+    'access',
+    'ingest',
+    'load',
+    'export',
+    'deletion',
+    'jobs',
+    'profiles',
+    'console',
+    'processes',
+  ],
+];
+/** On their way into the folder of a capability. */
+const moving = ['lake', 'personal', 'products', 'retention', 'rules'];
+const layerOf = (path: string): string =>
+  /^src\/(?!capabilities\/|console\/client\/)([^/]+)\//.exec(path)?.[1] ?? '';
+
+test('every folder of the core is a layer, and imports only from those below it', () => {
+  const folders = new Set(files.map(layerOf));
+  expect([...folders].toSorted()).toEqual(['', ...layers, ...moving].toSorted());
+  const upward = imports.filter(({ from, of }) => {
+    const [own, other] = [layers.indexOf(layerOf(from)), layers.indexOf(layerOf(of))];
+    return own !== -1 && other > own;
+  });
+  expect(upward).toEqual([]);
+});
+
 /** What the core may not say of a capability, in code, SQL or comments. */
 const nouns: Readonly<Record<string, RegExp>> = {
   inspection: /inspection|imports\/inspect/i,
@@ -89,6 +120,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/cli/workers.ts': oneTable,
   'src/domain/source.ts': ofOptions,
   'src/domain/source-options.ts': ofOptions,
+  'src/domain/source-rules.ts': ofOptions,
   'src/load/upload/options.ts': ofOptions,
   'src/load/options-of.ts': ofOptions,
   'src/load/cli.ts': ofOptions,
