@@ -1,7 +1,7 @@
 /*
- * The domain: the nouns of the program, their limits and their errors. It does no I/O and imports no other
- * folder. Begin with this file for a load, `task.ts` for background work, `errors.ts` for what can go
- * wrong, `limits.ts` for every bound.
+ * The domain: the nouns of the program and their rules. It does no I/O and imports only `src/base`. Begin with this file
+ * for a load, `task.ts` for background work, `src/base/errors.ts` for what can go wrong, `src/base/limits.ts` for every
+ * bound.
  */
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';

@@ -15,7 +15,7 @@ import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../base/limits.ts';
 
 const declared: TSchema[] = [];
 
-/** The records that the document names. A file of `src/api` declares its own when it is first imported. */
+/** The records that the document names. An `api.ts` declares its own when it is first imported. */
 export const components: readonly TSchema[] = declared;
 
 /** Declares a record that the document names. It stands there once, under components; other schemas refer to it by `ref`. */

@@ -13,7 +13,7 @@ import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
 
-/* Chunks are the byte ranges of a load's file, with what became of each. Their tasks say who works on them (`tasks.ts`). */
+/* Chunks are the byte ranges of a load's file, with what became of each. Their tasks (`src/tasks/store.ts`) name the worker. */
 
 const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
 

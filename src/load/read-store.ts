@@ -23,7 +23,7 @@ import { countsOf, tally } from './running-store.ts';
 import type { LoadField, LoadSeam } from './seam.ts';
 import { loadOf } from './store.ts';
 
-/** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
+/** Loads as they are listed and shown. `store.ts` has the steps of a load, `running-store.ts` the reads of its tasks. */
 
 interface Context {
   readonly db: Database;

@@ -1,8 +1,7 @@
 /*
- * Postgres: connections, transactions, and all SQL. `stores/` has one file per noun with every statement
- * and transition of it; `merge/` lays rows over profiles; `schema.ts` is generated from sql/migrations.
- * Begin with `inTransaction`. Promise: a connection that went silent is found and replaced (`connection-
- * monitor.ts`).
+ * Postgres: connections, transactions and the types of the tables. The statements of a noun are in the `store.ts` of its
+ * folder. `schema.ts` is generated from sql/migrations. Begin with `inTransaction`. Promise: a silent connection is found
+ * and replaced (`connection-monitor.ts`).
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@ import type { InputError } from '../base/errors.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { Database, QueryFile } from './database.ts';
 
-/** Refuses every record of some users, by every way in, in environments that use it (`stores/uses.ts`). Others pay nothing. */
+/** Refuses every record of some users, by every way in, in environments that use it (`uses.ts`). Others pay nothing. */
 export interface RefusalSeam {
   /** Why a record in a file is refused. */
   readonly reason: Reason;

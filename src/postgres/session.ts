@@ -241,7 +241,7 @@ interface Session extends PostgresSession {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // Keeps the tables of events in place (stores/retirements.ts). LOCK takes no snapshot, the next statement does.
+  // Keeps the tables of events in place (retirements). LOCK takes no snapshot, the next statement does.
   await client.query('lock table event_retirements in row share mode');
   const { rows } = await client.query<Session>(
     `select

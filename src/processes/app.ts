@@ -1,6 +1,6 @@
 /*
- * The HTTP server. `createApp` puts the plugins and routes together; a file of `routes/` holds the routes of one noun, as `route.ts`
- * describes them. Promises: every refusal is the one error record; every request has an ID; no answer waits for a client that does
+ * The HTTP server. `createApp` puts plugins and routes together. The `http.ts` of a folder has the routes of its noun, as
+ * `src/http/route.ts` describes them. Promises: every refusal is the one error record; every request has an ID; no answer waits for a client that does
  * not read.
  */
 

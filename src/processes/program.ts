@@ -1,7 +1,7 @@
 /*
- * The command line. A file holds the commands of one noun, made by `defineCommand` (`define-command.ts`),
- * which gives each its session, `--json`, examples and exit codes. `service/` runs the long ones: start,
- * serve, work.
+ * The command line. The `cli.ts` of a folder has the commands of its noun, made by `defineCommand`
+ * (`src/cli/define-command.ts`), which gives each its session, `--json`, examples and exit codes. `service.ts` and `work.ts`
+ * run the long ones: start, serve, work.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';

@@ -14,7 +14,7 @@ import type { Channel, DeliveryState } from './names.ts';
 
 /*
  * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
- * task of the kind `delivery` (stores/tasks.ts), whose group is the subscription.
+ * task of the kind `delivery` (`src/tasks/store.ts`), whose group is the subscription.
  */
 
 export interface Recipient {

@@ -17,7 +17,7 @@ import type { RunStatus } from './api.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
- * that is queued and next has a task of the kind `run` (stores/tasks.ts); while a worker has that, the run is shown as running.
+ * that is queued and next has a task of the kind `run` (`src/tasks/store.ts`); while a worker has that, the run is shown as running.
  * The second half reads them, and has what each took.
  */
 

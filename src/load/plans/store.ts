@@ -7,8 +7,8 @@ import { sumsOf } from './plan-batch.ts';
 
 /*
  * Plans: what a load would change, row by row (`planned_rows`), and their summary (`load_plans.plan`). Chunks add to them
- * (`merge/plan-batch.ts`); here they are put right where keys stand in several chunks, summed up, shown, compared with what is stored now,
- * and forgotten. One file, though a long one: all of it reads and writes the same rows.
+ * (`plan-batch.ts`); here they are put right where keys stand in several chunks, summed up, shown, compared with what is stored now,
+ * and forgotten.
  */
 
 /** Corrections in `planned_chunks`: what is taken back, which counts as less, what stands in its place, and what comes behind all chunks. */

@@ -4,7 +4,7 @@ import { outcomes } from '../../domain/load.ts';
 import type { NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../../postgres/pool.ts';
 
-/* The figures of the ledger that `/metrics`, `sluice status` and `/v1/overview` show. `overview.ts` reads what runs. */
+/* The figures of the ledger that `/metrics`, `sluice status` and `/v1/overview` show. `src/jobs/overview-store.ts` reads the running jobs. */
 
 export interface Unfinished {
   readonly queued: number;
