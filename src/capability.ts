@@ -2,6 +2,8 @@ import type { SandboxTasks } from './base/sandbox/sandbox.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
+import type { CallSeam } from './ingest/seam.ts';
+import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam } from './load/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
 import type { JobSeam, Tend } from './tasks/job-seam.ts';
@@ -19,13 +21,16 @@ export interface Capability {
   readonly needs?: readonly string[];
   readonly refusals?: RefusalSeam;
   readonly loads?: LoadSeam;
+  /** At most one capability has this, and at most one the next. */
+  readonly rewriter?: RewriteSeam;
+  readonly calls?: () => Promise<CallSeam>;
   readonly deletions?: DeletionSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
   readonly figures?: () => Promise<FigureSeam>;
   readonly work?: () => Promise<WorkSeam>;
   /** Tasks that parse bytes from outside. */
-  readonly sandboxTasks?: () => Promise<SandboxTasks>;
+  readonly sandboxTasks?: (rewriter: RewriteSeam | null) => Promise<SandboxTasks>;
   readonly routes?: () => Promise<TaggedRoutes>;
   /** By the word after `sluice`. A word of the core gets a further command below it. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;

@@ -2,6 +2,7 @@ import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
 import { mirror } from './capabilities/mirror/mirror.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
+import { products } from './capabilities/products/products.ts';
 import { schedules } from './capabilities/schedules/schedules.ts';
 import { suppression } from './capabilities/suppression/suppression.ts';
 import { undo } from './capabilities/undo/undo.ts';
@@ -9,6 +10,7 @@ import type { Capability } from './capability.ts';
 
 /** The capabilities of this build. Their hooks, routes and commands come in this order. */
 export const capabilities: readonly Capability[] = [
+  products,
   inspection,
   undo,
   suppression,

@@ -63,7 +63,7 @@ create table sluice.loads (
   constraint loads_mends_fkey foreign key (mends) references sluice.loads on delete set null,
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
-  constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot')),
+  constraint loads_preset_check check (preset <> ''),
   constraint loads_status_check check (status in ('queued', 'processing', 'held', 'completed', 'failed', 'cancelled')),
   constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),

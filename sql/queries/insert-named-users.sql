@@ -1,4 +1,4 @@
--- Creates the users that events of other products name and that do not exist.
+-- Creates the users that events of a rewritten file name and that do not exist.
 -- $1 json  users, each key once: [{"e": environment_id, "k": user_id}]
 -- In key order, as every writer.
 insert into sluice.users (environment_id, user_id)

@@ -28,6 +28,7 @@ export interface Cli {
   readonly requireEnvironment: (system: System, name: string) => Promise<Environment>;
   /** Loads the figures of capabilities, which need no system. */
   readonly figures: System['figures'];
+  readonly rewriter: System['rewriter'];
 }
 
 export interface Settings {

@@ -5,7 +5,6 @@ import { MAX_MAPPED_COLUMNS } from '../base/limits.ts';
 import type { Place } from '../base/operator-file/read.ts';
 import { choice, rule, text, withDefault } from '../base/operator-file/schema.ts';
 import { ruled, uuidPattern } from '../base/validation.ts';
-import type { LoadEntity } from './entity.ts';
 import {
   guardPattern,
   guardRule,
@@ -13,9 +12,10 @@ import {
   readVolumeGuard,
   type VolumeGuard,
   volumeGuardRule,
-} from './guards.ts';
-import { type FileOptions, presets } from './load.ts';
-import { sourceFormats } from './source.ts';
+} from '../domain/guards.ts';
+import type { FileOptions } from '../domain/load.ts';
+import { presets, sourceFormats } from '../domain/source.ts';
+import type { LoadEntity } from './entity.ts';
 import {
   type GivenSource,
   type SourceOption,

@@ -5,7 +5,7 @@
  */
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import { type GuardLimit, type Limits, noLimits, type VolumeGuard } from './guards.ts';
-import type { SourceFormat, SourceOptions } from './source.ts';
+import type { Preset, SourceFormat, SourceOptions } from './source.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
@@ -47,24 +47,10 @@ export const GUARD_EXCEEDED = 'guard_exceeded';
 /** The format of the stored file: JSON arrays and Parquet are rewritten as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
-/** Products whose export files are read as they are (docs/api.md, "Presets"). */
-export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
-export type Preset = (typeof presets)[number];
-export const presetTitles: Readonly<Record<Preset, string>> = {
-  mixpanel: 'Mixpanel',
-  amplitude: 'Amplitude',
-  segment: 'Segment or RudderStack',
-  posthog: 'PostHog',
-  userpilot: 'Userpilot',
-};
-
-/** Products whose groups are of several kinds: `company_from` says which are companies. */
-export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
-
 export interface LoadOptions extends Limits<GuardLimit> {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  /** The product whose records they are; null: they are ours. Not together with a map. */
+  /** Whose records they are, if they are not ours: the file is rewritten while it is received. Not together with a map. */
   readonly preset: Preset | null;
   /** The earlier load that gives the options which the request leaves out; null: none. */
   readonly optionsOf: string | null;

@@ -4,6 +4,20 @@ import { MAX_RECORDS_PATH } from '../base/limits.ts';
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
+/** Products whose export files are read as they are (docs/api.md, "Presets"). */
+export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
+export type Preset = (typeof presets)[number];
+export const presetTitles: Readonly<Record<Preset, string>> = {
+  mixpanel: 'Mixpanel',
+  amplitude: 'Amplitude',
+  segment: 'Segment or RudderStack',
+  posthog: 'PostHog',
+  userpilot: 'Userpilot',
+};
+
+/** Products whose groups are of several kinds: `company_from` says which are companies. */
+export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
+
 /** The options of a file's format, as `sourceOptions` explains them. Those left out are detected from its first MiB. */
 export interface SourceOptions {
   readonly encoding?: string;

@@ -23,8 +23,8 @@ import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
 import { type Example, withExamples } from './schema.ts';
 
-/** The bodies of a route are left on the wire, come in a form, or are read whole as JSON up to some size. `product`: packed as another product's SDK does. */
-export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'product' | 'deletion';
+/** The bodies of a route are left on the wire, come in a form, or are read whole as JSON up to some size. `sdk`: as a batch, or in a form. */
+export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'sdk' | 'deletion';
 
 export interface Route {
   readonly bodyKind: BodyKind;

@@ -1,20 +1,20 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { type ErrorCode, InputError } from '../base/errors.ts';
+import { InputError } from '../base/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { environmentId } from '../http/caller.ts';
 import { bodyHeaders, readIdempotency } from '../http/parameters.ts';
-import { bodyBytes, isNdjsonBody, readEnvelope } from '../http/plugins/json-body.ts';
+import { bodyBytes, isNdjsonBody } from '../http/plugins/json-body.ts';
 import { directRoute, type Route, route } from '../http/route.ts';
-import { type Example, exampleText, flag, item, listOf, withExamples } from '../http/schema.ts';
-import { isSegmentCall, readMixedItem } from '../products/read-call.ts';
-import { callContext, takeCalls } from '../products/take-calls.ts';
+import { type Example, exampleText, listOf, withExamples } from '../http/schema.ts';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from './api.ts';
 import { type Fields, openRecord } from './fields.ts';
+import { readItem } from './read-batch.ts';
 import { readCompany, readEvent, readUser } from './read-record.ts';
 import type { IngestEntity } from './records.ts';
+import type { CallSeam } from './seam.ts';
 import { refuseIfNothing, sayDropped, takeItems } from './take-batch.ts';
 
 /*
@@ -33,39 +33,42 @@ interface RecordRoute<T> {
   readonly entity: IngestEntity;
   readonly body: TSchema;
   readonly examples: Readonly<Record<string, Example>>;
-  readonly answers?: Readonly<Record<number, object>>;
-  readonly refuses?: readonly ErrorCode[];
   readonly read: (fields: Fields, environmentId: number) => T;
   readonly commit: (ingest: System['ingest'], record: T, idempotency: Idempotency | null) => Promise<void>;
 }
 
-function recordRoute<T>(options: RecordRoute<T>): Route {
-  const { path, operationId, summary, description, body, examples, answers = {}, refuses = [] } = options;
-  return directRoute(
-    {
-      at: `POST ${path}` as 'POST /',
-      operationId,
-      summary,
-      description,
-      access: 'ingest',
-      bodyKind: 'json',
-      headers: bodyHeaders,
-      content: { 'application/json': withExamples(body, examples) },
-      answer: {
-        status: 202,
-        description: 'The record is committed in the database. The body is empty.',
-        headers: ['Sluice-Dropped-Properties'],
+const recordRoute =
+  <T>(options: RecordRoute<T>) =>
+  (calls: CallSeam | null): Route => {
+    const { path, operationId, summary, body, examples } = options;
+    const { answers = {}, refuses = [] } = calls ?? {};
+    const description = options.description + (calls === null ? '' : ` ${calls.description}`);
+    return directRoute(
+      {
+        at: `POST ${path}` as 'POST /',
+        operationId,
+        summary,
+        description,
+        access: 'ingest',
+        bodyKind: 'json',
+        headers: bodyHeaders,
+        content: { 'application/json': withExamples(body, examples) },
+        answer: {
+          status: 202,
+          description: 'The record is committed in the database. The body is empty.',
+          headers: ['Sluice-Dropped-Properties'],
+        },
+        answers,
+        refuses: ['invalid_metadata_value', 'breaks_rule', ...refuses],
       },
-      answers,
-      refuses: ['invalid_metadata_value', 'breaks_rule', ...refuses],
-    },
-    (system) => (request, reply) => commitRecord(system, options, request, reply),
-  );
-}
+      (system) => (request, reply) => commitRecord(system, options, calls, request, reply),
+    );
+  };
 
 function commitRecord<T>(
   system: System,
   { name, entity, read, commit }: RecordRoute<T>,
+  calls: CallSeam | null,
   request: FastifyRequest,
   reply: FastifyReply,
 ): unknown {
@@ -79,8 +82,8 @@ function commitRecord<T>(
   try {
     const body = bodyBytes(request);
     const fields = openRecord(body);
-    if (isSegmentCall(name, fields.object))
-      return takeCalls(system, () => 'segment', { type: name }, request, reply);
+    const taken = calls?.take(system, name, fields.object, request, reply) ?? null;
+    if (taken !== null) return taken;
     const record = read(fields, environmentId(request));
     sayDropped(reply, fields.dropped);
     committed = commit(ingest, record, readIdempotency(request, body));
@@ -94,23 +97,12 @@ function commitRecord<T>(
   }, fail);
 }
 
-/** A call of Segment has a time, and an answer of its own. */
-const takesCalls = {
-  answers: {
-    200: {
-      description: 'The call of Segment is committed.',
-      content: { 'application/json': { schema: item({ success: flag('Always true.', true) }) } },
-    },
-  },
-  refuses: ['invalid_date', 'unknown_event_type', 'unsupported_kind', 'suppressed'],
-} as const;
-
 const identify = recordRoute({
   path: '/v1/identify',
   operationId: 'identifyUser',
   summary: 'Identify a user',
   description:
-    'Merges properties into the stored user, and sets the company of the user. Answers once the record is committed. Also takes a call of Segment.',
+    'Merges properties into the stored user, and sets the company of the user. Answers once the record is committed.',
   name: 'identify',
   entity: 'users',
   body: identifyBody,
@@ -125,7 +117,6 @@ const identify = recordRoute({
     },
     leaves: { summary: 'A user who leaves the company', value: { user_id: 'u1', company: null } },
   },
-  ...takesCalls,
   read: readUser,
   commit: (ingest, record, idempotency) => ingest.identifyUser(record, idempotency),
 });
@@ -155,8 +146,7 @@ const track = recordRoute({
   path: '/v1/track',
   operationId: 'trackEvent',
   summary: 'Track an event',
-  description:
-    'Stores one event of a user. Answers once the record is committed. Also takes a call of Segment.',
+  description: 'Stores one event of a user. Answers once the record is committed.',
   name: 'track',
   entity: 'events',
   body: trackBody,
@@ -179,7 +169,6 @@ const track = recordRoute({
       },
     },
   },
-  ...takesCalls,
   read: readEvent,
   commit: (ingest, record, idempotency) => ingest.track(record, idempotency),
 });
@@ -197,57 +186,58 @@ const batchOfItems = Type.Object(
   { additionalProperties: true, description: 'An object with the records. Its other keys are ignored.' },
 );
 
-const batch = route({
-  at: 'POST /v1/batch',
-  operationId: 'sendBatch',
-  summary: 'Send a batch of records',
-  description: `Identifies users and companies and tracks events: at most ${MAX_BATCH_ITEMS} records in ${MAX_BATCH_BYTES / 1024 / 1024} MiB. Items are checked one by one. All accepted items are committed in one transaction, in order, before the answer is sent.`,
-  access: 'ingest',
-  bodyKind: 'batch',
-  headers: bodyHeaders,
-  content: {
-    'application/json': withExamples(
-      Type.Union([batchOfItems, items], { description: 'The records, bare or under `batch`.' }),
-      {
-        batch: { summary: 'Three records', value: { batch: exampleItems } },
-        array: { summary: 'A bare array', value: exampleItems },
-      },
-    ),
-    'application/x-ndjson': exampleText(
-      'One record per line; blank lines are ignored.',
-      'lines',
-      'Three records',
-      exampleItems.map((item) => `${JSON.stringify(item)}\n`).join(''),
-    ),
-  },
-  answer: {
-    description: 'The accepted items are committed in the database; the refused ones are listed.',
-    headers: ['Sluice-Dropped-Properties'],
-    schema: batchResult.ref,
-  },
-  refuses: [
-    'invalid_metadata_value',
-    'breaks_rule',
-    'too_many_records',
-    'invalid_date',
-    'unknown_event_type',
-    'unsupported_kind',
-  ],
-  handle: async ({ system, request, reply }) => {
-    const body = bodyBytes(request);
-    const isNdjson = isNdjsonBody(request);
-    const sentAt = body.includes('"sentAt"') && !isNdjson ? readEnvelope(body)['sentAt'] : undefined;
-    const context = callContext(request, sentAt);
-    const answer = await takeItems(system, request, {
-      reply,
-      body,
-      format: isNdjson ? 'ndjson' : 'batch',
-      readItem: (line) => readMixedItem(line, context),
-      idempotency: readIdempotency(request, body),
-    });
-    refuseIfNothing(answer);
-    return answer;
-  },
-});
+const batch = (calls: CallSeam | null) =>
+  route({
+    at: 'POST /v1/batch',
+    operationId: 'sendBatch',
+    summary: 'Send a batch of records',
+    description: `Identifies users and companies and tracks events: at most ${MAX_BATCH_ITEMS} records in ${MAX_BATCH_BYTES / 1024 / 1024} MiB. Items are checked one by one. All accepted items are committed in one transaction, in order, before the answer is sent.`,
+    access: 'ingest',
+    bodyKind: 'batch',
+    headers: bodyHeaders,
+    content: {
+      'application/json': withExamples(
+        Type.Union([batchOfItems, items], { description: 'The records, bare or under `batch`.' }),
+        {
+          batch: { summary: 'Three records', value: { batch: exampleItems } },
+          array: { summary: 'A bare array', value: exampleItems },
+        },
+      ),
+      'application/x-ndjson': exampleText(
+        'One record per line; blank lines are ignored.',
+        'lines',
+        'Three records',
+        exampleItems.map((item) => `${JSON.stringify(item)}\n`).join(''),
+      ),
+    },
+    answer: {
+      description: 'The accepted items are committed in the database; the refused ones are listed.',
+      headers: ['Sluice-Dropped-Properties'],
+      schema: batchResult.ref,
+    },
+    refuses: [
+      'invalid_metadata_value',
+      'breaks_rule',
+      'too_many_records',
+      'invalid_date',
+      'unknown_event_type',
+      'unsupported_kind',
+    ],
+    handle: async ({ system, request, reply, environment }) => {
+      const body = bodyBytes(request);
+      const readOurs = (line: Buffer) => readItem(openRecord(line, 'The item'), environment);
+      const answer = await takeItems(system, request, {
+        reply,
+        body,
+        format: isNdjsonBody(request) ? 'ndjson' : 'batch',
+        readItem: calls?.readerOf(request, body) ?? readOurs,
+        idempotency: readIdempotency(request, body),
+      });
+      refuseIfNothing(answer);
+      return answer;
+    },
+  });
 
-export const recordRoutes: readonly Route[] = [identify, identifyCompany, track, batch];
+export function recordRoutes(calls: CallSeam | null): readonly Route[] {
+  return [identify(calls), identifyCompany(null), track(calls), batch(calls)];
+}

@@ -58,7 +58,7 @@ export class PendingBatch {
   }
 
   get answer(): BatchAnswer {
-    // An item of another product may be several records.
+    // An item may be several records.
     let accepted = 0;
     for (const [at, { index }] of this.items.entries()) if (index !== this.items[at - 1]?.index) accepted++;
     return this.#earlier ?? { accepted, rejected: this.#rejected };

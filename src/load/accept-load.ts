@@ -13,18 +13,18 @@ import { uuidv7 } from '../base/uuid.ts';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { countLimits } from '../domain/guards.ts';
-import { groupedPresets, type LoadOptions, type LoadPass, type LoadType } from '../domain/load.ts';
+import type { LoadOptions, LoadPass, LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
-import type { FileRef } from '../files/file-store.ts';
+import { type FileRef, writeWhole } from '../files/file-store.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { findForeign, foreignProblem, readBeginning } from '../products/recognise-file.ts';
-import { rewriteFile } from '../products/rewrite-file.ts';
 import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
+import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
 import { planFile, requireRecord } from './map/column-plan.ts';
 import { findDuplicate, isInLedger, lockBytes } from './read-store.ts';
 import type { ReceivedFile } from './receive/receive.ts';
+import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { discardReceived, receivingStore } from './received.ts';
 import { findMended, readAsMended } from './rejects/mends.ts';
 import { askedFor, type LoadSeam } from './seam.ts';
@@ -88,7 +88,7 @@ function isSmall({ chunks }: ReceivedFile): boolean {
 /** `mends`: the load whose refused records the file holds. */
 type Request = AcceptRequest & { readonly mends: number | null };
 
-/** Finds what the file mends, and rewrites that of another product. */
+/** Finds what the file mends, and rewrites one that has a preset. */
 async function prepare(context: LoadContext, request: AcceptRequest): Promise<Request> {
   const { environmentId, received } = request;
   try {
@@ -106,7 +106,7 @@ async function commitLoad(context: LoadContext, request: Request, jobId: string)
   try {
     const named = withColumnNames(request);
     if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
-    const entity = resolveEntity(named);
+    const entity = resolveEntity(context, named);
     for (const seam of askedFor(context.loads, named.options.source))
       await seam.accept(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
@@ -154,44 +154,43 @@ function withColumnNames(request: Request): Request {
 }
 
 /**
- * Rewrites the file of another product as records of ours.
- * @throws InputError `unrecognised_columns` for the file of a third product, and for options that do not fit.
+ * Rewrites a file that has a preset as records of ours.
+ * @throws InputError `unrecognised_columns` for the file of another preset, and for options that do not fit.
  */
 async function rewriteForeign(context: LoadContext, request: Request): Promise<Request> {
   const { received, options } = request;
-  if (options.preset === null) return request;
+  const { preset, source } = options;
+  if (preset === null) return request;
+  const rewriter = requireRewriter(context.rewriter);
   requirePresetFits(options);
-  requireKindsOfGroups(options);
+  rewriter.requireFitting(options);
   requireColumns(options, received);
   await refuseForeign(context, request);
-  const rewritten = await rewriteFile(receivingStore(context), received, options.preset, options.source);
+  const store = receivingStore(context);
+  const writer = await store.create();
+  const lines = rewriter.rewrite(store, received, preset, source);
+  const rewritten = await rewriteFile(received, lines, (each) => writeWhole(writer, each));
+  await store.remove(received.ref);
   return { ...request, received: rewritten };
 }
 
 /** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
-async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Promise<void> {
+async function refuseForeign({ files, rewriter }: LoadContext, request: AcceptRequest): Promise<void> {
   const { received, options } = request;
   if (options.preset === null && options.entity !== 'auto') return;
   const beginning = await readBeginning(files, received);
-  const foreign = findForeign(beginning, received.header !== null, options);
+  const foreign = findForeign(beginning, received.header !== null, options, rewriter?.recognise ?? null);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
 /** In a CSV the header decides what the records are. */
-function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
-  requireKindsOfGroups(options);
+function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
+  rewriter?.requireFitting(options);
   if (options.preset !== null) return options.entity;
   requireColumns(options, received);
   if (received.object !== null) requireRecord(received.object, options.map);
   if (received.header === null) return options.entity;
-  return planFile(received.header, options.map, options.entity).entity;
-}
-
-function requireKindsOfGroups({ preset, source }: LoadOptions): void {
-  if (source.companyFrom === undefined || groupedPresets.has(preset)) return;
-  const message =
-    'company_from needs preset=mixpanel, amplitude or posthog, whose groups are of several kinds';
-  throw inputError('invalid_field', message, 'company_from');
+  return planFile(received.header, options.map, options.entity, rewriter?.recognise).entity;
 }
 
 function requireColumns({ guard }: LoadOptions, { header, readAs }: ReceivedFile): void {

@@ -10,6 +10,7 @@ import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { Rates } from '../telemetry/metrics.ts';
 import { Rows } from './map/rows.ts';
+import type { RewriteSeam } from './receive/seam.ts';
 import type { LoadSeam } from './seam.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
@@ -21,6 +22,7 @@ export interface LoadContext extends TaskContext {
   /** The hooks of capabilities. */
   readonly refusals: Refusals;
   readonly loads: readonly LoadSeam[];
+  readonly rewriter: RewriteSeam | null;
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

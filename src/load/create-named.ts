@@ -7,7 +7,7 @@ import { createNamed } from './merge/create-named.ts';
 import type { LoadSource } from './running-store.ts';
 
 /**
- * Writes a chunk, and the users and companies that its events name: an event of another product implies them. Users come
+ * Writes a chunk, and the users and companies that its events name, if the file was rewritten: such an event implies them. Users come
  * before companies, as in every writer.
  */
 export async function withNamed<T>(

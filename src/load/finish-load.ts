@@ -106,7 +106,7 @@ async function complete(
     await nameTaskSession(db, claim);
     if (done.hasRewritten && (done.pass === 'load' || done.pass === 'dry_run'))
       await countRestored(db, claim.subjectId, done.pass);
-    const { jobId, tally, pass } = await requireSound(db, claim);
+    const { jobId, tally, pass } = await requireSound(context, db, claim);
     if (pass === 'validate' || pass === 'guard')
       return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(context, db, claim);
     for (const seam of askedFor(context.loads, done.source)) await seam.completed(db, claim.subjectId);
@@ -118,7 +118,7 @@ async function complete(
 }
 
 /** Checks all that may fail a load whose chunks are done, and holds the fence. @throws FinalFailure */
-async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState> {
+async function requireSound(context: LoadContext, db: Database, claim: TaskClaim): Promise<FinishState> {
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   const state = await readFinishState(db, claim.subjectId);
   const { tally, totalRows, pass, maxErrors } = state;
@@ -129,7 +129,7 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
   const hit = planned && findGuardHit(planned, planned.plan);
   if (hit !== null) throw fails(hit);
   if (tally.rejected > 0 && tally.rejected === totalRows && !state.ownFile)
-    throw fails(await allRefused(db, claim));
+    throw fails(await allRefused({ ...context, db }, claim));
   return state;
 }
 
@@ -137,7 +137,7 @@ async function requireSound(db: Database, claim: TaskClaim): Promise<FinishState
 async function decide(context: LoadContext, claim: TaskClaim, seam: AskedSeam): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
-    await requireSound(db, claim);
+    await requireSound(context, db, claim);
     await seam.decide(db, claim.subjectId);
   });
 }

@@ -51,7 +51,7 @@ export async function processChunk(context: LoadContext, claim: TaskClaim): Prom
   } else if (maxErrors !== null && rejected > maxErrors) {
     await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
   } else if (isRefusedSoFar) {
-    await failLoad(context, claim.subjectId, await allRefused(context.db, claim));
+    await failLoad(context, claim.subjectId, await allRefused(context, claim));
   } else if (next !== null) {
     await notifyQueue(context, [next]);
   }

@@ -144,7 +144,7 @@ export async function keepFileOfLoad(
     throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
   const reading = await readReading(db, jobId);
   if (reading.preset !== null) {
-    const message = 'its file was rewritten when it came: send the file of the other product again';
+    const message = 'its file was rewritten when it came: send the original file again';
     throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   await requireNoDeletionSince(db, environmentId, jobId);

@@ -183,9 +183,9 @@ export async function beginPass(
   await updateWhere(db, 'load_chunks', { loadId })
     .set({ done_at: null, ...rowCounts(null), attempts: 0, losses: 0 })
     .execute();
-  await deleteWhere(db, 'load_rejects', { loadId }).execute();
+  await sql`delete from load_rejects where load_id = ${loadId}`.execute(db);
   await deleteWhere(db, 'load_findings', { loadId }).execute();
-  await deleteWhere(db, 'load_kinds', { loadId }).execute();
+  await sql`delete from load_kinds where load_id = ${loadId}`.execute(db);
   await forgetRepeats(db, [loadId]);
   if (pass === 'load') await kindOf(seams, load.type)?.begins(db, loadId);
   for (const { asked } of seams) await asked?.forget(db, loadId);

@@ -6,8 +6,7 @@ import { choice, flag, type OptionOf, parsed } from '../cli/define-command.ts';
 import { UsageError } from '../cli/errors.ts';
 import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
 import { entities } from '../domain/entity.ts';
-import { presets } from '../domain/load.ts';
-import { type SourceOptions, sourceFormats } from '../domain/source.ts';
+import { presets, type SourceOptions, sourceFormats } from '../domain/source.ts';
 import {
   type GivenSource,
   type SourceOption,

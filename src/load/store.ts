@@ -10,10 +10,9 @@ import {
   keepsPlan,
   type LoadPass,
   type LoadType,
-  type Preset,
   type StoredFormat,
 } from '../domain/load.ts';
-import type { ReadAs, SourceOptions } from '../domain/source.ts';
+import type { Preset, ReadAs, SourceOptions } from '../domain/source.ts';
 import { type DueTask, type JobIdentity, type Origin, originColumns } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';

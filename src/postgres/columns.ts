@@ -31,12 +31,11 @@ import type {
   LoadType,
   OnDrift,
   PlanSummary,
-  Preset,
   StoredFormat,
 } from '../domain/load.ts';
 import type { RejectCode } from '../domain/reject.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
-import type { ReadAs, SourceOptions } from '../domain/source.ts';
+import type { Preset, ReadAs, SourceOptions } from '../domain/source.ts';
 import type { Origin, TaskKindName } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';

@@ -23,8 +23,6 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
 export type Numeric = ColumnType<string, number | string, number | string>;
 
-export type Timestamp = ColumnType<Date, Date | string, Date | string>;
-
 export interface DB {
   api_keys: {
     created_at: Generated<Date>;
@@ -136,19 +134,6 @@ export interface DB {
     name: string;
     record_key: Generated<string>;
   };
-  event_retirements: {
-    archives: boolean;
-    attempt: Generated<number>;
-    began_at: Generated<Date>;
-    ended_at: Date | null;
-    events_removed: Generated<number>;
-    is_whole: boolean;
-    month: Timestamp;
-    retirement_id: Generated<number>;
-    revision: Generated<number>;
-    state: string;
-    table_name: string | null;
-  };
   events: {
     company_id: string | null;
     environment_id: number;
@@ -226,14 +211,6 @@ export interface DB {
     state: string;
     taken_at: Generated<Date>;
   };
-  load_chunk_keys: {
-    chunk_no: number;
-    entity: string;
-    load_id: number;
-    repeated: Generated<number[]>;
-    unchanged: Generated<number[]>;
-    written: Generated<number[]>;
-  };
   load_chunks: {
     attempts: Generated<number>;
     byte_end: number;
@@ -273,24 +250,6 @@ export interface DB {
     max_changed: number | null;
     max_removed_values: number | null;
   };
-  load_kinds: {
-    kind: string;
-    load_id: number;
-    rows_inserted: Generated<number>;
-    rows_rejected: Generated<number>;
-    rows_removed: Generated<number>;
-    rows_superseded: Generated<number>;
-    rows_unchanged: Generated<number>;
-    rows_updated: Generated<number>;
-  };
-  load_mirrors: {
-    allowed: number;
-    done: Generated<number>;
-    kept_because: string | null;
-    load_id: number;
-    missing: number;
-    profiles: number;
-  };
   load_plans: {
     applied_at: Date | null;
     load_id: number;
@@ -299,19 +258,6 @@ export interface DB {
     plan_cursor: string;
     plan_ended_at: Date | null;
     planned_at: Date;
-  };
-  load_rejects: {
-    byte_offset: number;
-    cause: number;
-    column_name: string | null;
-    error_code: string;
-    kind: string | null;
-    line_number: number;
-    load_id: number;
-    message: string;
-    raw: Buffer;
-    row_number: number;
-    shape: string;
   };
   load_undos: {
     load_id: number;
@@ -419,18 +365,6 @@ export interface DB {
     secret: string | null;
     subscription_id: string;
     target: string;
-  };
-  planned_rows: {
-    after: Json | null;
-    before: Json | null;
-    chunk_no: number;
-    company_after: string | null;
-    company_before: string | null;
-    entity: string;
-    is_new: boolean;
-    is_repeated: Generated<boolean>;
-    key: string;
-    load_id: number;
   };
   properties: {
     created_at: Generated<Date>;

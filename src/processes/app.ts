@@ -48,7 +48,6 @@ import { importRoutes } from '../load/http.ts';
 import { planRoutes } from '../load/plans/http.ts';
 import { rejectRoutes } from '../load/rejects/http.ts';
 import { lookupRoutes } from '../lookups/http.ts';
-import { productRoutes } from '../products/http.ts';
 import { profileRoutes } from '../profiles/http.ts';
 import { segmentRoutes } from '../profiles/segments-http.ts';
 import { capabilities } from '../registry.ts';
@@ -57,8 +56,10 @@ import { documentationRoutes, serviceRoutes, showConsole } from './service-http.
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
+const calls = (await capabilities.find((each) => each.calls)?.calls?.()) ?? null;
+
 const routes: TaggedRoutes = {
-  ingestion: [...recordRoutes, ...productRoutes],
+  ingestion: recordRoutes(calls),
   loads: importRoutes,
   rules: rulesRoutes,
   deletions: deletionRoutes(deletionOptions),
@@ -141,7 +142,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
   deletion: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs, maxBytes: MAX_DELETION_BYTES }),
   batch: (scope, timeoutMs) =>
     addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, held: heldBatches }),
-  product: (scope, timeoutMs) =>
+  sdk: (scope, timeoutMs) =>
     addJsonBody(scope, {
       timeoutMs,
       maxBytes: MAX_BATCH_BYTES,

@@ -62,6 +62,7 @@ export function openSystem(options: SystemOptions): System {
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
     refusals,
     loads: capabilities.flatMap(({ loads }) => loads ?? []),
+    rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
     jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
     writeExport,

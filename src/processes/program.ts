@@ -104,7 +104,7 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 
 /** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
 export async function createProgram(
-  caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures'>,
+  caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures' | 'rewriter'>,
   words: readonly string[],
 ): Promise<Command> {
   const cli: Cli = {
@@ -113,6 +113,7 @@ export async function createProgram(
     requireEnvironment: async (system, name) =>
       (await import('../access/require-environment.ts')).requireEnvironment(system, name),
     figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
+    rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
   };
   const program = new Command('sluice');
   program

@@ -25,7 +25,7 @@ export function compileRules(document: RulesDocument, personal: PersonalValues =
   return Object.fromEntries(stages) as Stage;
 }
 
-/** Objects in which SDKs and other products send properties of the user along with an event. */
+/** Objects in which SDKs send properties of the user along with an event. */
 const traitsOfEvents = ['context.traits', 'traits', 'user_properties', '$set', '$set_once', '$setOnce'];
 
 /** The rules of events: what is personal of users is so in these objects too. */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { sql } from 'kysely';
 import { type Entity, entities } from '../../src/domain/entity.ts';
 import type { PlanSummary } from '../../src/domain/load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
@@ -12,17 +13,22 @@ interface PlannedRow {
   readonly after: StoredProfile | null;
 }
 
+interface StoredRow extends Pick<PlannedRow, 'entity' | 'key'> {
+  readonly before: unknown;
+  readonly after: unknown;
+  readonly company_before: string | null;
+  readonly company_after: string | null;
+}
+
 export async function readPlannedRows(context: LoadContext, jobId: string): Promise<PlannedRow[]> {
-  const rows = await context.db
-    .selectFrom('planned_rows as r')
-    .innerJoin('loads as l', 'l.load_id', 'r.load_id')
-    .select(['r.entity', 'r.key', 'r.before', 'r.after', 'r.company_before', 'r.company_after'])
-    .where('l.job_id', '=', jobId)
-    .orderBy('r.entity')
-    .orderBy('r.key')
-    .execute();
+  const { rows } = await sql<StoredRow>`
+    select r.entity, r.key, r.before, r.after, r.company_before, r.company_after
+    from planned_rows r
+    join loads l using (load_id)
+    where l.job_id = ${jobId}
+    order by r.entity, r.key`.execute(context.db);
   return rows.map((row) => {
-    const entity = row.entity as Entity;
+    const { entity } = row;
     const profile = (metadata: unknown, company: string | null) =>
       ({ metadata, ...(entity === 'users' && { company }) }) as StoredProfile;
     return {

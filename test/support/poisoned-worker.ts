@@ -63,6 +63,7 @@ const cli = {
   openSystem: async (options: SystemOptions) => openPoisoned(options),
   requireEnvironment: async () => Promise.reject(new Error('this command has none')),
   figures: async () => [],
+  rewriter: null,
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);

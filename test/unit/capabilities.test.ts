@@ -77,7 +77,7 @@ const layers = [
   ],
 ];
 /** On their way into the folder of a capability. */
-const moving = ['lake', 'personal', 'products', 'retention', 'rules'];
+const moving = ['lake', 'personal', 'retention', 'rules'];
 const layerOf = (path: string): string =>
   /^src\/(?!capabilities\/|console\/client\/)([^/]+)\//.exec(path)?.[1] ?? '';
 
@@ -100,6 +100,8 @@ const nouns: Readonly<Record<string, RegExp>> = {
   notifications: /notification|subscription|webhook|deliver(y|ies)/i,
   schedules: /schedule/i,
   inbox: /inbox/i,
+  products:
+    /mixpanel|amplitude|posthog|rudderstack|userpilot|(another|other) product|calls? of Segment|company_?from/i,
 };
 
 const ofDocument = 'text of the API document, which names where a value can be from';

@@ -3,8 +3,8 @@ import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
 import { cellTypes } from '../../domain/cell-type.ts';
 import { dataTypes } from '../../domain/data-type.ts';
 import { recordKinds } from '../../domain/entity.ts';
-import { presets } from '../../domain/load.ts';
 import { personalHints } from '../../domain/looks.ts';
+import { presets } from '../../domain/source.ts';
 import {
   choice,
   choiceOrNull,

@@ -2,11 +2,13 @@ import { InputError } from '../../base/errors.ts';
 import { plural } from '../../base/wording.ts';
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { idColumn, isAutomaticProperty } from '../../domain/entity.ts';
-import type { LoadOptions, Preset } from '../../domain/load.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import type { Preset } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import type { LoadContext } from '../../load/context.ts';
+import { foreignProblem } from '../../load/foreign-file.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../load/map/column-plan.ts';
-import type { ForeignRecords } from '../../products/recognise.ts';
-import { foreignProblem } from '../../products/recognise-file.ts';
+import type { ForeignRecords } from '../../load/map/foreign.ts';
 import type { DescribedColumn, NamedValues } from './values.ts';
 
 /*
@@ -14,7 +16,7 @@ import type { DescribedColumn, NamedValues } from './values.ts';
  * chosen, and how they are described.
  */
 
-type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
+export type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'> & Pick<LoadContext, 'rewriter'>;
 
 export interface Chosen {
   readonly map: ColumnMap;
@@ -28,11 +30,11 @@ export interface Chosen {
   readonly isForeign: boolean;
 }
 
-export function asGiven({ map, preset }: Said): Chosen {
+export function asGiven({ map, preset }: Pick<Said, 'map' | 'preset'>): Chosen {
   return { map, preset, reasons: new Map(), plan: null, problem: null, isForeign: false };
 }
 
-/** Proposes the preset of the product whose records these are. A preset and a map exclude each other. */
+/** Proposes the preset that reads these records. A preset and a map exclude each other. */
 export function asForeign(said: Said, foreign: ForeignRecords, names: readonly string[]): Chosen {
   const preset = Object.keys(said.map).length === 0 ? foreign.preset : null;
   return { ...asGiven(said), preset, problem: foreignProblem(foreign, names), isForeign: true };
@@ -73,10 +75,10 @@ function tryPlan(
   header: CsvHeader | null,
   names: readonly string[],
   map: ColumnMap,
-  { entity }: Said,
+  { entity, rewriter }: Said,
 ): Pick<Chosen, 'plan' | 'problem'> {
   try {
-    if (header !== null) return { plan: planFile(header, map, entity), problem: null };
+    if (header !== null) return { plan: planFile(header, map, entity, rewriter?.recognise), problem: null };
     requireRecord({ keys: names, arrays: [] }, map);
     return { plan: null, problem: null };
   } catch (problem) {

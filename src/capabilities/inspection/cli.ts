@@ -10,7 +10,7 @@ import { below, defineCommand, required, text } from '../../cli/define-command.t
 import { exitCodes, explainError, UsageError } from '../../cli/errors.ts';
 import { findInputs, type Input } from '../../cli/input-files.ts';
 import { withEnvironment } from '../../cli/session.ts';
-import { readSettings } from '../../cli/settings.ts';
+import { type Cli, readSettings } from '../../cli/settings.ts';
 import { type Columns, printable, printFields, printTable, type Terminal } from '../../cli/terminal.ts';
 import { defaultLoadOptions, type FileOptions } from '../../domain/load.ts';
 import { personalRule } from '../../domain/looks.ts';
@@ -24,7 +24,7 @@ import { findingColumns, rulesOf } from '../../rules/cli.ts';
 import type { RulesDocument } from '../../rules/document.ts';
 import { readRules } from '../../rules/store.ts';
 import type { InspectedColumn } from './api.ts';
-import { type Inspection, inspectFile, look, renderInspection } from './inspect-file.ts';
+import { type Inspection, inspectFile, lookBy, renderInspection } from './inspect-file.ts';
 
 export const inspect = defineCommand({
   name: 'inspect',
@@ -54,10 +54,10 @@ reason and possible remedies are printed.`,
     const options: FileOptions = { ...defaultLoadOptions, entity, map, preset, format, source, optionsOf };
     const found =
       optionsOf === null
-        ? await lookAt(input, config, options)
+        ? await lookAt(cli, input, config, options)
         : await withEnvironment(call, async ({ system: { db }, environmentId }) => {
             const rules = (await readRules(db, environmentId))?.document ?? null;
-            return lookAt(input, config, await withOptionsOf(db, environmentId, options), rules);
+            return lookAt(cli, input, config, await withOptionsOf(db, environmentId, options), rules);
           });
     if (json) terminal.json(renderInspection(found));
     else printInspection(terminal, input, found, flags.map);
@@ -87,7 +87,7 @@ export const testRules = below(
       if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
       const document = await rulesOf(flags.rules, system.db, environmentId);
       const asked = { entity, map, preset, format, source: readSourceFlags(flags) };
-      const found = await lookAt(input, readSettings(cli, command).config, asked, document);
+      const found = await lookAt(cli, input, readSettings(cli, command).config, asked, document);
       if (json) return terminal.json(renderInspection(found));
       if (found.problem !== null) throw found.problem;
       const { records, whole_file: isWhole, rejects } = found;
@@ -99,6 +99,7 @@ export const testRules = below(
 );
 
 async function lookAt(
+  { rewriter }: Cli,
   input: Input,
   config: Config,
   { format, source, map, ...options }: Pick<FileOptions, 'entity' | 'map' | 'preset' | 'format' | 'source'>,
@@ -119,7 +120,7 @@ async function lookAt(
       { ...options, map, source, rules },
       localLimits(config),
       signal,
-      look,
+      lookBy(rewriter),
     );
   } finally {
     bytes.destroy();

@@ -44,10 +44,10 @@ export const inspectImport = route({
 });
 
 /** A corrected file of rejects is read as its load reads it. */
-function lookAsLoaded({ db, sandboxes }: System, environment: number): Look<RenderedInspection> {
-  const look = lookIn(sandboxes, environment);
+function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
+  const look = lookIn(system, environment);
   return async (store, received, options, signal) => {
-    const mended = await findMended({ db, files: store }, environment, received);
+    const mended = await findMended({ db: system.db, files: store }, environment, received);
     const read = mended === null ? { received, options } : readAsMended({ received, options }, mended);
     return look(store, read.received, read.options, signal);
   };

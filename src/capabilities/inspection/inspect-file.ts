@@ -10,15 +10,16 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
+import { findForeign, readBeginning } from '../../load/foreign-file.ts';
 import type { Rows } from '../../load/map/rows.ts';
 import { createChunkReader, type ReadSource } from '../../load/read-chunk.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
+import { requireRewriter, rewriteFile } from '../../load/receive/rewrite.ts';
+import type { RewriteSeam } from '../../load/receive/seam.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import { renderReadAs, renderReject } from '../../load/render-load.ts';
 import { hiddenValues } from '../../personal/values.ts';
-import { findForeign, readBeginning } from '../../products/recognise-file.ts';
-import { rewriteBeginning } from '../../products/rewrite-file.ts';
 import { FindingCounts } from '../../rules/compile.ts';
 import { hasPersonalRules, type RulesDocument } from '../../rules/document.ts';
 import type { InspectedColumn, Inspection as Shown } from './api.ts';
@@ -32,6 +33,7 @@ import {
   describeUnread,
   lacksId,
   proposeByValues,
+  type Said,
   withProposal,
 } from './choose.ts';
 import { type DescribedColumn, NamedValues, readValues, recordsWithin, storedRecords } from './values.ts';
@@ -91,19 +93,25 @@ export type Look<Found> = (
   signal: AbortSignal,
 ) => Promise<Found>;
 
+export const lookBy =
+  (rewriter: RewriteSeam | null): Look<Inspection> =>
+  (store, received, options) =>
+    look(store, received, options, rewriter);
+
 export async function look(
   store: LookedStore,
   received: ReceivedFile,
   options: LookOptions,
+  rewriter: RewriteSeam | null,
 ): Promise<Inspection> {
   const { header, readAs } = received;
   const beginning = await readBeginning(store, received);
   const columns = beginning.names;
   const hasHeader = readAs.csv?.headerLine !== null;
   const given = resolveMap(options.map, columns, hasHeader);
-  const said = { ...options, map: given };
+  const said = { ...options, map: given, rewriter };
   const most = recordsWithin(columns.length, SHOWN_RECORDS);
-  const foreign = findForeign(beginning, header !== null, said);
+  const foreign = findForeign(beginning, header !== null, said, rewriter?.recognise ?? null);
   const isRefused = foreign !== null && (options.preset !== null || options.entity === 'auto');
   let chosen = isRefused ? asForeign(said, foreign, columns) : asGiven(said);
   const isPlanned = header !== null && chosen.preset === null && !isRefused;
@@ -192,7 +200,7 @@ function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Cho
 async function readSample(
   given: LookedStore,
   beginning: ReceivedFile,
-  options: LookOptions,
+  { rewriter, source = {}, ...options }: LookOptions & Pick<Said, 'rewriter'>,
   chosen: Chosen,
   most: number,
 ): Promise<Sample> {
@@ -203,7 +211,10 @@ async function readSample(
   const { store, received } =
     preset === null
       ? { store: given, received: beginning }
-      : await rewriteBeginning(given, beginning, preset, options.source);
+      : await rewriteBeginning(
+          requireRewriter(rewriter).rewrite(given, beginning, preset, source),
+          beginning,
+        );
   const { chunks, isWhole } = received;
   const reader = createChunkReader(
     sourceOf(received, { ...options, map, preset, entity }),
@@ -218,6 +229,18 @@ async function readSample(
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
   }
   return sample;
+}
+
+/** Rewrites a beginning in memory. */
+async function rewriteBeginning(lines: AsyncIterable<Buffer>, beginning: ReceivedFile) {
+  const pieces: Buffer[] = [];
+  const received = await rewriteFile(beginning, lines, async (rewritten) => {
+    for await (const piece of rewritten) pieces.push(piece);
+    return beginning.ref;
+  });
+  const bytes = Buffer.concat(pieces);
+  const store: LookedStore = { readRange: async (_, start, end) => bytes.subarray(start, end) };
+  return { received, store };
 }
 
 function sourceOf(received: ReceivedFile, { map, entity, preset, rules = null }: LookOptions): ReadSource {

@@ -1,7 +1,10 @@
 /* A file is looked at in a sandbox, because its bytes come from outside. Commands do it in their own process. */
+
 import { InputError, type Problem } from '../../base/errors.ts';
-import { runTask, type Sandboxes } from '../../base/sandbox/sandboxes.ts';
+import { runTask } from '../../base/sandbox/sandboxes.ts';
+import type { System } from '../../context.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
+import type { RewriteSeam } from '../../load/receive/seam.ts';
 import type { Stretch } from '../../load/receive/unpack.ts';
 import { only } from '../../load/sandbox-tasks.ts';
 import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect-file.ts';
@@ -23,20 +26,21 @@ export interface RenderedInspection extends Looked {
 }
 
 export async function* lookAt(
+  rewriter: RewriteSeam | null,
   { received, options }: LookInput,
   read: (stretch: Stretch) => Promise<Buffer>,
 ): AsyncGenerator<Rendered> {
   const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
-  const found = await look(store, received, options);
+  const found = await look(store, received, options, rewriter);
   const json = Buffer.from(JSON.stringify(renderFound(found)));
   yield { json, column_names: found.column_names, problems: found.problem?.problems ?? null };
 }
 
-export function lookIn(sandboxes: Sandboxes | null, owner: number): Look<RenderedInspection> {
+export function lookIn({ sandboxes, rewriter }: System, owner: number): Look<RenderedInspection> {
   return async (store, received, options, signal) => {
     const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);
     const work = { owner, isLong: false, input: { received, options }, ask, signal };
-    const { problems, ...found } = await only(runTask(sandboxes, 'look', lookAt, work));
+    const { problems, ...found } = await only(runTask(sandboxes, 'look', lookAt.bind(null, rewriter), work));
     return { ...found, problem: problems === null ? null : new InputError(...problems) };
   };
 }

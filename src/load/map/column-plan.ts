@@ -1,4 +1,4 @@
-import { type InputError, inputError } from '../../base/errors.ts';
+import { inputError } from '../../base/errors.ts';
 import { undoDefuse } from '../../base/formula.ts';
 import { MAX_SHOWN_COLUMNS } from '../../base/limits.ts';
 import {
@@ -10,7 +10,7 @@ import {
 } from '../../domain/entity.ts';
 import { isRejectColumn, propertyNameProblem, type Reject } from '../../domain/reject.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
-import { foreignColumns } from '../../products/recognise.ts';
+import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
 import { personalHint } from './looks.ts';
 
 /** Columns of a file whose records say what they are that are no properties. */
@@ -59,6 +59,7 @@ export function planFile(
   header: Pick<CsvHeader, 'columns' | 'defused' | 'types'>,
   map: Readonly<Record<string, string>>,
   given: LoadEntity,
+  recognise: Recognise | null = null,
 ): ColumnPlan {
   const { columns, defused } = header;
   requireMapped(columns, map);
@@ -68,7 +69,7 @@ export function planFile(
   const saysKinds = names.includes('event_type');
   const entity = saysKinds || given !== 'auto' ? given : (entityOf(names) ?? given);
   const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
-  if (!ids.some((id) => names.includes(id))) throw withoutId(ids, names, columns);
+  if (!ids.some((id) => names.includes(id))) throw withoutId(ids, columns, foreignColumns(names, recognise));
   const roles = names.map((name, index): ColumnRole => {
     if (ownName(map, columns[index] ?? '') === '') return 'ignored';
     return saysKinds ? roleInEvents(name) : roleInProfiles(name, entity);
@@ -109,12 +110,12 @@ export function requireRecord(
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
-/** Refuses the columns. For events of another product it does not suggest an id, which would load them as profiles. */
-function withoutId(ids: readonly string[], names: readonly string[], columns: readonly string[]): InputError {
+/** Refuses the columns. For events it does not suggest an id, which would load them as profiles. */
+function withoutId(ids: readonly string[], columns: readonly string[], foreign: ForeignRecords | null) {
   const lacking = `the header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#') ? '; if lines that begin with # are remarks, say comment=#' : '';
   const remedy =
-    foreignColumns(names)?.advice ??
+    foreign?.advice ??
     `name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`;
   return inputError(
     'unrecognised_columns',

@@ -103,7 +103,7 @@ export class EventTimes {
   /** The day read last, as YYYYMMDD, and when it began. */
   #day = 0;
   #dayMs = 0;
-  /** The text read last, and what it is: of another product's record, several rows have its time. */
+  /** The text read last, and what it is: of a rewritten record, several rows have its time. */
   #lastText = '';
   #last: Instant | null = null;
 

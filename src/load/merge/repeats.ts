@@ -289,7 +289,7 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
 
 /** Forgets what only a running load needs, or one that may be retried, of profiles and events. */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
-  await db.deleteFrom('load_chunk_keys').where('load_id', 'in', loadIds).execute();
+  await sql`delete from load_chunk_keys where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
   await forgetReplays(db, loadIds);
 }
 

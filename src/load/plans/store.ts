@@ -221,5 +221,5 @@ function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]>
 
 /** The rows of plans; their summaries name no profile, and stay. They go before the file does: what has no file has no rows. */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
-  await db.deleteFrom('planned_rows').where('load_id', 'in', loadIds).execute();
+  await sql`delete from planned_rows where load_id = any(${[...loadIds]}::bigint[])`.execute(db);
 }

@@ -114,7 +114,7 @@ async function readDocument(
 
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
-/** Names of files with a record in each line: an archive may hold several, as that of a day at Amplitude does. */
+/** Names of files with a record in each line: an archive may hold several, such as one for each hour of a day. */
 const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
 const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
 

@@ -14,8 +14,8 @@ import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { parseObject } from '../../formats/json-text.ts';
 import type { Database } from '../../postgres/database.ts';
-import { foreignColumns, foreignRecord } from '../../products/recognise.ts';
 import type { LoadContext } from '../context.ts';
+import { foreignColumns, foreignRecord, type Recognise } from '../map/foreign.ts';
 import { countRejects, requireLoad } from '../read-store.ts';
 import {
   countOfCause,
@@ -142,6 +142,7 @@ interface Refusals {
   readonly byCode: Readonly<Record<string, number>>;
   /** The first of the most frequent code. */
   readonly sample: Reject;
+  readonly recognise: Recognise | null;
 }
 
 /** The counts of the load's records that were read (and all refused), and of those that were not read. */
@@ -159,7 +160,7 @@ const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
 /** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
 export async function allRefused(
-  db: Database,
+  { db, rewriter }: Pick<LoadContext, 'db' | 'rewriter'>,
   { environmentId, subjectId, jobId }: TaskClaim,
 ): Promise<TaskFailure> {
   const job = jobId ?? '';
@@ -170,14 +171,18 @@ export async function allRefused(
     throw new Fault('all records were refused, and none of them was kept');
   const { tally, totalRows } = await requireLoad({ db }, environmentId, job);
   const unread = totalRows - tally.read;
+  const recognise = rewriter?.recognise ?? null;
   return {
     code: unread === 0 ? ALL_RECORDS_REFUSED : FIRST_RECORDS_REFUSED,
-    message: explainRefusals({ header: source.header, byCode, sample }, { read: tally.read, unread }),
+    message: explainRefusals(
+      { header: source.header, byCode, sample, recognise },
+      { read: tally.read, unread },
+    ),
   };
 }
 
 /** Says how many records were refused, and what the reason probably is. Quotes no values of the data. */
-export function explainRefusals({ header, byCode, sample }: Refusals, load?: ReadSoFar): string {
+export function explainRefusals({ header, byCode, sample, recognise }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
   const { read, unread } = load ?? { read: count, unread: 0 };
   const which =
@@ -188,7 +193,8 @@ export function explainRefusals({ header, byCode, sample }: Refusals, load?: Rea
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
   // A record that the preset given does not know names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
-  const likely = ofForeign(header, sample) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
+  const likely =
+    ofForeign(header, sample, recognise) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
   const reason = (isPreset ? null : likely) ?? `the first, in line ${sample.line}: ${sample.message}`;
   const retry = unread > 0 ? '; to load the others all the same, retry the job' : '';
   return `${all} (${shares.join(', ')}): ${reason}${retry}`;
@@ -261,12 +267,11 @@ function shownName(name: string): string {
     .toWellFormed();
 }
 
-/** Explains records that are another product's, or events that do not say so. */
-function ofForeign(header: CsvHeader | null, sample: Reject): string | null {
+/** Explains records that a preset reads, or events that do not say so. */
+function ofForeign(header: CsvHeader | null, sample: Reject, recognise: Recognise | null): string | null {
   if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
-  const foreign =
-    header === null ? foreignRecord(parseObject(textOf(sample)) ?? {}) : foreignColumns(header.columns);
-  return foreign?.advice ?? null;
+  if (header !== null) return foreignColumns(header.columns, recognise)?.advice ?? null;
+  return foreignRecord(parseObject(textOf(sample)) ?? {}, recognise)?.advice ?? null;
 }
 
 function textOf({ raw }: Reject): string {

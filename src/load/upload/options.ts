@@ -11,8 +11,8 @@ import {
   readVolumeGuard,
   volumeGuardRule,
 } from '../../domain/guards.ts';
-import { defaultLoadOptions, type LoadOptions, presets } from '../../domain/load.ts';
-import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
+import { defaultLoadOptions, type LoadOptions } from '../../domain/load.ts';
+import { presets, type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import {
   type GivenSource,
   type SourceOptionName,

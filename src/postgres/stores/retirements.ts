@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { ConflictError } from '../../base/errors.ts';
 import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../base/limits.ts';
 import { instantText } from '../columns.ts';
-import { countOf, type Database, findValue, inTransaction, rowOf, rowsOf, updateWhere } from '../database.ts';
+import { changedBy, countOf, type Database, findValue, inTransaction, rowOf, rowsOf } from '../database.ts';
 import {
   eventTable,
   type HeldNames,
@@ -150,15 +150,11 @@ export async function markArchived(
   { retirementId }: Retirement,
   { attempt, revision }: { readonly attempt: number; readonly revision: number },
 ): Promise<boolean> {
-  const { numUpdatedRows } = await updateWhere(db, 'event_retirements', {
-    retirementId,
-    state: 'retired',
-    attempt,
-    revision,
-  })
-    .set({ state: 'archived' })
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const changed = await changedBy(db)`
+    update event_retirements
+    set state = 'archived'
+    where retirement_id = ${retirementId} and state = 'retired' and attempt = ${attempt} and revision = ${revision}`;
+  return changed > 0;
 }
 
 /** Returns the first month of which no event was removed by retention; `null` if none was of any. */
@@ -216,10 +212,11 @@ export async function dropTable(
   await inTransaction(pool, async ({ db }) => {
     await lockEventStore(db);
     const state = archives ? 'archived' : 'retired';
-    const { numUpdatedRows } = await updateWhere(db, 'event_retirements', { retirementId, state })
-      .set({ state: 'removed', ended_at: sql`now()`, events_removed: events })
-      .executeTakeFirst();
-    if (numUpdatedRows > 0n) await sql`drop table ${eventTable(table)}`.execute(db);
+    const changed = await changedBy(db)`
+      update event_retirements
+      set state = 'removed', ended_at = now(), events_removed = ${events}
+      where retirement_id = ${retirementId} and state = ${state}`;
+    if (changed > 0) await sql`drop table ${eventTable(table)}`.execute(db);
   });
 }
 
@@ -306,8 +303,7 @@ export function lockTables(
 
 /** Makes archives of the table, as far as they are written, count no more. Returns false if it is no longer retired. */
 async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
-  const { numUpdatedRows } = await updateWhere(db, 'event_retirements', { retirementId, state: 'retired' })
-    .set({ revision: sql`revision + 1` })
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const changed = await changedBy(db)`
+    update event_retirements set revision = revision + 1 where retirement_id = ${retirementId} and state = 'retired'`;
+  return changed > 0;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SHOWN_RECORDS } from '../../../src/base/limits.ts';
-import { type Inspection, inspectFile, look } from '../../../src/capabilities/inspection/inspect-file.ts';
+import { type Inspection, inspectFile, lookBy } from '../../../src/capabilities/inspection/inspect-file.ts';
 import { renderReject } from '../../../src/load/render-load.ts';
 import {
   newEnvironment,
@@ -47,7 +47,7 @@ describe('an inspection', () => {
         yield Buffer.from(text);
       }
       const options = { entity: 'auto', map: {}, preset: null } as const;
-      const { signal } = new AbortController();
+      const [look, { signal }] = [lookBy(null), new AbortController()];
       const shown = await inspectFile(t.system.files, source(), { format }, options, limits, signal, look);
       const environmentId = await newEnvironment(t.system);
       const load = await startManually(t.system, environmentId, text, { format });

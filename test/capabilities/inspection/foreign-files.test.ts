@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Preset } from '../../../src/domain/load.ts';
+import type { Preset } from '../../../src/domain/source.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 
 const at = '2026-03-04T05:06:07Z';

@@ -7,7 +7,7 @@ import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
-  look,
+  lookBy,
 } from '../../../src/capabilities/inspection/inspect-file.ts';
 import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.ts';
 import { personalRule } from '../../../src/domain/looks.ts';
@@ -183,7 +183,7 @@ describe('the inspection of a file', () => {
       column: null,
       raw,
     } as const;
-    const reason = explainRefusals({ header: null, byCode: { invalid_utf8: 1 }, sample });
+    const reason = explainRefusals({ header: null, byCode: { invalid_utf8: 1 }, sample, recognise: null });
     expect(reason).not.toContain('encoding=');
   });
 
@@ -221,7 +221,7 @@ describe('the inspection of a file', () => {
     const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
     const { signal } = new AbortController();
     const store = createFileSystemStore(folder);
-    const found = await inspectFile(store, source(), {}, options, limits, signal, look);
+    const found = await inspectFile(store, source(), {}, options, limits, signal, lookBy(null));
     expect(found).toMatchObject({ whole_file: false, rejects: { count: 0 } });
     expect(found.records).toBeGreaterThan(INSPECTED_BYTES / 1_100);
     expect(found.records).toBeLessThanOrEqual(INSPECTED_RECORDS);

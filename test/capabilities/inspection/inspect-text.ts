@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Inspection, inspectFile, look } from '../../../src/capabilities/inspection/inspect-file.ts';
+import { type Inspection, inspectFile, lookBy } from '../../../src/capabilities/inspection/inspect-file.ts';
+import { products } from '../../../src/capabilities/products/products.ts';
 import type { LoadEntity } from '../../../src/domain/entity.ts';
-import type { Preset } from '../../../src/domain/load.ts';
+import type { Preset } from '../../../src/domain/source.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import type { ReceiveHints } from '../../../src/load/receive/receive.ts';
 
+const { rewriter = null } = products;
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
 
 export type Said = Pick<ReceiveHints, 'map' | 'source' | 'format'> & {
@@ -27,7 +29,7 @@ export async function inspectText(
     const options = { entity, map, preset };
     const { signal } = new AbortController();
     const store = createFileSystemStore(folder);
-    return await inspectFile(store, source(), { map, ...hints }, options, limits, signal, look);
+    return await inspectFile(store, source(), { map, ...hints }, options, limits, signal, lookBy(rewriter));
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { groupedPresets, presetTitles } from '../../../../domain/load.ts';
+import { groupedPresets, presetTitles } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/address.ts';
 import { formatCount, visibleText } from '../../lib/format.ts';
 import { FilterText, type Options, SelectField } from '../../ui/controls.tsx';

@@ -3,24 +3,24 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
-import { type Preset, presets } from '../../src/domain/load.ts';
-import { readEvents, type StoredEvent } from '../support/events.ts';
+import { type Preset, presets } from '../../../src/domain/source.ts';
+import { readEvents, type StoredEvent } from '../../support/events.ts';
 import {
   newEnvironment,
   readProfiles,
   readRejects,
   runManually,
   startManually,
-} from '../support/load-file.ts';
-import { runs } from '../support/runs.ts';
-import type { Profiles } from '../support/serial-oracle.ts';
-import { systemOfFile } from '../support/system.ts';
-import { zipFile } from '../support/zip-file.ts';
+} from '../../support/load-file.ts';
+import { runs } from '../../support/runs.ts';
+import type { Profiles } from '../../support/serial-oracle.ts';
+import { systemOfFile } from '../../support/system.ts';
+import { zipFile } from '../../support/zip-file.ts';
 
 const t = await systemOfFile();
 
 const sampleOf = (preset: Preset): Promise<string> =>
-  readFile(new URL(`../../examples/presets/${preset}.ndjson`, import.meta.url), 'utf8');
+  readFile(new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url), 'utf8');
 
 async function loadSample(preset: Preset) {
   const environment = await newEnvironment(t.system);

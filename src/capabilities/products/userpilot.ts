@@ -1,6 +1,6 @@
-import { isEventKind, isRecordKind } from '../domain/entity.ts';
-import type { Reason } from '../domain/reject.ts';
-import type { JsonObject } from '../formats/json-text.ts';
+import { isEventKind, isRecordKind } from '../../domain/entity.ts';
+import type { Reason } from '../../domain/reject.ts';
+import type { JsonObject } from '../../formats/json-text.ts';
 import { filled, membersOf, notStored, type OurRecords } from './record.ts';
 
 const noSuchRecord = notStored('Userpilot has no such record');

@@ -1,16 +1,16 @@
-import { inputError } from '../base/errors.ts';
-import { type Instant, readEpoch, readInstant } from '../base/instant.ts';
-import { CLOCK_TOLERANCE_MS } from '../base/limits.ts';
-import { capitalise } from '../base/wording.ts';
-import { kindOfEntity, PAGE_VIEW_NAME } from '../domain/entity.ts';
-import type { Preset } from '../domain/load.ts';
-import { isObject, type JsonObject, numberText } from '../formats/json-text.ts';
-import { Fields, openRecord } from '../ingest/fields.ts';
-import { readItem } from '../ingest/read-batch.ts';
-import { readCompany, readEvent, readUser } from '../ingest/read-record.ts';
-import type { ItemRecord } from '../ingest/records.ts';
-import { splitUrl } from '../load/map/event-rules.ts';
-import { readRecords } from './products.ts';
+import { inputError } from '../../base/errors.ts';
+import { type Instant, readEpoch, readInstant } from '../../base/instant.ts';
+import { CLOCK_TOLERANCE_MS } from '../../base/limits.ts';
+import { capitalise } from '../../base/wording.ts';
+import { kindOfEntity, PAGE_VIEW_NAME } from '../../domain/entity.ts';
+import type { Preset } from '../../domain/source.ts';
+import { isObject, type JsonObject, numberText } from '../../formats/json-text.ts';
+import { Fields, openRecord } from '../../ingest/fields.ts';
+import { readItem } from '../../ingest/read-batch.ts';
+import { readCompany, readEvent, readUser } from '../../ingest/read-record.ts';
+import type { ItemRecord } from '../../ingest/records.ts';
+import { splitUrl } from '../../load/map/event-rules.ts';
+import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
 /** The request that an SDK sends. */

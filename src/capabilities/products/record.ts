@@ -1,5 +1,5 @@
-import type { Reason } from '../domain/reject.ts';
-import { isObject, type JsonObject } from '../formats/json-text.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { isObject, type JsonObject } from '../../formats/json-text.ts';
 
 /** The options by which a record is read. */
 export interface ProductContext {

@@ -1,9 +1,8 @@
-import type { ColumnMap } from '../domain/column-map.ts';
-import { automaticProperties, idColumn, isRecordKind } from '../domain/entity.ts';
-import { type Preset, presetTitles } from '../domain/load.ts';
+import { automaticProperties, idColumn, isRecordKind } from '../../domain/entity.ts';
+import { type Preset, presetTitles } from '../../domain/source.ts';
 
 /*
- * Foreign records are those of another product, and all that have an event's name and time but no kind. An id alone would
+ * Foreign records are those that a preset reads, and all that have an event's name and time but no kind. An id alone would
  * load them as profiles, with properties overwritten by the event's columns. So a load is refused unless it says what
  * they are, and no proposal names an id (docs/decisions/loading.md).
  */
@@ -11,7 +10,7 @@ import { type Preset, presetTitles } from '../domain/load.ts';
 type Members = Readonly<Record<string, unknown>>;
 
 export interface ForeignRecords {
-  /** The product whose records these are; `null` if none is known. */
+  /** The preset that reads them; `null` if none does. */
   readonly preset: Preset | null;
   /** Advice for a person on how to load them. */
   readonly advice: string;
@@ -21,74 +20,37 @@ export interface ForeignRecords {
 const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
-/**
- * Groups of names by product. Only its files have a name from each group, once the products before it are ruled out: an
- * event may have properties with names that another product gives a meaning.
- */
-const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
-  ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],
-  ['mixpanel', ['$distinct_id', '$group_id']],
-  ['mixpanel', ['event'], ['time'], ['distinct_id']],
-  [
-    'segment',
-    ['type'],
-    ['userId', 'anonymousId', 'groupId'],
-    ['event', 'messageId', 'originalTimestamp', 'timestamp', 'traits', 'properties', 'context'],
-  ],
-  ['posthog', ['event'], ['timestamp'], ['distinct_id', 'properties.distinct_id']],
-  ['posthog', ['properties'], ['distinct_ids', 'person_id'], ['distinct_ids', 'distinct_id']],
-  ['mixpanel', ['event'], ['properties.time', 'time'], ['properties.distinct_id', 'distinct_id']],
-  [
-    'amplitude',
-    ['event_type'],
-    ['event_time', 'time', 'event_properties'],
-    ['event_properties', 'user_properties', 'amplitude_id', 'device_id', '$insert_id', 'insert_id'],
-  ],
-];
-const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
-
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
 const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
+/**
+ * Returns the preset that reads records with these columns, or paths of members, or `null`. `isOwn`: they say in our words what
+ * they are. `type`: the value of that member of a record.
+ */
+export type Recognise = (names: readonly string[], isOwn: boolean, type?: unknown) => Preset | null;
+
 /** Tells whether a CSV with these columns, as the map names them, holds foreign records. */
-export function foreignColumns(columns: readonly string[]): ForeignRecords | null {
+export function foreignColumns(
+  columns: readonly string[],
+  recognise: Recognise | null,
+): ForeignRecords | null {
   const isOwn =
     columns.includes('event_type') && ['event_name', 'inserted_at'].some((name) => columns.includes(name));
-  const preset = productOf(columns, isOwn);
+  const preset = recognise?.(columns, isOwn) ?? null;
   const isEvents = !columns.includes('event_type') && hasNameAndTime(columns);
   return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
 }
 
 /** Does the same for a JSON record. */
-export function foreignRecord(record: Members): ForeignRecords | null {
+export function foreignRecord(record: Members, recognise: Recognise | null): ForeignRecords | null {
   const { event_type: kind, type } = record;
   const names = namesOf(record);
-  const telling = segmentTypes.has(type) ? names : names.filter((name) => name !== 'type');
-  const preset = productOf(telling, typeof kind === 'string' && isRecordKind(kind));
+  const isOwn = typeof kind === 'string' && isRecordKind(kind);
+  const preset = recognise?.(names, isOwn, type) ?? null;
   // Properties of a profile may bear any name.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
   return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
-}
-
-/** Returns a record with its keys as the map names them. */
-export function renamed(record: Members, map: ColumnMap): Members {
-  const entries = Object.entries(record).map(([name, value]) => [
-    Object.hasOwn(map, name) ? map[name] : name,
-    value,
-  ]);
-  return Object.fromEntries(entries);
-}
-
-/** `isOwn`: the records say in our words what they are, as only one other product does. */
-function productOf(names: readonly string[], isOwn: boolean): Preset | null {
-  // A program that makes a table writes `properties.plan` in a column, without one for `properties`.
-  const there = new Set(names.flatMap((name) => [name, ...name.split('.', 1)]));
-  const product = products.find(
-    ([preset, ...groups]) =>
-      (!isOwn || preset === 'userpilot') && groups.every((group) => group.some((name) => there.has(name))),
-  );
-  return product?.[0] ?? null;
 }
 
 /** Our own exports of profiles have them, too, but say when each was seen. */

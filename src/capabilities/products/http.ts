@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { presetTitles } from '../domain/load.ts';
-import { baseUrl } from '../http/page.ts';
-import { pathParameter } from '../http/parameters.ts';
-import { directRoute, type Route } from '../http/route.ts';
-import { anyObject, withExamples } from '../http/schema.ts';
+import { presetTitles } from '../../domain/source.ts';
+import { baseUrl } from '../../http/page.ts';
+import { pathParameter } from '../../http/parameters.ts';
+import { directRoute, type Route } from '../../http/route.ts';
+import { anyObject, withExamples } from '../../http/schema.ts';
 import { type Members, type SdkProduct, sdks, takeCalls } from './take-calls.ts';
 
 /** Methods and path of a route, whose it is, and members that its records have by their path. */
@@ -14,18 +14,12 @@ type ProductRoute = readonly [
 ];
 
 /**
- * The calls of Segment by the last part of their path, with the type that a body has without one. The browser's SDK calls the paths of
- * one letter. `/v1/identify`, `/v1/track` and `/v1/batch` are in `records.ts`.
+ * The calls of Segment by the last part of their path, with the type that it has. The browser's SDK calls the paths of
+ * one letter. `/v1/identify`, `/v1/track` and `/v1/batch` are `segmentCalls` of `take-calls.ts`.
  */
-const segmentCalls: Readonly<Record<string, Members>> = {
-  ...{
-    page: { type: 'page' },
-    screen: { type: 'screen' },
-    group: { type: 'group' },
-    alias: { type: 'alias' },
-  },
-  ...{ i: { type: 'identify' }, t: { type: 'track' }, p: { type: 'page' }, s: { type: 'screen' } },
-  ...{ g: { type: 'group' }, a: { type: 'alias' }, b: {}, import: {} },
+const segmentCalls: Readonly<Record<string, string | null>> = {
+  ...{ page: 'page', screen: 'screen', group: 'group', alias: 'alias' },
+  ...{ i: 'identify', t: 'track', p: 'page', s: 'screen', g: 'group', a: 'alias', b: null, import: null },
 };
 
 const table: readonly ProductRoute[] = [
@@ -65,27 +59,35 @@ const ofRecords = [
   ...(['breaks_rule', 'suppressed'] as const),
 ];
 
+/** Returns what all these routes have. `example` and `strict`: whose record is shown, and who answers that records were refused. */
+function taking(names: string, paths: string, example: SdkProduct, strict: SdkProduct, isRead = false) {
+  const examplesOf = { example: { summary: 'A record', value: examples[example] } };
+  return {
+    summary: `Take records of the SDKs of ${names}`,
+    description: `Answers ${paths}, once the records are committed. The key may be where the SDK puts it; without an Authorization header the body has at most 1 MiB.`,
+    access: 'ingest',
+    config: { keyInBody: true },
+    bodyKind: 'sdk',
+    ...(!isRead && { content: { 'application/json': withExamples(anything, examplesOf) } }),
+    answer: {
+      description: 'The records are committed.',
+      content: { ...anyJson, ...(example === 'mixpanel' && text) },
+    },
+    ...(sdks[strict].isStrict && { answers: { 400: refusal } }),
+    refuses: [...ofRecords, 'too_many_records'],
+  } as const;
+}
+
 function productRoute([at, product, adds = {}]: ProductRoute): Route {
   const [first, second = first] = [product].flat() as [SdkProduct, SdkProduct?];
   const names = [...new Set([first, second])].map((preset) => presetTitles[preset]).join(' or ');
-  const isRead = at.startsWith('GET');
   const path = at.replace(/^\w+ /, '');
-  const answers = { ...anyJson, ...(first === 'mixpanel' && text) };
-  const example = { summary: 'A record', value: examples[first] };
   const choose = (envelope: Members): SdkProduct => (Array.isArray(envelope['events']) ? second : first);
   return directRoute(
     {
       at,
       operationId: first + at.replace(/\d/g, '').replace(/(?:^| |\/)+(.)(\w*)/g, capitalised),
-      summary: `Take records of the SDKs of ${names}`,
-      description: `Answers \`${path}\` as ${names} would, once the records are committed. The key may be where the SDK puts it; without an Authorization header the body has at most 1 MiB.`,
-      access: 'ingest',
-      config: { keyInBody: true },
-      bodyKind: 'product',
-      ...(!isRead && { content: { 'application/json': withExamples(anything, { example }) } }),
-      answer: { description: 'The records are committed.', content: answers },
-      ...(sdks[second].isStrict && { answers: { 400: refusal } }),
-      refuses: [...ofRecords, 'too_many_records'],
+      ...taking(names, `\`${path}\` as ${names} would`, first, second, at.startsWith('GET')),
     },
     (system) => (request, reply) => takeCalls(system, choose, adds, request, reply),
   );
@@ -129,12 +131,12 @@ const segmentCall = directRoute(
     // Other paths of the service answer 404 or 405 themselves.
     at: `POST /v1/:call(^(${Object.keys(segmentCalls).join('|')})$)` as 'POST /v1/:call',
     operationId: 'sendSegmentCall',
-    summary: 'Take records of the SDKs of Segment',
-    description:
-      'Answers the paths of Segment beside `/v1/identify`, `/v1/track` and `/v1/batch`, once the records are committed. The key may be where the SDK puts it; without an Authorization header the body has at most 1 MiB.',
-    access: 'ingest',
-    config: { keyInBody: true },
-    bodyKind: 'product',
+    ...taking(
+      'Segment',
+      'the paths of Segment beside `/v1/identify`, `/v1/track` and `/v1/batch`',
+      'segment',
+      'segment',
+    ),
     params: pathParameter(
       'call',
       Type.Enum(Object.keys(segmentCalls), {
@@ -143,18 +145,11 @@ const segmentCall = directRoute(
       }),
       'there is no such route',
     ),
-    content: {
-      'application/json': withExamples(anything, {
-        example: { summary: 'A record', value: examples.segment },
-      }),
-    },
-    answer: { description: 'The records are committed.', content: anyJson },
-    ...(sdks.segment.isStrict && { answers: { 400: refusal } }),
-    refuses: [...ofRecords, 'too_many_records'],
   },
   (system) => (request, reply) => {
     const { call } = request.params as { readonly call: string };
-    return takeCalls(system, () => 'segment', segmentCalls[call] ?? {}, request, reply);
+    const type = segmentCalls[call] ?? null;
+    return takeCalls(system, () => 'segment', type === null ? {} : { type }, request, reply);
   },
 );
 

@@ -4,9 +4,9 @@ import { capitalise } from '../base/wording.ts';
 import type { LoadOptions } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type JsonObject, parseObject } from '../formats/json-text.ts';
-import { listed } from '../load/map/column-plan.ts';
-import type { ReceivedFile } from '../load/receive/receive.ts';
-import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from './recognise.ts';
+import { listed, ownName } from './map/column-plan.ts';
+import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
+import type { ReceivedFile } from './receive/receive.ts';
 
 /** The beginning of a JSON file in which its first records are looked for. */
 const FIRST_BYTES = 1024 * 1024;
@@ -35,24 +35,25 @@ export async function readBeginning(
 
 /**
  * Tells whether the file holds foreign records, with its columns or keys as the map names them. With a preset: whether they
- * are another product's.
+ * are of another preset.
  */
 export function findForeign(
   { records, names }: Beginning,
   isCsv: boolean,
   { map, preset }: Pick<LoadOptions, 'map' | 'preset'>,
+  recognise: Recognise | null,
 ): ForeignRecords | null {
+  const ours = (name: string): string => ownName(map, name) ?? name;
+  const renamed = (record: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(record).map(([name, value]) => [ours(name), value]));
   const found = isCsv
-    ? [foreignColumns(names.map((name) => (Object.hasOwn(map, name) ? (map[name] ?? name) : name)))]
-    : records.map((record) => foreignRecord(renamed(record, map)));
+    ? [foreignColumns(names.map(ours), recognise)]
+    : records.map((record) => foreignRecord(renamed(record), recognise));
   if (preset !== null && found.some((each) => each?.preset === preset)) return null;
   return found.find((each) => each !== null && (preset === null || each.preset !== null)) ?? null;
 }
 
 export function foreignProblem({ advice, preset }: ForeignRecords, names: readonly string[]): InputError {
-  return inputError(
-    'unrecognised_columns',
-    capitalise(advice),
-    preset === null ? `names seen: ${listed(names)}` : '',
-  );
+  const details = preset === null ? `names seen: ${listed(names)}` : '';
+  return inputError('unrecognised_columns', capitalise(advice), details);
 }

@@ -3,17 +3,19 @@
  * answered as taken is committed. A key in a body is checked like one in a header, before anything is stored.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { inputError } from '../base/errors.ts';
-import type { System } from '../context.ts';
-import type { Preset } from '../domain/load.ts';
-import { environmentId } from '../http/caller.ts';
-import { readIdempotency } from '../http/parameters.ts';
-import { renderErrors } from '../http/plugins/errors.ts';
-import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from '../http/plugins/json-body.ts';
-import type { BatchFormat } from '../ingest/read-batch.ts';
-import { problemsOf, takeItems } from '../ingest/take-batch.ts';
-import type { BatchAnswer } from '../ingest/write-batch.ts';
-import { type CallContext, callReader, readMixedItem } from './read-call.ts';
+import { inputError } from '../../base/errors.ts';
+import type { System } from '../../context.ts';
+import type { Preset } from '../../domain/source.ts';
+import { environmentId } from '../../http/caller.ts';
+import { readIdempotency } from '../../http/parameters.ts';
+import { renderErrors } from '../../http/plugins/errors.ts';
+import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from '../../http/plugins/json-body.ts';
+import { flag, item } from '../../http/schema.ts';
+import type { BatchFormat } from '../../ingest/read-batch.ts';
+import type { CallSeam } from '../../ingest/seam.ts';
+import { problemsOf, takeItems } from '../../ingest/take-batch.ts';
+import type { BatchAnswer } from '../../ingest/write-batch.ts';
+import { type CallContext, callReader, isSegmentCall, readMixedItem } from './read-call.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
 
@@ -39,6 +41,31 @@ interface Sent {
   readonly key: string;
 }
 
+const answerMixpanel: Sdk['answer'] = (request, _, { accepted, rejected }) => {
+  const { verbose, strict } = request.query as { readonly verbose?: string; readonly strict?: string };
+  const [first] = rejected;
+  if (strict === '1') {
+    if (first === undefined) return { code: 200, status: 'OK', num_records_imported: accepted };
+    return {
+      ...{ code: 400, status: 'Bad Request', error: 'some data points in the request failed validation' },
+      num_records_imported: accepted,
+      failed_records: rejected.map(({ index, error_code: field, message }) => ({ index, field, message })),
+    };
+  }
+  const status = first === undefined ? 1 : 0;
+  return verbose === '1' ? { status, error: first?.message ?? null } : String(status);
+};
+
+const answerAmplitude: Sdk['answer'] = (_, { body }, { accepted, rejected }) => {
+  const [first] = rejected;
+  if (first === undefined) {
+    const sizes = { events_ingested: accepted, payload_size_bytes: body.length };
+    return { code: 200, ...sizes, server_upload_time: Date.now() };
+  }
+  const indexes = rejected.map(({ index }) => index);
+  return { code: 400, error: first.message, events_with_invalid_fields: { [first.error_code]: indexes } };
+};
+
 export const sdks: Readonly<Record<SdkProduct, Sdk>> = {
   segment: {
     ...{ sentAt: 'sentAt', isStrict: false, isWhole: false },
@@ -53,10 +80,29 @@ export const sdks: Readonly<Record<SdkProduct, Sdk>> = {
 };
 
 /** `sentAt` is by the sender's clock. */
-export function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
+function callContext(request: FastifyRequest, sentAt: unknown): CallContext {
   const receivedAt = Date.now() - (performance.now() - request.startedAt);
   return { environmentId: environmentId(request), receivedAt, sentAt };
 }
+
+/** Calls of Segment to `/v1/identify`, `/v1/track` and `/v1/batch`, where records of ours come too. */
+export const segmentCalls: CallSeam = {
+  description: 'Also takes a call of Segment.',
+  answers: {
+    200: {
+      description: 'The call of Segment is committed.',
+      content: { 'application/json': { schema: item({ success: flag('Always true.', true) }) } },
+    },
+  },
+  refuses: ['invalid_date', 'unknown_event_type', 'unsupported_kind', 'suppressed'],
+  take: (system, type, body, request, reply) =>
+    isSegmentCall(type, body) ? takeCalls(system, () => 'segment', { type }, request, reply) : null,
+  readerOf(request, body) {
+    const hasTime = body.includes('"sentAt"') && !isNdjsonBody(request);
+    const context = callContext(request, hasTime ? readEnvelope(body)['sentAt'] : undefined);
+    return (line) => readMixedItem(line, context);
+  },
+};
 
 /** Stores the records of a request. `adds` are members that every record has by its path. */
 export async function takeCalls(
@@ -136,37 +182,4 @@ function keyOf({ writeKey, api_key, token, $token, properties }: Members): unkno
 /** Returns the first key that the records of an array have. */
 function firstToken(body: Buffer): string | undefined {
   return /"(?:\$?token|api_key)"\s*:\s*"([^"\\]{1,256})"/.exec(body.toString('latin1'))?.[1];
-}
-
-function answerMixpanel(
-  request: FastifyRequest,
-  _sent: Sent,
-  { accepted, rejected }: BatchAnswer,
-): string | object {
-  const { verbose, strict } = request.query as { readonly verbose?: string; readonly strict?: string };
-  const [first] = rejected;
-  if (strict === '1') {
-    if (first === undefined) return { code: 200, status: 'OK', num_records_imported: accepted };
-    return {
-      ...{ code: 400, status: 'Bad Request', error: 'some data points in the request failed validation' },
-      num_records_imported: accepted,
-      failed_records: rejected.map(({ index, error_code: field, message }) => ({ index, field, message })),
-    };
-  }
-  const status = first === undefined ? 1 : 0;
-  return verbose === '1' ? { status, error: first?.message ?? null } : String(status);
-}
-
-function answerAmplitude(
-  _request: FastifyRequest,
-  { body }: Sent,
-  { accepted, rejected }: BatchAnswer,
-): object {
-  const [first] = rejected;
-  if (first === undefined) {
-    const sizes = { events_ingested: accepted, payload_size_bytes: body.length };
-    return { code: 200, ...sizes, server_upload_time: Date.now() };
-  }
-  const indexes = rejected.map(({ index }) => index);
-  return { code: 400, error: first.message, events_with_invalid_fields: { [first.error_code]: indexes } };
 }

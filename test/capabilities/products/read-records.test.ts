@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Preset } from '../../../src/domain/load.ts';
+import { readProduct } from '../../../src/capabilities/products/read-records.ts';
+import type { OurRecords } from '../../../src/capabilities/products/record.ts';
+import type { Preset } from '../../../src/domain/source.ts';
 import type { JsonObject } from '../../../src/formats/json-text.ts';
-import { readProduct } from '../../../src/products/products.ts';
-import type { OurRecords } from '../../../src/products/record.ts';
 
 const read = (product: Preset, record: JsonObject, companyFrom: string | null = null): OurRecords => {
   const records = readProduct[product]({ ...record }, { companyFrom });

@@ -1,9 +1,9 @@
-import type { Reason } from '../domain/reject.ts';
-import type { CsvHeader } from '../formats/csv-header.ts';
-import { fromByteString } from '../formats/json-text.ts';
-import { CsvChunk, RepeatedHeader } from '../load/map/csv-rows.ts';
-import { repeatedHeader } from '../load/map/reasons.ts';
-import type { RecordIndex } from '../load/map/rows.ts';
+import type { Reason } from '../../domain/reject.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { fromByteString } from '../../formats/json-text.ts';
+import { CsvChunk, RepeatedHeader } from '../../load/map/csv-rows.ts';
+import { repeatedHeader } from '../../load/map/reasons.ts';
+import type { RecordIndex } from '../../load/map/rows.ts';
 
 /** Reads each record of a CSV that another product exported as the text of a JSON object. */
 export class CsvObjects {

@@ -1,5 +1,5 @@
-import type { Reason } from '../domain/reject.ts';
-import { isObject, type JsonObject, numberText } from '../formats/json-text.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { isObject, type JsonObject, numberText } from '../../formats/json-text.ts';
 import {
   type Company,
   companyOf,

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/access/key-store.ts';
-import type { SdkProduct } from '../../../src/products/take-calls.ts';
+import type { SdkProduct } from '../../../src/capabilities/products/take-calls.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { readEvents, type StoredEvent } from '../../support/events.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';

@@ -1,16 +1,10 @@
-/*
- * Records of other products: Segment and RudderStack, Mixpanel, Amplitude, PostHog, Userpilot. A pure function for each
- * product turns a record into records of ours, or says why not. Files are rewritten while they are received
- * (`rewrite-file.ts`), requests of SDKs while they are read (`read-call.ts`). So nothing else knows a product.
- */
-import type { Preset } from '../domain/load.ts';
-import type { Reason } from '../domain/reject.ts';
-import { isObject, type JsonObject, type ParsedJson, withoutTexts } from '../formats/json-text.ts';
-import { idOf } from '../load/map/ids.ts';
+import type { Preset } from '../../domain/source.ts';
+import { isObject, type JsonObject, type ParsedJson, withoutTexts } from '../../formats/json-text.ts';
+import { idOf } from '../../load/map/ids.ts';
 import { readAmplitude } from './amplitude.ts';
 import { readMixpanel } from './mixpanel.ts';
 import { readPosthog } from './posthog.ts';
-import { firstId, type OurRecords, type ProductContext, type ReadProduct } from './record.ts';
+import { firstId, type ProductContext, type ReadProduct } from './record.ts';
 import { readSegment } from './segment.ts';
 import { readUserpilot } from './userpilot.ts';
 
@@ -29,18 +23,12 @@ const jsonTexts: readonly string[] = [
   ...['traits', 'context', 'metadata'],
 ];
 
-export interface ReadRecords {
-  readonly records: OurRecords | Reason;
-  /** Numbers in the records may be marked. */
-  readonly marked: boolean;
-}
-
-/** Reads a decoded record of a product. */
+/** Reads a decoded record of a product. `marked`: numbers in the records may be marked. */
 export function readRecords(
   product: Preset,
   parsed: ParsedJson & { readonly value: JsonObject },
   context: ProductContext,
-): ReadRecords {
+) {
   const { value, marked } = withoutTexts(parsed, jsonTexts);
   return { records: readProduct[product](value as JsonObject, context), marked };
 }

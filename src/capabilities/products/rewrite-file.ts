@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
-import { turn } from '../base/yielding.ts';
-import { isRecordKind } from '../domain/entity.ts';
-import type { ChunkRange, Preset } from '../domain/load.ts';
+import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
+import { turn } from '../../base/yielding.ts';
+import { isRecordKind } from '../../domain/entity.ts';
+import type { ChunkRange } from '../../domain/load.ts';
 import {
   isRejectColumn,
   profilesKey,
@@ -10,19 +10,17 @@ import {
   refusedKey,
   rejectJobKey,
   rejectRowKey,
-} from '../domain/reject.ts';
-import type { SourceOptions } from '../domain/source.ts';
-import type { FileRef, FileStore } from '../files/file-store.ts';
-import { isObject, type JsonObject, parseJsonText, writeJson } from '../formats/json-text.ts';
-import { createLineScanner } from '../formats/record-scanner.ts';
-import { idOf } from '../load/map/ids.ts';
-import { notAnObject, notUtf8 } from '../load/map/reasons.ts';
-import { RecordIndex as RecordPlaces } from '../load/map/rows.ts';
-import type { ReceivedFile } from '../load/receive/receive.ts';
-import { RecordIndex } from '../load/receive/record-index.ts';
-import type { ReceivingStore } from '../load/receive/unpack.ts';
+} from '../../domain/reject.ts';
+import type { Preset, SourceOptions } from '../../domain/source.ts';
+import type { FileStore } from '../../files/file-store.ts';
+import { isObject, type JsonObject, parseJsonText, writeJson } from '../../formats/json-text.ts';
+import { createLineScanner } from '../../formats/record-scanner.ts';
+import { idOf } from '../../load/map/ids.ts';
+import { notAnObject, notUtf8 } from '../../load/map/reasons.ts';
+import { RecordIndex as RecordPlaces } from '../../load/map/rows.ts';
+import type { ReceivedFile } from '../../load/receive/receive.ts';
 import { CsvObjects } from './csv-objects.ts';
-import { readRecords, userOf } from './products.ts';
+import { readRecords, userOf } from './read-records.ts';
 import { isReason, type ProductContext } from './record.ts';
 
 /*
@@ -38,76 +36,25 @@ const MAX_MEMBERSHIPS = 250_000;
 /** Lines that are rewritten before everything else gets its turn. */
 const LINES_AT_A_TIME = 100;
 
-/** Rewrites the received file of a product, removes it, and returns the one that takes its place. */
-export async function rewriteFile(
-  store: Pick<ReceivingStore, 'create' | 'readRange' | 'remove'>,
-  received: ReceivedFile,
-  product: Preset,
-  source: SourceOptions,
-): Promise<ReceivedFile> {
-  const writer = await store.create();
-  const index = new RecordIndex('ndjson', received.chunkBytes, 0);
-  let storedBytes = 0;
-  try {
-    const context = { companyFrom: source.companyFrom ?? null };
-    for await (const piece of rewritten(store, received, product, context)) {
-      for (const _ of index.add(piece)) await turn();
-      await writer.write(piece);
-      storedBytes += piece.length;
-    }
-    for (const _ of index.end()) await turn();
-    await writer.commit();
-  } catch (error) {
-    await writer.discard().catch(() => undefined);
-    throw error;
-  }
-  await store.remove(received.ref);
-  const { rows: totalRows, chunks } = index;
-  return { ...received, ref: writer.ref, format: 'ndjson', header: null, storedBytes, totalRows, chunks };
-}
-
-/** Rewrites the beginning of a file in memory. */
-export async function rewriteBeginning(
-  store: Pick<FileStore, 'readRange'>,
-  received: ReceivedFile,
-  product: Preset,
-  source: SourceOptions = {},
-): Promise<{ readonly received: ReceivedFile; readonly store: Pick<FileStore, 'readRange'> }> {
-  const pieces: Buffer[] = [];
-  const memory = {
-    ref: received.ref,
-    write: async (piece: Uint8Array) => void pieces.push(Buffer.from(piece)),
-    commit: async () => received.ref,
-    discard: async () => undefined,
-  };
-  const own = {
-    readRange: (ref: FileRef, start: number, end: number) => store.readRange(ref, start, end),
-    create: async () => memory,
-    remove: async () => undefined,
-  };
-  const file = await rewriteFile(own, received, product, source);
-  const bytes = Buffer.concat(pieces);
-  return { received: file, store: { readRange: async (_, start, end) => bytes.subarray(start, end) } };
-}
-
 /** Yields the lines of the rewritten file, some at a time. */
-async function* rewritten(
-  store: Pick<FileStore, 'readRange'>,
+export async function* rewrite(
+  files: Pick<FileStore, 'readRange'>,
   received: ReceivedFile,
   product: Preset,
-  context: ProductContext,
+  { companyFrom }: SourceOptions,
 ): AsyncGenerator<Buffer> {
-  const rewriter = new Rewriter(product, context);
+  const rewriter = new Rewriter(product, { companyFrom: companyFrom ?? null });
   const places = new RecordPlaces();
-  const source = received.header === null ? new JsonLines(places) : new CsvObjects(received.header, places);
+  const csv = received.header && new CsvObjects(received.header, places);
   let line = 1;
   for (const chunk of received.chunks) {
     const { byteStart } = chunk;
     const end = chunk.oversized ? byteStart + MAX_REJECT_RAW_BYTES : chunk.byteEnd;
-    const bytes = await store.readRange(received.ref, byteStart, end);
+    const bytes = await files.readRange(received.ref, byteStart, end);
     places.reset();
     if (chunk.oversized) places.add(0, bytes.length, 0);
-    else source.index(bytes);
+    else if (csv === null) indexLines(places, bytes);
+    else csv.index(bytes);
     for (let first = 0; first < places.count; first += LINES_AT_A_TIME) {
       await turn();
       let text = '';
@@ -115,7 +62,7 @@ async function* rewritten(
       for (let record = first; record < last; record++) {
         const at = chunk.firstLine + (places.lines[record] ?? 0);
         const raw = bytes.subarray(places.starts[record], places.ends[record]);
-        const read = chunk.oversized ? tooLarge(chunk) : source.read(record);
+        const read = chunk.oversized ? tooLarge(chunk) : (csv?.read(record) ?? textOf(raw));
         text += `${'\n'.repeat(Math.max(0, at - line))}${rewriter.rewrite(read, raw)}\n`;
         line = Math.max(at, line) + 1;
       }
@@ -124,30 +71,20 @@ async function* rewritten(
   }
 }
 
-class JsonLines {
-  readonly #places: RecordPlaces;
-  #bytes: Buffer = Buffer.alloc(0);
-
-  constructor(places: RecordPlaces) {
-    this.#places = places;
+/** Notes where the lines of NDJSON are. */
+function indexLines(places: RecordPlaces, bytes: Buffer): void {
+  const scanner = createLineScanner();
+  let line = 0;
+  for (let start = 0; start < bytes.length; ) {
+    const end = scanner.next(bytes, start, bytes.length, true);
+    if (!scanner.blank) places.add(start, scanner.contentEnd, line);
+    line += scanner.lines;
+    start = end;
   }
+}
 
-  index(bytes: Buffer): void {
-    this.#bytes = bytes;
-    const scanner = createLineScanner();
-    let line = 0;
-    for (let start = 0; start < bytes.length; ) {
-      const end = scanner.next(bytes, start, bytes.length, true);
-      if (!scanner.blank) this.#places.add(start, scanner.contentEnd, line);
-      line += scanner.lines;
-      start = end;
-    }
-  }
-
-  read(record: number): string | Reason {
-    const raw = this.#bytes.subarray(this.#places.starts[record], this.#places.ends[record]);
-    return isUtf8(raw) ? raw.toString('utf8') : notUtf8(raw);
-  }
+function textOf(raw: Buffer): string | Reason {
+  return isUtf8(raw) ? raw.toString('utf8') : notUtf8(raw);
 }
 
 function tooLarge({ byteStart, byteEnd }: ChunkRange): Reason {

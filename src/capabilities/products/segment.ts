@@ -1,5 +1,5 @@
-import type { Reason } from '../domain/reject.ts';
-import type { JsonObject } from '../formats/json-text.ts';
+import type { Reason } from '../../domain/reject.ts';
+import type { JsonObject } from '../../formats/json-text.ts';
 import { companyId, firstId, joinsIds, membersOf, notStored, type OurRecords, objectOf } from './record.ts';
 
 /**

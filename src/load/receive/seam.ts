@@ -1,0 +1,22 @@
+import type { LoadOptions } from '../../domain/load.ts';
+import type { Preset, SourceOptions } from '../../domain/source.ts';
+import type { FileStore } from '../../files/file-store.ts';
+import type { Recognise } from '../map/foreign.ts';
+import type { ReceivedFile } from './receive.ts';
+
+/** Reads files whose records are not ours: those with the option `preset`. */
+export interface RewriteSeam {
+  readonly recognise: Recognise;
+  /** Checks the options of a load, with or without a preset. @throws InputError */
+  requireFitting(options: Pick<LoadOptions, 'preset' | 'source'>): void;
+  /**
+   * Yields a received file as NDJSON of ours, some lines at a time. One record is one line, in the same row and line: profiles that it
+   * implies, or the reason why it cannot be rewritten, are members of it.
+   */
+  rewrite(
+    files: Pick<FileStore, 'readRange'>,
+    received: ReceivedFile,
+    preset: Preset,
+    source: SourceOptions,
+  ): AsyncIterable<Buffer>;
+}
