@@ -87,6 +87,9 @@ async function measure(): Promise<void> {
         'insert into sluice.rules (environment_id, version, document) select environment_id, 1, $1 from sluice.environments',
         [document],
       );
+      await client.query(
+        "insert into sluice.environment_uses (environment_id, name) select environment_id, 'rules' from sluice.environments",
+      );
     }
     if (flags.large) await measureLarge(service, client, folder, largeLoad(), print);
     else if (flags.events !== undefined) await events(bench, Number(flags.events));

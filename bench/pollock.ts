@@ -18,7 +18,6 @@ import type { FileStore } from '../src/files/file-store.ts';
 import { createFileSystemStore } from '../src/files/file-system.ts';
 import { createChunkReader } from '../src/load/read-chunk.ts';
 import { receive } from '../src/load/receive/receive.ts';
-import { hiddenValues } from '../src/personal/values.ts';
 import { idColumn, type PollutedFile, pollutedFiles, type Row } from './pollock-files.ts';
 
 const { values: flags } = parseArgs({
@@ -76,10 +75,9 @@ async function load(
         columnMap,
         preset: null,
         recordKey: '',
-        rules: null,
       },
       store,
-      hiddenValues,
+      null,
     );
     const rows: Row[] = [];
     for (const chunk of chunks) {

@@ -4,8 +4,9 @@ import type { DeletionSeam } from './deletion/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
 import type { CallSeam } from './ingest/seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';
-import type { LoadSeam } from './load/seam.ts';
+import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
+import type { Preflight } from './processes/seam.ts';
 import type { JobSeam, Tend } from './tasks/job-seam.ts';
 import type { WorkSeam } from './tasks/seam.ts';
 import type { FigureSeam } from './telemetry/seam.ts';
@@ -20,6 +21,8 @@ export interface Capability {
   /** Other capabilities that it calls. */
   readonly needs?: readonly string[];
   readonly refusals?: RefusalSeam;
+  readonly records?: RecordSeam;
+  readonly secrets?: SecretSeam;
   readonly loads?: LoadSeam;
   /** At most one capability has this, and at most one the next. */
   readonly rewriter?: RewriteSeam;
@@ -31,6 +34,7 @@ export interface Capability {
   readonly work?: () => Promise<WorkSeam>;
   /** Tasks that parse bytes from outside. */
   readonly sandboxTasks?: (rewriter: RewriteSeam | null) => Promise<SandboxTasks>;
+  readonly preflight?: Preflight;
   readonly routes?: () => Promise<TaggedRoutes>;
   /** By the word after `sluice`. A word of the core gets a further command below it. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;

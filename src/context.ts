@@ -7,6 +7,7 @@ import type { ExportContext } from './export/context.ts';
 import type { Ingest } from './ingest/ingest.ts';
 import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import type { Reader } from './postgres/pool.ts';
+import type { Preflight } from './processes/seam.ts';
 import type { QueueBackend } from './queue/backend.ts';
 import type { Tend } from './tasks/job-seam.ts';
 import type { Health } from './telemetry/health/ready.ts';
@@ -23,6 +24,7 @@ export interface System extends DeletionContext, ExportContext {
   readonly tends: readonly Tend[];
   /** Loads the figures of capabilities. */
   readonly figures: () => Promise<readonly FigureSeam[]>;
+  readonly preflights: readonly Preflight[];
   readonly ingest: Ingest;
   /**
    * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and

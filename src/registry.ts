@@ -2,7 +2,9 @@ import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
 import { mirror } from './capabilities/mirror/mirror.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
+import { personal } from './capabilities/personal/personal.ts';
 import { products } from './capabilities/products/products.ts';
+import { rules } from './capabilities/rules/rules.ts';
 import { schedules } from './capabilities/schedules/schedules.ts';
 import { suppression } from './capabilities/suppression/suppression.ts';
 import { undo } from './capabilities/undo/undo.ts';
@@ -11,6 +13,8 @@ import type { Capability } from './capability.ts';
 /** The capabilities of this build. Their hooks, routes and commands come in this order. */
 export const capabilities: readonly Capability[] = [
   products,
+  personal,
+  rules,
   inspection,
   undo,
   suppression,

@@ -5,10 +5,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageRoot } from '../src/base/package-root.ts';
+import { rulesFileSchema } from '../src/capabilities/rules/file.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
-import { rulesFileSchema } from '../src/rules/file.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 import { proofsPage } from './proofs.ts';
 

@@ -18,7 +18,6 @@ create table sluice.loads (
   header jsonb,
   column_map jsonb not null default '{}',
   preset text,
-  rules_version integer,
   source_options jsonb not null default '{}',
   read_as jsonb,
   total_rows bigint not null,
@@ -89,7 +88,6 @@ comment on table sluice.loads is 'One row per accepted import or bulk identify; 
 comment on column sluice.loads.lane_position is 'Loads and deletions of an environment take effect in this order.';
 comment on column sluice.loads.mends is 'The load whose refused records its file holds, corrected.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
-comment on column sluice.loads.rules_version is 'The rules of its environment that it was accepted with; null: there were none.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';

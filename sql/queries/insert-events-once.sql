@@ -1,7 +1,7 @@
 -- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
 -- $2 integer[]  the environments of the rows
--- $3 text[]  the capabilities that src/ingest/guards.ts composed the statement for. It fails if an environment uses another one.
+-- $3 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
 --          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
@@ -9,7 +9,7 @@ with incoming as materialized (
   where (
     select sluice.refuse_unknown_use(u.name)
     from sluice.environment_uses u
-    where u.environment_id = any($2::integer[]) and u.name <> all($3::text[])
+    where u.environment_id = any($2::integer[]) and u.environment_id || ' ' || u.name <> all($3::text[])
     limit 1
     for key share
   ) is null

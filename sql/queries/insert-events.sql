@@ -2,7 +2,7 @@
 -- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id, "t": inserted_at, "p": metadata}]
 --          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
 -- $2 integer[]  the environments of the rows
--- $3 text[]  the capabilities that src/ingest/guards.ts composed the statement for. It fails if an environment uses another one.
+-- $3 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
 --          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
 -- Times that are not given are taken in the order of the list, before the join may change it.
 insert into sluice.events
@@ -19,7 +19,7 @@ left join sluice.users u on u.environment_id = i.e and u.user_id = i.u
 where (
   select sluice.refuse_unknown_use(u.name)
   from sluice.environment_uses u
-  where u.environment_id = any($2::integer[]) and u.name <> all($3::text[])
+  where u.environment_id = any($2::integer[]) and u.environment_id || ' ' || u.name <> all($3::text[])
   limit 1
   for key share
 ) is null

@@ -4,7 +4,7 @@
 -- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
 -- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
 -- $4 integer[]  the environments of the rows
--- $5 text[]  the capabilities that src/ingest/guards.ts composed the statement for. It fails if an environment uses another one.
+-- $5 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
 --          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
 -- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
@@ -15,7 +15,7 @@ with incoming_users as (
   where (
     select sluice.refuse_unknown_use(u.name)
     from sluice.environment_uses u
-    where u.environment_id = any($4::integer[]) and u.name <> all($5::text[])
+    where u.environment_id = any($4::integer[]) and u.environment_id || ' ' || u.name <> all($5::text[])
     limit 1
     for key share
   ) is null

@@ -19,22 +19,9 @@ export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Listed properties of an environment and entity, and event names of an environment. */
 export const MAX_LISTED_NAMES = 10_000;
-/** Stored records that `sluice rules check` reads at a time, and looks at in all of each entity unless it is told otherwise. */
-export const CHECKED_AT_A_TIME = 5_000;
-export const MAX_CHECKED_RECORDS = 1_000_000;
-/** Until rules that change count for the records of requests. */
-export const RULES_KNOWN_MS = 1_000;
+/** Until a change of what judges the records of requests counts. */
+export const STAGE_KNOWN_MS = 1_000;
 export const WRITERS_POLL_MS = 20;
-/** Properties that the rules of one entity list. */
-export const MAX_RULED_PROPERTIES = 500;
-export const MAX_PATTERN_CHARS = 500;
-/** Steps of the program that a pattern becomes; counted repetitions are written out. */
-export const MAX_PATTERN_SIZE = 2_000;
-/** Steps of a pattern times characters of a text that it is looked for in: some 25 ms at worst. */
-export const MAX_PATTERN_WORK = 1_000_000;
-/** Patterns that a process keeps, each with so many bytes of steps that it remembers. */
-export const KEPT_PATTERNS = 32;
-export const PATTERN_MEMORY_BYTES = 128 * 1024;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;
@@ -291,7 +278,7 @@ export const LOCK_PAUSE_MS = 250;
 export const ARCHIVE_PART_BYTES = 64 * MiB;
 /** Properties with columns of their own in the lake: each costs a footer of a file some 100 bytes for each row group. */
 export const MAX_LAKE_COLUMNS = 100;
-/** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it rules out fewer files. */
+/** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it excludes fewer files. */
 export const MAX_LAKE_FILTER_BYTES = 2 * MiB;
 /** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
 export const MAX_ARCHIVE_TRIES = 5;

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { FileFolder, FileStore } from '../files/file-store.ts';
-import type { PersonalData } from '../personal/keys.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
@@ -19,7 +18,6 @@ export interface ExportContext extends TaskContext {
   /** The longest time of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
-  readonly personal: PersonalData;
 }
 
 /** Returns where the files of an export are, whichever attempt wrote them. */

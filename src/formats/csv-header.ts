@@ -137,10 +137,10 @@ export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: str
 
 /** Returns the header without its names. */
 function formOf({ dialect, ragged, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
-  const rules = ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn };
+  const lengths = ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn };
   return isPlain(dialect)
-    ? { delimiter: dialect.delimiter, ...rules }
-    : { delimiter: ',', dialect, ...rules };
+    ? { delimiter: dialect.delimiter, ...lengths }
+    : { delimiter: ',', dialect, ...lengths };
 }
 
 interface CutRecords {

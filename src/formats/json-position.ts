@@ -59,7 +59,7 @@ export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** Rules nearly all records out: searching for a character is many times faster than looking at each. */
+/** Excludes nearly all records: searching for a character is many times faster than looking at each. */
 function hasMoreContainers(text: string, count: number): boolean {
   let found = 0;
   for (const open of '{[') {

@@ -218,7 +218,7 @@ function isNearlyUtf8(text: Buffer): boolean {
 
 /**
  * Patterns that text in windows-1252 does not hold. A byte is ø there and ř in windows-1250, ý there and ı in windows-1254; what stands
- * beside it tells Western European words from others. The rules refuse too much rather than too little: a refusal costs an option.
+ * beside it tells Western European words from others. The tests refuse too much rather than too little: a refusal costs an option.
  */
 const foreign: readonly RegExp[] = [
   // Controls, and bytes that are no character.

@@ -3,7 +3,7 @@ import { SaxesParser } from 'saxes';
 import { DamagedFile } from '../base/errors.ts';
 
 /*
- * XML as it passes by. saxes holds it to the rules of XML and knows no entities but the five; here it is held to bounds: what
+ * XML as it passes by. saxes holds it to the grammar of XML and knows no entities but the five; here it is held to bounds: what
  * it keeps until it has seen its end (a tag, a text, a comment), and elements inside one another.
  */
 

@@ -1,44 +1,50 @@
 import type { InputError } from '../base/errors.ts';
 import { MAX_WINDOW_RETRIES } from '../base/limits.ts';
-import type { Database, QueryFile } from '../postgres/database.ts';
-import { composeGuards, type Guard, type RefusalSeam, type Refusals } from '../postgres/guard.ts';
+import type { QueryFile } from '../postgres/database.ts';
+import { composeGuards, type Guard, type RefusalSeam } from '../postgres/guard.ts';
 import { constraintOf, isUnknownUse } from '../postgres/sqlstate.ts';
 import { readUses } from '../postgres/uses.ts';
-import { RecordsRefused } from './records.ts';
+import { Judge } from './judge.ts';
+import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
-interface OfEnvironment {
-  readonly environmentId: number;
-}
-
-/** Knows what environments use, and composes the statements of single records for it: once for each set of capabilities. */
+/** Knows what environments use: has their records judged, and composes the statements of single records for it, once for each set of capabilities. */
 export class Guards {
-  readonly #db: Database;
-  readonly #refusals: Refusals;
+  readonly #context: IngestContext;
+  readonly #judge: Judge | null;
   /** Environments that use none, or of which it is not known, are not among them. */
   readonly #uses = new Map<number, readonly string[]>();
   readonly #composed = new Map<string, QueryFile>();
 
-  constructor(db: Database, refusals: Refusals) {
-    this.#db = db;
-    this.#refusals = refusals;
+  constructor(context: IngestContext) {
+    this.#context = context;
+    this.#judge = context.records && new Judge(context, context.records);
+  }
+
+  /** Has what judges the records of an environment read anew. */
+  forget(environmentId: number): void {
+    this.#judge?.forget(environmentId);
   }
 
   /**
-   * Writes records, all or none. Whom a capability refuses is looked up when a statement was refused.
+   * Writes records, all or none, as they are stored. Whom a capability refuses is looked up when a statement was refused.
    * @throws RecordsRefused
    */
-  async write<T extends OfEnvironment>(
+  async write<T extends AnyRecord>(
     records: readonly T[],
-    write: (guard: Guard) => Promise<void>,
+    write: (guard: Guard, judged: readonly T[]) => Promise<void>,
   ): Promise<void> {
     for (let retries = 0; ; retries++) {
       const guard = this.#guardFor(records);
+      const judged = guard.uses.length === 0 ? null : await this.#judge?.judge(records, this.#uses);
       try {
-        return await write(guard);
+        return await write(guard, judged ?? records);
       } catch (error) {
         const mayRetry = retries < MAX_WINDOW_RETRIES;
         if (isUnknownUse(error) && mayRetry) {
-          for (const [id, names] of await readUses(this.#db, guard.environments)) this.#uses.set(id, names);
+          for (const [id, names] of await readUses(this.#context.db, guard.environments)) {
+            this.#uses.set(id, names);
+            this.forget(id);
+          }
           continue;
         }
         const seam = this.#seamOf(error);
@@ -58,21 +64,21 @@ export class Guards {
   #seamOf(error: unknown): RefusalSeam | null {
     const constraint = constraintOf(error);
     if (constraint === undefined) return null;
-    for (const seam of this.#refusals.values()) if (seam.constraint === constraint) return seam;
-    return null;
+    return this.#context.refusals.find((seam) => seam.constraint === constraint) ?? null;
   }
 
-  #guardFor(records: readonly OfEnvironment[]): Guard {
+  #guardFor(records: readonly AnyRecord[]): Guard {
     const environments = [...new Set(records.map(({ environmentId }) => environmentId))];
-    const known = this.#uses.size === 0 ? [] : environments.flatMap((id) => this.#uses.get(id) ?? []);
-    const uses = known.length < 2 ? known : [...new Set(known)].sort();
-    return { environments, uses, compose: (query) => this.#compose(query, uses) };
+    const used = environments.flatMap((id) => (this.#uses.get(id) ?? []).map((name) => ({ id, name })));
+    const names = [...new Set(used.map(({ name }) => name))].sort();
+    const uses = used.map(({ id, name }) => `${id} ${name}`);
+    return { environments, uses, compose: (query) => this.#compose(query, names) };
   }
 
   #compose(query: QueryFile, uses: readonly string[]): QueryFile {
     if (uses.length === 0) return query;
     const key = [query.name, ...uses].join('+');
-    const composed = this.#composed.get(key) ?? composeGuards(query, uses, this.#refusals);
+    const composed = this.#composed.get(key) ?? composeGuards(query, uses, this.#context.refusals);
     this.#composed.set(key, composed);
     return composed;
   }
@@ -80,27 +86,17 @@ export class Guards {
   /** Returns the records whose users are refused, each with the error of its caller. */
   async #findRefused(
     seam: RefusalSeam,
-    records: readonly OfEnvironment[],
+    records: readonly AnyRecord[],
   ): Promise<ReadonlyMap<unknown, InputError>> {
-    const refused = new Map<number, ReadonlySet<string>>();
-    for (const [environmentId, ids] of idsByEnvironment(records))
-      refused.set(environmentId, await seam.find(this.#db, environmentId, ids));
-    const isRefused = (record: OfEnvironment) =>
-      refused.get(record.environmentId)?.has(idOf(record) ?? '') === true;
-    return new Map(records.filter(isRefused).map((record) => [record, seam.error()]));
+    const refused = new Map<unknown, InputError>();
+    for (const environmentId of new Set(records.map((record) => record.environmentId))) {
+      const own = records.filter((record) => record.environmentId === environmentId);
+      const ids = new Set(own.flatMap((record) => idOf(record) ?? []));
+      const found = await seam.find(this.#context.db, environmentId, [...ids]);
+      for (const record of own) if (found.has(idOf(record) ?? '')) refused.set(record, seam.error());
+    }
+    return refused;
   }
 }
 
-const idOf = (record: OfEnvironment): string | null => ('userId' in record ? String(record.userId) : null);
-
-/** The ids of users that records name, each once. */
-function idsByEnvironment(records: readonly OfEnvironment[]): Map<number, string[]> {
-  const ids = new Map<number, Set<string>>();
-  for (const record of records) {
-    const id = idOf(record);
-    if (id === null) continue;
-    const known = ids.get(record.environmentId) ?? new Set<string>();
-    ids.set(record.environmentId, known.add(id));
-  }
-  return new Map(Array.from(ids, ([environmentId, some]) => [environmentId, [...some]]));
-}
+const idOf = (record: AnyRecord): string | null => ('userId' in record ? record.userId : null);

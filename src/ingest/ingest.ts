@@ -3,7 +3,6 @@
  * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
  * write it. Promise: a request is acknowledged after its commit.
  */
-import { inputError } from '../base/errors.ts';
 import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
@@ -13,6 +12,7 @@ import { CommitWindow } from './commit-window.ts';
 import { Guards } from './guards.ts';
 import type { ReadBatch } from './read-batch.ts';
 import {
+  type AnyRecord,
   type BatchItem,
   type CompanyRecord,
   type EventRecord,
@@ -24,7 +24,6 @@ import {
   refused,
   type UserRecord,
 } from './records.ts';
-import { RecordRules } from './ruled-records.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter, profileWriter } from './write-records.ts';
 
@@ -33,7 +32,8 @@ import { eventWriter, profileWriter } from './write-records.ts';
  * refuses the record; the key stands for another request) or `TransientError`.
  */
 export interface Ingest {
-  readonly rules: RecordRules;
+  /** Has what judges the records of an environment read anew. */
+  forgetStage(environmentId: number): void;
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
@@ -61,8 +61,7 @@ const eventStatements = 2;
 const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
-  const rules = new RecordRules(context);
-  const guards = new Guards(context.db, context.refusals);
+  const guards = new Guards(context);
   const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
   const users = Array.from({ length: userLanes }, () => openWindow(context, guards, 'users', 1, profileRows));
@@ -76,41 +75,29 @@ export function openIngest(context: IngestContext): Ingest {
     await batchRows.write(some);
   });
   const arrivals = new Arrivals();
-  /** By the lane, unless there are batches that came before it. */
-  const inOrder = <Item extends ItemRecord>(
-    item: Item,
-    byLane: (record: Item['record']) => Promise<void>,
-  ): Promise<void> => {
-    const commit = (ruled: Item): Promise<void> =>
-      batches.isIdle ? byLane(ruled.record) : behind(batches, { index: 0, ...ruled });
-    const ruled = arrivals.isEmpty ? rules.apply(item) : null;
-    if (ruled !== null && !(ruled instanceof Promise)) return commit(ruled);
-    return arrivals.inTurn(async () => ({ end: commit(await (ruled ?? rules.apply(item))) }));
+  /** By its lane, unless there are batches that came before it. */
+  const inOrder = (item: ItemRecord, byLane: () => Promise<void>): Promise<void> => {
+    const commit = () => (batches.isIdle ? byLane() : behind(batches, { index: 0, ...item }));
+    return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
   };
   return {
-    rules,
+    forgetStage: (environmentId) => guards.forget(environmentId),
     async identifyUser(record, idempotency) {
-      const item = { entity: 'users', record } as const;
-      if (idempotency !== null) return once(context, guards, rules, item, idempotency, profileRows);
-      return inOrder(item, (ruled) => {
-        const lane = users[laneOf(ruled.userId)] ?? users[0];
-        return (lane as CommitWindow<UserRecord>).submit(ruled);
-      });
+      if (idempotency !== null) return once(context, guards, record, idempotency, profileRows);
+      const lane = users[laneOf(record.userId)] ?? users[0];
+      return inOrder({ entity: 'users', record }, () => (lane as CommitWindow<UserRecord>).submit(record));
     },
     async identifyCompany(record, idempotency) {
-      const item = { entity: 'companies', record } as const;
-      if (idempotency !== null) return once(context, guards, rules, item, idempotency, profileRows);
-      return inOrder(item, (ruled) => companies.submit(ruled));
+      if (idempotency !== null) return once(context, guards, record, idempotency, profileRows);
+      return inOrder({ entity: 'companies', record }, () => companies.submit(record));
     },
     async track(record, idempotency) {
-      const item = { entity: 'events', record } as const;
-      if (idempotency !== null) return once(context, guards, rules, item, idempotency, eventRows);
-      const ruled = rules.apply(item);
-      return events.submit((ruled instanceof Promise ? await ruled : ruled).record);
+      if (idempotency !== null) return once(context, guards, record, idempotency, eventRows);
+      return events.submit(record);
     },
     batch: (environmentId, read, bytes, idempotency) =>
       arrivals.inTurn(async () => {
-        const found = await rules.applyToBatch(environmentId, await read());
+        const found = await read();
         const batch = new PendingBatch(environmentId, found, bytes, idempotency);
         const isNothing = found.items.length === 0 && idempotency === null;
         const window = batch.hasProfiles ? batches : eventBatches;
@@ -123,7 +110,7 @@ export function openIngest(context: IngestContext): Ingest {
   };
 }
 
-function openWindow<T extends { readonly bytes: number; readonly environmentId: number }, Rows>(
+function openWindow<T extends AnyRecord, Rows>(
   { pool, metrics }: IngestContext,
   guards: Guards,
   entity: IngestEntity,
@@ -133,7 +120,7 @@ function openWindow<T extends { readonly bytes: number; readonly environmentId: 
   return new CommitWindow<T>({
     inFlight,
     write: (records) =>
-      guards.write(records, async (guard) => writer.write(pool, await writer.prepare(records), guard)),
+      guards.write(records, async (guard, judged) => writer.write(pool, await writer.prepare(judged), guard)),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });
@@ -179,23 +166,21 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
   const { environmentId, bytes } = item.record;
   const batch = new PendingBatch(environmentId, { items: [item], rejected: [] }, bytes);
   await batches.submit(batch);
-  const [rejected] = batch.answer.rejected;
-  if (rejected !== undefined) throw inputError(rejected.error_code, rejected.message);
+  const [refusal] = batch.refusals;
+  if (refusal !== undefined) throw refusal;
 }
 
 /** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */
-async function once<Item extends ItemRecord, Rows>(
+async function once<T extends AnyRecord, Rows>(
   { pool }: IngestContext,
   guards: Guards,
-  rules: RecordRules,
-  item: Item,
+  record: T,
   { key, digest }: Idempotency,
-  writer: RecordWriter<Item['record'], Rows>,
+  writer: RecordWriter<T, Rows>,
 ): Promise<void> {
-  const { record } = await rules.apply(item);
   try {
-    await guards.write([record], async (guard) => {
-      const rows = await writer.prepare([record]);
+    await guards.write([record], async (guard, judged) => {
+      const rows = await writer.prepare(judged);
       await inTransaction(pool, async ({ client, db }) => {
         const earlier = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
         if (earlier === null) await writer.write(client, rows, guard);

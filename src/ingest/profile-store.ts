@@ -56,11 +56,14 @@ export async function createNamedUsers(
 export async function writeCompanies(
   connection: pg.Pool | pg.PoolClient,
   companies: readonly ProfileRow[],
+  guard: Guard,
 ): Promise<void> {
   const given = listOf(companies, profileText);
-  if (!companies.some(isRemoving)) return runQuery(connection, upsertCompanies, [given, false]);
+  const upsert = guard.compose(upsertCompanies);
+  const composedFor = [guard.environments, guard.uses];
+  if (!companies.some(isRemoving)) return runQuery(connection, upsert, [given, false, ...composedFor]);
   await together(connection, async (client) => {
-    await runQuery(client, upsertCompanies, [given, true]);
+    await runQuery(client, upsert, [given, true, ...composedFor]);
     await runQuery(client, applyCompanyRemovals, [given]);
   });
 }

@@ -2,9 +2,8 @@ import type pg from 'pg';
 import { InputError, inputError } from '../base/errors.ts';
 import type { Instant } from '../base/instant.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
-import type { PersonalData } from '../personal/keys.ts';
-import type { Database } from '../postgres/database.ts';
-import type { Guard, Refusals } from '../postgres/guard.ts';
+import type { Guard, RefusalSeam } from '../postgres/guard.ts';
+import type { JudgeContext, JudgeSeam } from './judge-seam.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -15,6 +14,8 @@ interface Record_ {
   /** Properties without a name, which were left out. */
   readonly dropped?: number;
   readonly bytes: number;
+  /** Another record brought it along, so it may lack properties that are required. */
+  readonly isBeside?: true;
 }
 
 /** A user to be laid over what is stored; a null property is removed. */
@@ -50,9 +51,11 @@ export interface EventRecord extends Record_ {
 export type BatchItem = { readonly index: number } & ItemRecord;
 
 export type ItemRecord =
-  | { readonly entity: 'users'; readonly record: UserRecord; readonly isBeside?: true }
-  | { readonly entity: 'companies'; readonly record: CompanyRecord; readonly isBeside?: true }
+  | { readonly entity: 'users'; readonly record: UserRecord }
+  | { readonly entity: 'companies'; readonly record: CompanyRecord }
   | { readonly entity: 'events'; readonly record: EventRecord };
+
+export type AnyRecord = ItemRecord['record'];
 
 export type Connection = pg.Pool | pg.PoolClient;
 
@@ -66,13 +69,12 @@ export interface RecordWriter<T, Rows> {
 }
 
 /** The context of writing single records. Passed, never imported. */
-export interface IngestContext {
+export interface IngestContext extends JudgeContext {
   readonly pool: pg.Pool;
-  readonly db: Database;
   readonly knownProperties: KnownProperties;
-  readonly personal: PersonalData;
   readonly metrics: IngestMetrics;
-  readonly refusals: Refusals;
+  readonly refusals: readonly RefusalSeam[];
+  readonly records: JudgeSeam | null;
 }
 
 export type IngestEntity = 'users' | 'companies' | 'events';
@@ -90,13 +92,13 @@ export function refused(cause: unknown): InputError {
   return error;
 }
 
-/** Nothing was written, because some records are refused; the others may be written without them. */
+/** Nothing was written, because some records are refused or cannot be judged now; the others may be written without them. */
 export class RecordsRefused extends Error {
   override readonly name = 'RecordsRefused';
   /** By record. */
-  readonly causes: ReadonlyMap<unknown, InputError>;
+  readonly causes: ReadonlyMap<unknown, unknown>;
 
-  constructor(causes: ReadonlyMap<unknown, InputError>, cause: unknown) {
+  constructor(causes: ReadonlyMap<unknown, unknown>, cause: unknown) {
     super('some records are refused', { cause });
     this.causes = causes;
   }

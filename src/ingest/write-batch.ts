@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { type InputError, TransientError } from '../base/errors.ts';
 import { BATCH_STATEMENT_EVENTS } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
@@ -30,6 +31,8 @@ export class PendingBatch {
   readonly environmentId: number;
   readonly bytes: number;
   readonly idempotency: Idempotency | null;
+  /** Why items were refused while they were written. */
+  readonly refusals: InputError[] = [];
   items: readonly BatchItem[];
   #rejected: readonly Rejection[];
   /** The answer to an earlier request of the same Idempotency-Key. */
@@ -65,10 +68,12 @@ export class PendingBatch {
   }
 
   reject(items: ReadonlyMap<BatchItem, unknown>): void {
-    const causes = new Map(Array.from(items, ([{ index }, cause]) => [index, cause]));
+    const causes = new Map<number, InputError>();
+    for (const [{ index }, cause] of items) if (!causes.has(index)) causes.set(index, refused(cause));
     this.items = this.items.filter(({ index }) => !causes.has(index));
-    const refusals = Array.from(causes, ([index, cause]) => rejection(index, refused(cause)));
-    this.#rejected = [...this.#rejected, ...refusals].sort((a, b) => a.index - b.index);
+    this.refusals.push(...causes.values());
+    const rejected = Array.from(causes, ([index, cause]) => rejection(index, cause));
+    this.#rejected = [...this.#rejected, ...rejected].sort((a, b) => a.index - b.index);
   }
 
   answerAsBefore(answer: BatchAnswer): void {
@@ -108,6 +113,10 @@ export class BatchWriter {
       await this.#writeOnce(batches);
     } catch (error) {
       if (error instanceof RecordsRefused) {
+        // What cannot be judged now is a whole batch.
+        const causes = new Map(batches.map((each) => [each, error.causes.get(each.items[0]?.record)]));
+        const failed = Array.from(causes).filter(([, cause]) => cause instanceof TransientError);
+        if (failed.length > 0) throw new RecordsRefused(new Map(failed), error);
         for (const each of batches) {
           const refusedItems = each.items.filter(({ record }) => error.causes.has(record));
           each.reject(new Map(refusedItems.map((item) => [item, error.causes.get(item.record)])));
@@ -120,10 +129,20 @@ export class BatchWriter {
     }
   }
 
-  async #writeOnce(batches: readonly PendingBatch[]): Promise<void> {
+  #writeOnce(batches: readonly PendingBatch[]): Promise<void> {
     const items = batches.flatMap((batch) => batch.items);
+    return this.#guarded(items, (guard, judged) => this.#writeItems(batches, judged, guard));
+  }
+
+  #guarded(
+    items: readonly BatchItem[],
+    write: (guard: Guard, items: readonly BatchItem[]) => Promise<void>,
+  ): Promise<void> {
     const records = items.map(({ record }) => record);
-    return this.#guards.write(records, (guard) => this.#writeItems(batches, items, guard));
+    return this.#guards.write(records, (guard, judged) => {
+      const withJudged = () => items.map((item, at) => ({ ...item, record: judged[at] }) as BatchItem);
+      return write(guard, judged === records ? items : withJudged());
+    });
   }
 
   async #writeItems(
@@ -188,11 +207,10 @@ export class BatchWriter {
       await search(client, guard, some.slice(0, middle));
       await search(client, guard, some.slice(middle));
     };
-    const records = items.map(({ record }) => record);
-    await this.#guards.write(records, (guard) =>
+    await this.#guarded(items, (guard, judged) =>
       inTransaction(this.#context.pool, async ({ client }) => {
         found.clear();
-        await search(client, guard, items);
+        await search(client, guard, judged);
       }),
     );
     return found;

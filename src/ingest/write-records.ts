@@ -31,7 +31,7 @@ export function profileWriter({
     },
     async write(connection, { users, named, companies }, guard) {
       if (users.length > 0) await writeUsers(connection, users, named, guard);
-      if (companies.length > 0) await writeCompanies(connection, companies);
+      if (companies.length > 0) await writeCompanies(connection, companies, guard);
     },
   };
 }

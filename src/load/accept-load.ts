@@ -110,7 +110,7 @@ async function commitLoad(context: LoadContext, request: Request, jobId: string)
     for (const seam of askedFor(context.loads, named.options.source))
       await seam.accept(context.db, named.options, entity);
     return await inTransaction(context.pool, async ({ db }) => {
-      const accepted = await writeLoad(db, context.loads, named, entity, jobId);
+      const accepted = await writeLoad({ ...context, db }, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
@@ -207,12 +207,12 @@ function requirePresetFits({ map, source }: LoadOptions): void {
 }
 
 async function writeLoad(
-  db: Database,
-  loads: readonly LoadSeam[],
+  context: Pick<LoadContext, 'db' | 'loads' | 'records'>,
   request: Request,
   entity: LoadEntity,
   jobId: string,
 ): Promise<Accepted> {
+  const { db, loads } = context;
   const { environmentId, received, options, idempotencyKey } = request;
   if (idempotencyKey !== null) {
     const earlier = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
@@ -225,7 +225,7 @@ async function writeLoad(
   }
   if (!(await takeReceived(db, received.ref)))
     throw new TransientError('the file waited too long for its load');
-  await insertLoad(db, {
+  await insertLoad(context, {
     jobId,
     requestId: request.requestId ?? null,
     origin: request.origin ?? null,

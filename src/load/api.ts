@@ -44,7 +44,6 @@ import {
   url,
   uuid,
 } from '../http/schema.ts';
-import { ruleFinding } from '../rules/api.ts';
 
 const tally = defineRecord(
   'Tally',
@@ -169,13 +168,6 @@ export const jobDetail = defineRecord('JobDetail', 'A background job that loads 
   dropped_properties: count(
     'Number of properties with an empty name. Their records were loaded without them.',
     0,
-  ),
-  rules_version: orNull(
-    ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
-  ),
-  findings: listOf(
-    'Rules that records broke without being refused, with the number of these records.',
-    ruleFinding,
   ),
   failure: orNull(failure),
   held: orNull(

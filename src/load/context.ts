@@ -2,33 +2,34 @@ import type pg from 'pg';
 import type { Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { EventPartitions } from '../ingest/event-store.ts';
+import type { JudgeContext } from '../ingest/judge-seam.ts';
 import type { KnownProperties } from '../lookups/known-properties.ts';
-import type { PersonalData } from '../personal/keys.ts';
-import type { Refusals } from '../postgres/guard.ts';
+import type { RefusalSeam } from '../postgres/guard.ts';
 import type { JobEvents } from '../tasks/job-seam.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { Rates } from '../telemetry/metrics.ts';
 import { Rows } from './map/rows.ts';
 import type { RewriteSeam } from './receive/seam.ts';
-import type { LoadSeam } from './seam.ts';
+import type { LoadSeam, RecordSeam, SecretSeam } from './seam.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
-export interface LoadContext extends TaskContext {
+export interface LoadContext extends TaskContext, JudgeContext {
   readonly pool: pg.Pool;
   /** Calls the hooks of capabilities when a job ends. */
   readonly jobs: JobEvents;
   readonly files: FileStore;
   /** The hooks of capabilities. */
-  readonly refusals: Refusals;
+  readonly refusals: readonly RefusalSeam[];
   readonly loads: readonly LoadSeam[];
   readonly rewriter: RewriteSeam | null;
+  readonly records: RecordSeam | null;
+  readonly secrets: readonly SecretSeam[];
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
-  readonly personal: PersonalData;
   /** The sandboxes that parse bytes from outside; with `null` this process does. */
   readonly sandboxes: Sandboxes | null;
   /** Does small loads in this process; null: they are left to the workers. */

@@ -23,10 +23,12 @@ import { findExpiredHolds } from './held-store.ts';
 import { countRejects, readLoadEnd, requireLoad } from './read-store.ts';
 import { discardReceived } from './received.ts';
 import { renderLoadDetail } from './render-load.ts';
-import { releasePersonalFile, startLoad } from './store.ts';
+import { secretOf } from './seam.ts';
+import { releaseFile, startLoad } from './store.ts';
 
 type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
-export type EndContext = LaneContext & Pick<LoadContext, 'db' | 'baseUrl' | 'files' | 'jobs' | 'loads'>;
+type Ending = Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads' | 'secrets'>;
+export type EndContext = LaneContext & Ending & Pick<LoadContext, 'db' | 'files'>;
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
@@ -78,7 +80,7 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
 export interface LoadEnd {
   /** Tasks that the end made due. */
   readonly due: readonly DueTask[];
-  /** The file to remove, because it may hold personal values; `null` for a file that is kept. */
+  /** The file to remove, because no text of the load is kept; `null` for a file that is kept. */
   readonly file: FileRef | null;
 }
 
@@ -113,7 +115,7 @@ export async function afterCompletion(
 
 /** Tells the capabilities of a load's end, or of its hold; call it in the transaction that ends or holds it. See `JobSeam`. */
 export async function recordLoadEnd(
-  { baseUrl, jobs, loads }: Pick<LoadContext, 'baseUrl' | 'jobs' | 'loads'>,
+  { baseUrl, jobs, loads, secrets }: Ending,
   db: Database,
   environmentId: number,
   jobId: string,
@@ -122,7 +124,8 @@ export async function recordLoadEnd(
   const status = (['held', ...endedStatuses] as const).find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
   const outcome = outcomeOf(status, row.rows_rejected > 0 || row.isPartial);
-  const file = await releasePersonalFile(db, jobId);
+  const isSecret = (await secretOf({ db, secrets }, row)) !== undefined;
+  const file = isSecret ? await releaseFile(db, row.loadId) : null;
   const due = await jobs.ended(db, {
     type: `load.${outcome}`,
     environmentId,

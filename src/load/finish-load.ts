@@ -155,8 +155,8 @@ interface GoesOn {
   readonly goesOn: readonly DueTask[];
 }
 
-async function goOn({ loads }: LoadContext, db: Database, claim: TaskClaim): Promise<GoesOn> {
-  const goesOn = await beginPass(db, loads, claim.subjectId, 'load');
+async function goOn(context: LoadContext, db: Database, claim: TaskClaim): Promise<GoesOn> {
+  const goesOn = await beginPass(db, context, claim.subjectId, 'load');
   if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
   return { goesOn };
 }

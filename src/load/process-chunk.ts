@@ -12,7 +12,6 @@ import type { Reason, Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
-import { addFindings } from '../rules/store.ts';
 import { renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
@@ -62,7 +61,7 @@ function refusalsOf(
   { db, refusals }: LoadContext,
   { environmentId, uses }: LoadSource,
 ): FindRefusedUsers | null {
-  const seams = uses.flatMap((use) => refusals.get(use) ?? []);
+  const seams = refusals.filter(({ use }) => uses.includes(use));
   if (seams.length === 0) return null;
   return async (ids) => {
     const refused = new Map<string, Reason>();
@@ -254,7 +253,7 @@ async function commitChunk(
           context.loads.flatMap(({ asked }) => asked?.option ?? []),
         );
         if (progress === null) throw new ConflictError(notOurs);
-        await addFindings(transaction.db, claim.subjectId, rows.findings.all);
+        await rows.stage?.keep(transaction.db, claim.subjectId);
         if (!progress.isCompleted) return { ...progress, tally, completed: null };
         const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
         return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), ...end } };

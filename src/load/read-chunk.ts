@@ -10,15 +10,14 @@ import { entities } from '../domain/entity.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
-import type { PersonalValues } from '../personal/values.ts';
 import type { Database } from '../postgres/database.ts';
-import { compileRules } from '../rules/compile.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 import { planFile } from './map/column-plan.ts';
 import { CsvRows } from './map/csv-rows.ts';
 import { NdjsonRows } from './map/ndjson-rows.ts';
 import { digestKey } from './map/record-digests.ts';
 import { type ChunkScope, Rows } from './map/rows.ts';
+import type { RecordStage } from './map/seam.ts';
 import type { UnchangedRecords } from './map/unchanged-records.ts';
 import { findRefuted } from './merge/merge-batch.ts';
 import type { LoadSource } from './running-store.ts';
@@ -40,7 +39,7 @@ type MapScope = ReadScope & ChunkScope;
 /** What decides how the chunks of a load are read. */
 export type ReadSource = Pick<
   LoadSource,
-  | ('entity' | 'header' | 'columnMap' | 'preset' | 'rules' | 'recordKey')
+  | ('entity' | 'header' | 'columnMap' | 'preset' | 'recordKey')
   | ('fileRef' | 'fileFormat' | 'jobId' | 'environmentId' | 'acceptedAt')
 > &
   Partial<Pick<LoadSource, 'keepsExisting'>>;
@@ -55,17 +54,19 @@ export interface ChunkReader {
 }
 
 /**
- * Reads chunks to store their records: personal values become what is stored of them, and are not only hidden.
- * @throws TransientError if the rules need keys that are not there.
+ * Reads chunks to store their records.
+ * @throws TransientError if the records cannot be judged now.
  */
 export async function createStoringReader(
-  context: Pick<LoadContext, 'files' | 'personal'>,
+  context: LoadContext,
   source: LoadSource,
   rows = new Rows(),
   findRefusedUsers: FindRefusedUsers | null = null,
 ): Promise<ChunkReader> {
-  const values = await context.personal.valuesFor(source.environmentId, source.rules);
-  return createChunkReader(source, context.files, values, rows, findRefusedUsers);
+  const { files, records } = context;
+  const isJudged = records !== null && source.uses.includes(records.use);
+  const stage = isJudged ? await records.ofLoad(context, source) : null;
+  return createChunkReader(source, files, stage, rows, findRefusedUsers);
 }
 
 /**
@@ -75,15 +76,15 @@ export async function createStoringReader(
 export function createChunkReader(
   source: ReadSource,
   files: Pick<FileStore, 'readRange'>,
-  personal: PersonalValues,
+  stage: RecordStage | null,
   rows = new Rows(),
   findRefusedUsers: FindRefusedUsers | null = null,
 ): ChunkReader {
   const parser = createParser(source, rows);
   rows.keepsExisting = source.keepsExisting ?? false;
-  rows.stage = source.rules === null ? null : compileRules(source.rules, personal);
+  rows.stage = stage;
   // A record that says what it is bears no digest, and a preset makes several rows of one.
-  const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source) : null;
+  const key = !parser.saysKinds && source.preset === null ? digestKeyOf(source, stage) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   const map = async (chunk: ChunkRange, bytes: Buffer, scope: MapScope): Promise<void> => {
@@ -124,9 +125,9 @@ export function createChunkReader(
 }
 
 /** All that decides what becomes of a record, beside its bytes. */
-function digestKeyOf({ recordKey, rules, ...source }: ReadSource): Int32Array {
+function digestKeyOf({ recordKey, ...source }: ReadSource, stage: RecordStage | null): Int32Array {
   const { entity, fileFormat, header, columnMap, keepsExisting } = source;
-  const more = [...(rules === null ? [] : [rules]), ...(keepsExisting ? ['existing=keep'] : [])];
+  const more = [...(stage === null ? [] : [stage.key]), ...(keepsExisting ? ['existing=keep'] : [])];
   return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...more]);
 }
 

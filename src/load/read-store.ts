@@ -15,7 +15,7 @@ import {
 import type { ReadAs } from '../domain/source.ts';
 import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
-import { findingsOfLoad } from '../rules/store.ts';
+import { usesOfLoad } from '../postgres/uses.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { isTakenBack } from './end-store.ts';
 import { type LoadedSince, loadedSince } from './mend-store.ts';
@@ -90,8 +90,8 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
     .select(camel('dropped_properties', 'own_file'))
-    .select(camel('rules_version', 'held_at', 'held_for', 'decided_at', 'decided_by'))
-    .select(findingsOfLoad)
+    .select(camel('held_at', 'held_for', 'decided_at', 'decided_by'))
+    .select(usesOfLoad)
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['source_options as source'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
@@ -217,7 +217,7 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
 export async function readShown(
   { db, loads }: SeamsContext,
   environmentId: number,
-  load: Pick<Load, 'jobId' | 'type' | 'source' | 'tally' | 'isTakenBack'>,
+  load: Pick<Load, 'jobId' | 'type' | 'source' | 'tally' | 'uses' | 'isTakenBack'>,
 ) {
   const all = loads.flatMap(({ fields }) => fields ?? []);
   const own = all.filter((field) => field.isOf(load));
@@ -248,7 +248,8 @@ async function readFields(
 
 export async function readLoadEnd(context: SeamsContext, environmentId: number, jobId: string) {
   const row = await loadOf(context.db, environmentId, jobId)
-    .select(['type', 'status', 'rows_rejected', 'source_options as source', tally])
+    .select(['load_id as loadId', 'type', 'status', 'rows_rejected', 'source_options as source'])
+    .select([tally, usesOfLoad])
     .executeTakeFirstOrThrow();
   return { ...row, ...(await readShown(context, environmentId, { ...row, jobId, isTakenBack: false })) };
 }

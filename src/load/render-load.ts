@@ -32,8 +32,6 @@ export function renderLoadDetail(
       links: `${item.links}/rejects`,
     },
     dropped_properties: load.droppedProperties,
-    rules_version: load.rulesVersion,
-    findings: [...load.findings],
     failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
     held: load.held && render(load.held),
     last_error: load.lastError,

@@ -16,11 +16,11 @@ import { startLane } from './end-load.ts';
 import { isLoadTakenBack, requeueLoad } from './end-store.ts';
 import { releaseHeld } from './held-store.ts';
 import { countDrift } from './plans/rows-store.ts';
-import { readReading, requireLoad, type StoredReading } from './read-store.ts';
+import { readLoadId, readReading, requireLoad, type StoredReading } from './read-store.ts';
 import { sheetDialect } from './receive/receive.ts';
 import { beginPass, queueApply, readBeginning } from './running-store.ts';
-import { kindOf } from './seam.ts';
-import { attachFile, hasPersonalRules } from './store.ts';
+import { kindOf, secretOf } from './seam.ts';
+import { attachFile } from './store.ts';
 import { insertUploadOfLoad, type Upload } from './upload-store.ts';
 
 /**
@@ -38,7 +38,7 @@ export async function retryLoad(
   const action = { name: 'retry', says: 'load queued again', idempotencyKey } as const;
   await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (await requeueLoad(db, context.loads, environmentId, jobId)) return true;
-    throw await notRetryable({ db, loads: context.loads }, environmentId, jobId);
+    throw await notRetryable({ ...context, db }, environmentId, jobId);
   });
 }
 
@@ -97,12 +97,11 @@ async function requireNoDeletionSince(db: Database, environmentId: number, jobId
   throw inputError('job_expired', message, `job_id: ${jobId}`);
 }
 
-async function notRetryable(
-  { db, loads }: Pick<LoadContext, 'db' | 'loads'>,
-  environmentId: number,
-  jobId: string,
-): Promise<Error> {
-  const { status, failure } = await requireLoad({ db }, environmentId, jobId);
+type SecretContext = Pick<LoadContext, 'db' | 'secrets'>;
+
+async function notRetryable(context: LoadContext, environmentId: number, jobId: string): Promise<Error> {
+  const { db, loads } = context;
+  const { status, failure } = await requireLoad(context, environmentId, jobId);
   if (failure?.code === ALL_RECORDS_REFUSED) {
     const message = 'every record of the file was refused, and would be again: correct it and send it anew';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
@@ -112,15 +111,14 @@ async function notRetryable(
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   return status === 'failed' || status === 'cancelled'
-    ? fileGone(db, jobId)
+    ? fileGone(context, jobId)
     : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);
 }
 
-/** Says why a job's file is gone: it has expired, or it was removed when the load ended because its rules call something personal. */
-async function fileGone(db: Database, jobId: string): Promise<InputError> {
-  const why = (await hasPersonalRules(db, jobId))
-    ? 'the file of this job was removed when the job ended, because the rules call something personal'
-    : 'the file of this job has expired';
+/** Says why a job's file is gone: it has expired, or a capability had it removed when the load ended. */
+async function fileGone(context: SecretContext, jobId: string): Promise<InputError> {
+  const load = { loadId: await readLoadId(context.db, jobId), uses: context.secrets.map(({ use }) => use) };
+  const why = (await secretOf(context, load))?.gone ?? 'the file of this job has expired';
   return inputError('job_expired', `${why}; send it again`, `job_id: ${jobId}`);
 }
 
@@ -135,11 +133,12 @@ async function fileGone(db: Database, jobId: string): Promise<InputError> {
  * `job_not_retryable` if its file was rewritten.
  */
 export async function keepFileOfLoad(
-  { db }: Pick<LoadContext, 'db'>,
+  context: SecretContext,
   environmentId: number,
   jobId: string,
 ): Promise<{ readonly upload: Upload; readonly options: Readonly<Record<string, unknown>> }> {
-  const { ownFile, readAs } = await requireLoad({ db }, environmentId, jobId);
+  const { db } = context;
+  const { ownFile, readAs } = await requireLoad(context, environmentId, jobId);
   if (ownFile)
     throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
   const reading = await readReading(db, jobId);
@@ -149,7 +148,7 @@ export async function keepFileOfLoad(
   }
   await requireNoDeletionSince(db, environmentId, jobId);
   const upload = await insertUploadOfLoad(db, environmentId, jobId, uuidv7(), UPLOAD_KEPT_MS);
-  if (upload === null) throw await fileGone(db, jobId);
+  if (upload === null) throw await fileGone(context, jobId);
   return { upload, options: optionsFor(reading, readAs) };
 }
 
@@ -228,7 +227,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: 
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     if (file !== undefined) await attachFile(db, claim.subjectId, file);
-    const begun = await beginPass(db, loads, claim.subjectId, pass === 'apply' ? 'load' : pass);
+    const begun = await beginPass(db, context, claim.subjectId, pass === 'apply' ? 'load' : pass);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return begun;
   });

@@ -4,11 +4,13 @@ import type { LoadType } from '../domain/load.ts';
 import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../domain/load.ts';
 import type { DueTask } from '../domain/task.ts';
 import { camel, instantText } from '../postgres/columns.ts';
-import { type Database, deleteWhere, selectWhere, updateWhere } from '../postgres/database.ts';
+import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
+import { usesOfLoad } from '../postgres/uses.ts';
+import type { LoadContext } from './context.ts';
 import { queuedAgain } from './end-store.ts';
 import { forgetRepeats } from './merge/repeats.ts';
 import { beginPlan, forgetPlan, forgetPlannedRows } from './plans/store.ts';
-import { askedFor, kindOf, type LoadSeam } from './seam.ts';
+import { askedFor, type HookContext, kindOf, secretOf } from './seam.ts';
 import { insertChunkTasks } from './store.ts';
 
 /*
@@ -21,18 +23,12 @@ export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 /** Reads a load for its tasks. */
 export async function readLoadSource(
-  { db, loads }: { readonly db: Database; readonly loads: readonly LoadSeam[] },
+  { db, loads, secrets }: Pick<HookContext, 'db' | 'loads' | 'secrets'>,
   loadId: number,
 ) {
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
-    .leftJoin('rules', (join) =>
-      join
-        .onRef('rules.environment_id', '=', 'loads.environment_id')
-        .onRef('rules.version', '=', 'loads.rules_version'),
-    )
-    .select('rules.document as rules')
     .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
     .select(camel('loads.preset'))
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
@@ -40,9 +36,7 @@ export async function readLoadSource(
     .select([
       instantText(sql`loads.accepted_at`).as('acceptedAt'),
       'loads.source_options as options',
-      sql<string[]>`array(
-        select u.name from environment_uses u where u.environment_id = loads.environment_id
-      )`.as('uses'),
+      usesOfLoad,
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
@@ -50,6 +44,8 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
+    /** Of its refused records only place and reason are kept. */
+    isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
     /** The keys that each chunk meets are kept: another may meet them, or a capability asks for them. */
     keepsKeys: load.chunkCount > 1 || askedFor(loads, options).length > 0,
     /** Stored values win over those of the file. Chunks run one after another. */
@@ -160,7 +156,7 @@ export async function readBeginning(
  */
 export async function beginPass(
   db: Database,
-  seams: readonly LoadSeam[],
+  { loads, records }: Pick<LoadContext, 'loads' | 'records'>,
   loadId: number,
   pass: LoadPass,
 ): Promise<DueTask[]> {
@@ -178,17 +174,18 @@ export async function beginPass(
       has_event_types: false,
     })
     .returning(camel('job_id', 'request_id', 'environment_id', 'type'))
+    .returning(usesOfLoad)
     .executeTakeFirst();
   if (load === undefined) throw new Fault(`load ${loadId} does not run`);
   await updateWhere(db, 'load_chunks', { loadId })
     .set({ done_at: null, ...rowCounts(null), attempts: 0, losses: 0 })
     .execute();
   await sql`delete from load_rejects where load_id = ${loadId}`.execute(db);
-  await deleteWhere(db, 'load_findings', { loadId }).execute();
   await sql`delete from load_kinds where load_id = ${loadId}`.execute(db);
   await forgetRepeats(db, [loadId]);
-  if (pass === 'load') await kindOf(seams, load.type)?.begins(db, loadId);
-  for (const { asked } of seams) await asked?.forget(db, loadId);
+  if (pass === 'load') await kindOf(loads, load.type)?.begins(db, loadId);
+  for (const { asked } of loads) await asked?.forget(db, loadId);
+  if (records !== null && load.uses.includes(records.use)) await records.forget(db, loadId);
   if (keepsPlan(pass)) {
     await forgetPlan(db, loadId);
     await beginPlan(db, loadId);

@@ -7,8 +7,10 @@ import type { ChunkRange, LoadOptions, LoadType, Tally } from '../domain/load.ts
 import type { SourceOptions } from '../domain/source.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
+import type { JudgeContext, JudgeSeam } from '../ingest/judge-seam.ts';
 import type { Database } from '../postgres/database.ts';
 import type { LoadProgress } from './chunk-store.ts';
+import type { RecordStage } from './map/seam.ts';
 
 /** What a capability adds to loads. */
 export interface LoadSeam {
@@ -43,6 +45,7 @@ export interface HookContext {
   readonly files: FileStore;
   readonly log: Logger;
   readonly loads: readonly LoadSeam[];
+  readonly secrets: readonly SecretSeam[];
 }
 
 /** A kind of load that writes its own file when its turn comes, and does its chunks itself. It may take other loads back. */
@@ -82,11 +85,42 @@ export interface LoadField {
 }
 
 interface FieldLoad {
+  /** What its environment uses. */
+  readonly uses: readonly string[];
   readonly type: LoadType;
   readonly source: SourceOptions;
   readonly tally: Tally;
   /** Another load takes back what it wrote, and has begun. */
   readonly isTakenBack: boolean;
+}
+
+/** Judges the records of loads too: what counted when a load was accepted. At most one capability does. */
+export interface RecordSeam extends JudgeSeam {
+  /** Has a load keep to what counts now, in the transaction that accepts it. */
+  accept(db: Database, loadId: number, environmentId: number): Promise<void>;
+  /** Opens what judges the records of a load; null: nothing does. @throws TransientError */
+  ofLoad(context: JudgeContext, load: { loadId: number; environmentId: number }): Promise<RecordStage | null>;
+  /** Forgets what an earlier pass of a load has counted. */
+  forget(db: Database, loadId: number): Promise<void>;
+}
+
+/** Loads whose text must not be kept. */
+export interface SecretSeam {
+  /** The name of the capability. Only loads of environments that use it are asked about. */
+  readonly use: string;
+  /** Tells whether the file of a load is removed when the load ends, and of refused records only place and reason are kept. */
+  isSecret(db: Database, loadId: number): Promise<boolean>;
+  /** Why the file of such a load is gone. */
+  readonly gone: string;
+}
+
+/** Returns the capability that lets no text of a load be kept, or undefined. */
+export async function secretOf(
+  { db, secrets }: { readonly db: Database; readonly secrets: readonly SecretSeam[] },
+  { loadId, uses }: { readonly loadId: number; readonly uses: readonly string[] },
+): Promise<SecretSeam | undefined> {
+  for (const seam of secrets) if (uses.includes(seam.use) && (await seam.isSecret(db, loadId))) return seam;
+  return undefined;
 }
 
 /** Returns the hooks of the capabilities that the options ask for. */

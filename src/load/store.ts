@@ -25,9 +25,10 @@ import {
   selectWhere,
   updateWhere,
 } from '../postgres/database.ts';
-import { callsPersonal, currentVersion } from '../rules/store.ts';
+import { usesOfLoad } from '../postgres/uses.ts';
 import { insertTask, NOTIFIED_TASKS } from '../tasks/store.ts';
 import { isOrdered } from './chunk-store.ts';
+import type { LoadContext } from './context.ts';
 import { forgetRepeats } from './merge/repeats.ts';
 import { beginPlan, forgetPlannedRows } from './plans/store.ts';
 import { countReload, eventRemovals } from './reload-store.ts';
@@ -75,10 +76,13 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
 }
 
 /** Queues an accepted load behind all others. Call it inside a transaction. */
-export async function insertLoad(db: Database, load: NewLoad): Promise<number> {
+export async function insertLoad(
+  { db, records }: Pick<LoadContext, 'db' | 'records'>,
+  load: NewLoad,
+): Promise<number> {
   const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...columns } = load;
   const { maxErrors, maxChanged, maxRemovedValues } = limits;
-  const { load_id } = await db
+  const { load_id, uses } = await db
     .insertInto('loads')
     .values({
       ...snake({ ...columns, maxErrors }),
@@ -89,11 +93,10 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<number> {
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
       begins_anew: columns.ownFile,
-      rules_version: currentVersion(columns.environmentId),
       ...fileCame(columns.fileOf),
       chunk_count: chunks.length,
     })
-    .returning('load_id')
+    .returning(['load_id', usesOfLoad])
     .executeTakeFirstOrThrow();
   if (guard !== null || maxChanged !== null || maxRemovedValues !== null) {
     const limited = { load_id, max_changed: maxChanged, max_removed_values: maxRemovedValues };
@@ -102,6 +105,8 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<number> {
       .values({ ...limited, guard: guard && JSON.stringify(guard) })
       .execute();
   }
+  if (records !== null && uses.includes(records.use))
+    await records.accept(db, load_id, columns.environmentId);
   await insertChunks(db, load_id, chunks);
   return load_id;
 }
@@ -124,8 +129,11 @@ interface NewOwnLoad
 }
 
 /** Queues a load whose file is written when its turn comes. Call it inside a transaction. */
-export function insertOwnLoad(db: Database, load: NewOwnLoad): Promise<number> {
-  return insertLoad(db, {
+export function insertOwnLoad(
+  context: Pick<LoadContext, 'db' | 'records'>,
+  load: NewOwnLoad,
+): Promise<number> {
+  return insertLoad(context, {
     ...load,
     ownFile: true,
     mends: null,
@@ -263,36 +271,15 @@ export async function forgetFiles(db: Database, loadIds: readonly number[]): Pro
   await forgetRepeats(db, loadIds);
 }
 
-/** Tells whether the rules of a load call anything personal. */
-export async function hasPersonalRules(db: Database, jobId: string): Promise<boolean> {
-  const load = await loadWithRules(db, jobId).where(callsPersonal).select('load_id').executeTakeFirst();
-  return load !== undefined;
-}
-
-/** A load with the rules that it was accepted with. */
-const loadWithRules = (db: Database, jobId: string) =>
-  db
-    .selectFrom('loads')
-    .innerJoin('rules', (join) =>
-      join
-        .onRef('rules.environment_id', '=', 'loads.environment_id')
-        .onRef('rules.version', '=', 'loads.rules_version'),
-    )
-    .where('job_id', '=', jobId);
-
-/**
- * Takes the file from a load that has ended, if the load's rules call something personal. Returns the file, which nothing uses
- * any more. A plan that waits keeps its file.
- */
-export async function releasePersonalFile(db: Database, jobId: string): Promise<FileRef | null> {
-  const load = await loadWithRules(db, jobId)
-    .select(['load_id as loadId', 'file_ref as ref'])
+/** Takes the file from a load that has ended; null: it has none, or is a plan that waits. Nothing uses the file any more. */
+export async function releaseFile(db: Database, loadId: number): Promise<FileRef | null> {
+  const load = await selectWhere(db, 'loads', { loadId })
+    .select('file_ref as ref')
     .where('status', 'in', endedStatuses)
     .where((eb) => eb.not(eb.and([eb('status', '=', 'completed'), eb('pass', '=', 'plan')])))
-    .where(callsPersonal)
     .executeTakeFirst();
   if (load === undefined || load.ref === null) return null;
-  await forgetFiles(db, [load.loadId]);
+  await forgetFiles(db, [loadId]);
   await recordUnused(db, load.ref);
   return load.ref;
 }

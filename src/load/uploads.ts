@@ -8,8 +8,8 @@ import { UPLOAD_KEPT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { hasPersonalData } from '../rules/store.ts';
 import type { LoadContext } from './context.ts';
+import type { Load } from './read-store.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';
 import { receivingStore } from './received.ts';
@@ -104,13 +104,14 @@ export async function removeUpload(context: Context, environmentId: number, uplo
   if (removed === 0) throw noSuchUpload(uploadId);
 }
 
-/** Removes an upload that a load was made of, if the rules of the environment have called anything personal. */
+/** Removes an upload that a load was made of, if its environment uses a capability that lets no text of some loads be kept. */
 export async function removeLoadedUpload(
-  context: Context,
+  context: Context & Pick<LoadContext, 'secrets'>,
   environmentId: number,
   uploadId: string,
+  { uses }: Pick<Load, 'uses'>,
 ): Promise<void> {
-  if (await hasPersonalData(context.db, environmentId))
+  if (context.secrets.some(({ use }) => uses.includes(use)))
     await removeAll(context, await condemnUpload(context.db, environmentId, uploadId));
 }
 

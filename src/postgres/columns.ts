@@ -14,7 +14,7 @@ import {
 import type { DataType } from '../domain/data-type.ts';
 import type { Maker } from '../domain/definitions.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
-import type { Entity, LoadEntity, NameKind, PropertyEntity } from '../domain/entity.ts';
+import type { Entity, LoadEntity, NameKind } from '../domain/entity.ts';
 import type {
   ExportFile,
   ExportFormat,
@@ -39,7 +39,6 @@ import type { Preset, ReadAs, SourceOptions } from '../domain/source.ts';
 import type { Origin, TaskKindName } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import type { Remedy, RulesDocument } from '../rules/document.ts';
 import type { DB, Json } from './schema.ts';
 
 /** The types that are read; what is written is checked by the constraints of the tables. A JSON column that may be null says so. A capability adds those of its tables. */
@@ -62,7 +61,6 @@ export interface Known {
     status: ExportStatus;
     warnings: readonly ExportWarning[];
   };
-  load_findings: { entity: PropertyEntity; otherwise: Remedy };
   load_guards: {
     decided_by: Origin | null;
     guard: VolumeGuard | null;
@@ -86,7 +84,6 @@ export interface Known {
   };
   properties: { data_type: DataType; entity: NameKind };
   received_files: { file_ref: FileRef };
-  rules: { document: RulesDocument };
   segments: { definition: object; made_by: Maker };
   tasks: { kind: TaskKindName };
   uploads: { file_ref: FileRef | null };

@@ -4,6 +4,8 @@ import type { Database, QueryFile } from './database.ts';
 
 /** Refuses every record of some users, by every way in, in environments that use it (`uses.ts`). Others pay nothing. */
 export interface RefusalSeam {
+  /** The name of the capability. */
+  readonly use: string;
   /** Why a record in a file is refused. */
   readonly reason: Reason;
   /** The same, for the caller of a single record. */
@@ -15,13 +17,10 @@ export interface RefusalSeam {
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** By the name of the capability. */
-export type Refusals = ReadonlyMap<string, RefusalSeam>;
-
-/** The environments and capabilities that a statement of single records is composed for. */
+/** What a statement of single records is composed for. */
 export interface Guard {
   readonly environments: readonly number[];
-  /** The capabilities that these are known to use. The statement fails by `isUnknownUse` if one of them uses another. */
+  /** What these are known to use, `1 name` each. The statement fails by `isUnknownUse` if one of them uses more. */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;
 }
@@ -33,9 +32,9 @@ const guarded = /(\w+\.\w+) \/\* guarded, of (\w+\.\w+) \*\//g;
 export function composeGuards(
   { name, text }: QueryFile,
   uses: readonly string[],
-  refusals: Refusals,
+  refusals: readonly RefusalSeam[],
 ): QueryFile {
-  const seams = uses.flatMap((use) => refusals.get(use) ?? []);
+  const seams = refusals.filter(({ use }) => uses.includes(use));
   if (seams.length === 0) return { name, text };
   const withGuards = text.replace(guarded, (_, id: string, environment: string) =>
     seams.reduce((inner, seam) => seam.guard(inner, environment), id),

@@ -308,7 +308,6 @@ export interface DB {
     rows_superseded: Generated<number>;
     rows_unchanged: Generated<number>;
     rows_updated: Generated<number>;
-    rules_version: number | null;
     sha256: Buffer;
     source_options: Generated<Json>;
     started_at: Date | null;

@@ -16,6 +16,11 @@ export async function beginUse(db: Database, environmentId: number, name: string
     on conflict do nothing`.execute(db);
 }
 
+/** Beside a row of `loads`: what its environment uses. */
+export const usesOfLoad = sql<readonly string[]>`array(
+  select u.name from environment_uses u where u.environment_id = loads.environment_id
+)`.as('uses');
+
 export async function readUses(
   db: Database,
   environmentIds: readonly number[],

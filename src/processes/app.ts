@@ -51,7 +51,6 @@ import { lookupRoutes } from '../lookups/http.ts';
 import { profileRoutes } from '../profiles/http.ts';
 import { segmentRoutes } from '../profiles/segments-http.ts';
 import { capabilities } from '../registry.ts';
-import { rulesRoutes } from '../rules/http.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './service-http.ts';
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
@@ -61,7 +60,6 @@ const calls = (await capabilities.find((each) => each.calls)?.calls?.()) ?? null
 const routes: TaggedRoutes = {
   ingestion: recordRoutes(calls),
   loads: importRoutes,
-  rules: rulesRoutes,
   deletions: deletionRoutes(deletionOptions),
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],

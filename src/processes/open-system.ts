@@ -9,7 +9,6 @@ import { openFileStore } from '../files/storage.ts';
 import { openIngest } from '../ingest/ingest.ts';
 import { ChunkMemory } from '../load/context.ts';
 import { KnownProperties } from '../lookups/known-properties.ts';
-import { PersonalData } from '../personal/keys.ts';
 import { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { checkDatabase, createPool, createWatchPool, openReader, readerOn } from '../postgres/pool.ts';
@@ -36,14 +35,12 @@ export function openSystem(options: SystemOptions): System {
   const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
   const knownProperties = new KnownProperties(log);
-  const personal = new PersonalData(db, config.personalKey);
+  const [records = null] = capabilities.flatMap((each) => each.records ?? []);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const rates = new Rates({ db, log });
-  const refusals = new Map(
-    capabilities.flatMap(({ name, refusals }) => (refusals === undefined ? [] : [[name, refusals] as const])),
-  );
-  const ingest = openIngest({ pool, db, personal, knownProperties, metrics, refusals });
+  const refusals = capabilities.flatMap((each) => each.refusals ?? []);
+  const ingest = openIngest({ pool, db, config, knownProperties, metrics, refusals, records });
   const system: System = {
     config,
     databaseUrl,
@@ -61,12 +58,14 @@ export function openSystem(options: SystemOptions): System {
     figures,
     tends: capabilities.flatMap(({ tend }) => tend ?? []),
     refusals,
+    records,
+    secrets: capabilities.flatMap(({ secrets }) => secrets ?? []),
+    preflights: capabilities.flatMap(({ preflight }) => preflight ?? []),
     loads: capabilities.flatMap(({ loads }) => loads ?? []),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
     jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
     writeExport,
-    personal,
     exportTimeoutMs: EXPORT_TIMEOUT_MS,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,

@@ -8,12 +8,11 @@ import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import { Interrupted, messageOf } from '../base/errors.ts';
 import { CommandFailed } from '../cli/errors.ts';
+import type { System } from '../context.ts';
 import { codeOf } from '../files/disk.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { missingKey } from '../personal/keys.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../queue/provide-database.ts';
-import { listHashingEnvironments } from '../rules/store.ts';
 import { findRedisFault } from '../telemetry/health/checks.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;
@@ -158,8 +157,10 @@ async function connect(url: string): Promise<string> {
   }
 }
 
-/** @throws CommandFailed if rules hash values and there is no key: no record of theirs could be stored. */
-export async function requirePersonalKey(pool: pg.Pool, { personalKey }: Config): Promise<void> {
-  const names = personalKey !== null ? [] : await listHashingEnvironments(pool);
-  if (names.length > 0) throw new CommandFailed(missingKey(names));
+/** @throws CommandFailed if a capability cannot work with these settings. */
+export async function requireReady({ pool, config, preflights }: System): Promise<void> {
+  for (const preflight of preflights) {
+    const problem = await preflight(pool, config);
+    if (problem !== null) throw new CommandFailed(problem);
+  }
 }

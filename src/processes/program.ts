@@ -82,7 +82,6 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
     api: async () => (await import('../access/api-cli.ts')).api,
     jobs: async () => (await import('../jobs/cli.ts')).jobs,
     definitions: async () => (await import('../lookups/cli.ts')).definitions,
-    rules: async () => (await import('../rules/cli.ts')).rules,
   }),
   ...capabilities.flatMap((each) => Object.entries(each.commands ?? {})),
   ...Object.entries({

@@ -24,7 +24,7 @@ import { openSystem } from './open-system.ts';
 import {
   awaitDatabase,
   checkAddress,
-  requirePersonalKey,
+  requireReady,
   retryWhileAway,
   warnOfRedis,
   warnOfStorage,
@@ -209,7 +209,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   const system = openServingSystem(config, database.url, log);
   void warnOfStorage(config, system.files, log);
   const prepare = async () => {
-    await requirePersonalKey(system.pool, config);
+    await requireReady(system);
     return ensureFirstKey(system.db);
   };
   const key = await retryWhileAway(options, prepare).catch(async (error: unknown) => {
@@ -312,7 +312,7 @@ export const serve = defineCommand({
     const system = openServingSystem(config, databaseUrl, log);
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
-    await retryWhileAway(waiting, () => requirePersonalKey(system.pool, config));
+    await retryWhileAway(waiting, () => requireReady(system));
     const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));
     if (key !== null) await handOverKey(terminal, 'serve', config.dataDir, key);
     const http = await openHttpService(system);

@@ -1,13 +1,12 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
-import { writeCompanies } from '../../src/ingest/profile-store.ts';
 import type { ProfileChange } from '../../src/profiles/api.ts';
 import { type HistoryPage, readHistory } from '../../src/profiles/change-store.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { writeUsers } from '../support/write-users.ts';
+import { writeCompanies, writeUsers } from '../support/write-users.ts';
 
 let t: TestSystem;
 let operator: pg.Client;

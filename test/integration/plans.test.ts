@@ -1,6 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
-import { writeCompanies } from '../../src/ingest/profile-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { forgetFiles } from '../../src/load/store.ts';
@@ -20,7 +19,7 @@ import {
 } from '../support/load-file.ts';
 import { readPlannedRows } from '../support/plans.ts';
 import { systemOfFile } from '../support/system.ts';
-import { writeUsers } from '../support/write-users.ts';
+import { writeCompanies, writeUsers } from '../support/write-users.ts';
 
 const t = await systemOfFile();
 

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Tally } from '../../src/domain/load.ts';
-import { writeCompanies } from '../../src/ingest/profile-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { acceptDeletion } from '../support/deletions.ts';
@@ -25,7 +24,7 @@ import {
   type UserRecord,
 } from '../support/serial-oracle.ts';
 import { systemOfFile } from '../support/system.ts';
-import { writeUsers } from '../support/write-users.ts';
+import { writeCompanies, writeUsers } from '../support/write-users.ts';
 
 const t = await systemOfFile();
 

@@ -3,7 +3,7 @@ import { SHOWN_RECORDS, SNIFF_BYTES } from '../../base/limits.ts';
 import { cellTypes } from '../../domain/cell-type.ts';
 import { dataTypes } from '../../domain/data-type.ts';
 import { recordKinds } from '../../domain/entity.ts';
-import { personalHints } from '../../domain/looks.ts';
+import { looks } from '../../domain/looks.ts';
 import { presets } from '../../domain/source.ts';
 import {
   choice,
@@ -26,7 +26,7 @@ import {
 } from '../../http/schema.ts';
 import { readAs, rejectsByCode } from '../../load/api.ts';
 import { reject } from '../../load/rejects/api.ts';
-import { ruleFinding } from '../../rules/api.ts';
+import { ruleFinding } from '../rules/api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
 
 const column = object('A column of the file, or a key of its records.', {
@@ -55,11 +55,7 @@ const column = object('A column of the file, or a key of its records.', {
     choice(cellTypes, 'A type that `types` can give the column.'),
     { examples: [['number']] },
   ),
-  looks_like: choiceOrNull(
-    personalHints,
-    'Personal data that nearly all values look like. Null for none.',
-    'email',
-  ),
+  looks_like: choiceOrNull(looks, 'Personal data that nearly all values look like. Null for none.', 'email'),
 });
 export type InspectedColumn = Static<typeof column>;
 

@@ -20,9 +20,7 @@ import { describeReading } from '../../load/import-file.ts';
 import { withOptionsOf } from '../../load/options-of.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from '../../load/source-flags.ts';
-import { findingColumns, rulesOf } from '../../rules/cli.ts';
-import type { RulesDocument } from '../../rules/document.ts';
-import { readRules } from '../../rules/store.ts';
+import { type RulesDocument, readDocument, rulesCommands } from '../rules/rules.ts';
 import type { InspectedColumn } from './api.ts';
 import { type Inspection, inspectFile, lookBy, renderInspection } from './inspect-file.ts';
 
@@ -56,11 +54,11 @@ reason and possible remedies are printed.`,
       optionsOf === null
         ? await lookAt(cli, input, config, options)
         : await withEnvironment(call, async ({ system: { db }, environmentId }) => {
-            const rules = (await readRules(db, environmentId))?.document ?? null;
+            const rules = await readDocument(db, environmentId);
             return lookAt(cli, input, config, await withOptionsOf(db, environmentId, options), rules);
           });
     if (json) terminal.json(renderInspection(found));
-    else printInspection(terminal, input, found, flags.map);
+    else await printInspection(terminal, input, found, flags.map);
     process.exitCode = found.problem === null ? exitCodes.ok : exitCodes.usage;
   },
 });
@@ -85,6 +83,7 @@ export const testRules = below(
       const { entity = 'auto' as const, map, preset = null, format = null } = flags;
       const [input, ...others] = await findInputs([argument]);
       if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
+      const { rulesOf } = await rulesCommands();
       const document = await rulesOf(flags.rules, system.db, environmentId);
       const asked = { entity, map, preset, format, source: readSourceFlags(flags) };
       const found = await lookAt(cli, input, readSettings(cli, command).config, asked, document);
@@ -93,7 +92,7 @@ export const testRules = below(
       const { records, whole_file: isWhole, rejects } = found;
       const share = isWhole ? 'all' : 'the first';
       terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(rejects.count)} would be refused`);
-      printBroken(terminal, found);
+      await printBroken(terminal, found);
     },
   }),
 );
@@ -128,12 +127,12 @@ async function lookAt(
   }
 }
 
-function printInspection(
+async function printInspection(
   terminal: Terminal,
   input: Input,
   found: Inspection,
   given: Inspection['map'],
-): void {
+): Promise<void> {
   const { readAs, records, whole_file: isWhole, entity, columns, rejects, rows, problem } = found;
   const size = input.bytes === null ? '' : `, ${formatBytes(input.bytes)}`;
   printFields(terminal, { file: `${printable(input.name, 80)}${size}` });
@@ -168,13 +167,13 @@ function printInspection(
       rows,
     );
   }
-  printBroken(terminal, found);
+  await printBroken(terminal, found);
   if (problem !== null) terminal.inform(`sluice: ${explainError(problem).message}`);
   printShownWith(terminal, found, given);
 }
 
 /** Prints the first refused records, and the rules that others break. */
-function printBroken(terminal: Terminal, { rejects, findings }: Inspection): void {
+async function printBroken(terminal: Terminal, { rejects, findings }: Inspection): Promise<void> {
   if (rejects.count > 0) {
     terminal.print('');
     terminal.print('Refused:');
@@ -192,6 +191,7 @@ function printBroken(terminal: Terminal, { rejects, findings }: Inspection): voi
   if (findings.length > 0) {
     terminal.print('');
     terminal.print('Rules that records break:');
+    const { findingColumns } = await rulesCommands();
     printTable(terminal, findingColumns, findings);
   }
 }

@@ -10,7 +10,7 @@ import { keepFile } from '../../load/upload/receive-upload.ts';
 import { keptLimits } from '../../load/upload/upload.ts';
 import type { Upload } from '../../load/upload-store.ts';
 import { hintsOf, openUpload } from '../../load/uploads.ts';
-import { readRules } from '../../rules/store.ts';
+import { readDocument } from '../rules/rules.ts';
 import { inspection } from './api.ts';
 import { inspectFile, type Look, renderProblem, renderUnreadable } from './inspect-file.ts';
 import { lookIn, type RenderedInspection } from './sandbox.ts';
@@ -73,7 +73,7 @@ async function inspect(
   };
   const bytes = openUpload(system.files, kept);
   try {
-    const rules = (await readRules(system.db, environment))?.document ?? null;
+    const rules = await readDocument(system.db, environment);
     const all = { ...options, map, source, rules };
     const store = convertingStore(system, environment);
     return await inspectFile(store, bytes, hints, all, limits, signal, lookAsLoaded(system, environment));

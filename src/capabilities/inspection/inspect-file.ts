@@ -19,9 +19,7 @@ import { requireRewriter, rewriteFile } from '../../load/receive/rewrite.ts';
 import type { RewriteSeam } from '../../load/receive/seam.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import { renderReadAs, renderReject } from '../../load/render-load.ts';
-import { hiddenValues } from '../../personal/values.ts';
-import { FindingCounts } from '../../rules/compile.ts';
-import { hasPersonalRules, type RulesDocument } from '../../rules/document.ts';
+import { isPersonal, openSample, type RulesDocument } from '../rules/rules.ts';
 import type { InspectedColumn, Inspection as Shown } from './api.ts';
 import {
   asForeign,
@@ -127,11 +125,11 @@ export async function look(
     sample = await readSample(store, received, said, chosen, most);
   const { map, preset, problem } = chosen;
   const { records, rows, findings } = sample;
-  const isPersonal = hasPersonalRules(options.rules ?? {});
-  if (isPersonal) values.hide();
+  const isHidden = isPersonal(options.rules ?? {});
+  if (isHidden) values.hide();
   return {
     readAs,
-    head: isPersonal ? '' : await headOf(store, received),
+    head: isHidden ? '' : await headOf(store, received),
     whole_file: received.isWhole && records === received.totalRows,
     records,
     entity: entityOf(header, said, chosen),
@@ -140,9 +138,9 @@ export async function look(
     map: { ...map },
     preset,
     problem,
-    rejects: isPersonal ? withoutRecords(sample.rejects) : sample.rejects,
+    rejects: isHidden ? withoutRecords(sample.rejects) : sample.rejects,
     rows,
-    findings: findings.all,
+    findings,
   };
 }
 
@@ -216,11 +214,9 @@ async function readSample(
           beginning,
         );
   const { chunks, isWhole } = received;
-  const reader = createChunkReader(
-    sourceOf(received, { ...options, map, preset, entity }),
-    store,
-    hiddenValues,
-  );
+  const { rules = null } = options;
+  const stage = rules && (await openSample(rules));
+  const reader = createChunkReader(sourceOf(received, { ...options, map, preset, entity }), store, stage);
   for (const chunk of chunks) {
     if (sample.records >= most) break;
     const rows = await reader.read(chunk);
@@ -228,6 +224,7 @@ async function readSample(
     const isCut = !isWhole && chunk === chunks.at(-1);
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
   }
+  if (stage !== null) sample.findings = stage.findings.all;
   return sample;
 }
 
@@ -243,9 +240,9 @@ async function rewriteBeginning(lines: AsyncIterable<Buffer>, beginning: Receive
   return { received, store };
 }
 
-function sourceOf(received: ReceivedFile, { map, entity, preset, rules = null }: LookOptions): ReadSource {
+function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): ReadSource {
   return {
-    ...{ entity, preset, rules, columnMap: map },
+    ...{ entity, preset, columnMap: map },
     ...{ header: received.header, fileRef: received.ref, fileFormat: received.format },
     ...{ jobId: 'inspection', environmentId: 0, recordKey: '' },
     acceptedAt: `${new Date().toISOString().slice(0, -1)}000Z`,
@@ -255,7 +252,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset, rules = null }:
 class Sample {
   records = 0;
   readonly rows: Found['rows'] = [];
-  readonly findings = new FindingCounts();
+  findings: Found['findings'] = [];
   /** Fields, and properties as `metadata.<name>`. */
   readonly values = new NamedValues();
   readonly #most: number;
@@ -281,7 +278,6 @@ class Sample {
       this.#byCode[reject.code] = (this.#byCode[reject.code] ?? 0) + 1;
       if (items.length < SHOWN_RECORDS) items.push(renderReject(reject));
     }
-    this.findings.addCounted(rows.findings.all);
     this.records += taken;
   }
 }

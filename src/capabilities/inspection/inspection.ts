@@ -7,6 +7,7 @@ import type { Capability } from '../../capability.ts';
 
 export const inspection: Capability = {
   name: 'inspection',
+  needs: ['rules'],
   sandboxTasks: async (rewriter) => ({ look: (await import('./sandbox.ts')).lookAt.bind(null, rewriter) }),
   routes: async () => ({ loads: [(await import('./http.ts')).inspectImport] }),
   commands: {

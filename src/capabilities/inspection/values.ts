@@ -7,7 +7,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { copyCells, parseObject } from '../../formats/json-text.ts';
 import { typesOf } from '../../load/map/cell-types.ts';
-import { personalHint } from '../../load/map/looks.ts';
+import { lookOf } from '../../load/map/looks.ts';
 import { type ProfileRow, UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { Rows } from '../../load/map/rows.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
@@ -148,7 +148,7 @@ class ColumnValues {
       .slice(0, SHOWN_FREQUENT)
       .map(([text, count]) => ({ value: readKey(text), count }));
     const distinct = this.#counts.size;
-    const looks_like = personalHint(this.texts);
+    const looks_like = lookOf(this.texts);
     return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent, looks_like };
   }
 }

@@ -9,7 +9,7 @@ import { Fields, openRecord } from '../../ingest/fields.ts';
 import { readItem } from '../../ingest/read-batch.ts';
 import { readCompany, readEvent, readUser } from '../../ingest/read-record.ts';
 import type { ItemRecord } from '../../ingest/records.ts';
-import { splitUrl } from '../../load/map/event-rules.ts';
+import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
 
@@ -57,7 +57,9 @@ function readCall(product: Preset, fields: Fields, context: CallContext): readon
   // In this order problems of the record itself are reported first.
   const own = read(record);
   if (isAlone && !hasCompany) Object.assign(own.record, { impliesUser: true });
-  return [...profiles.map((profile) => ({ ...read(profile), isBeside: true }) as ItemRecord), own];
+  const beside = profiles.map(read);
+  for (const item of beside) Object.assign(item.record, { isBeside: true });
+  return [...beside, own];
 }
 
 function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {

@@ -15,6 +15,7 @@ const name = 'suppression';
 export const suppression: Capability = {
   name,
   refusals: {
+    use: name,
     reason: {
       code: 'suppressed',
       message: 'the person was deleted and is kept out until the suppression is lifted',

@@ -6,7 +6,7 @@ import { jobFields, type Origin } from '../../domain/task.ts';
 import type { LoadContext } from '../../load/context.ts';
 import { startLaneSoon } from '../../load/end-load.ts';
 import { insertOwnLoad } from '../../load/store.ts';
-import { type Database, inTransaction } from '../../postgres/database.ts';
+import { inTransaction } from '../../postgres/database.ts';
 import { claimIdempotencyKey } from '../../tasks/idempotency.ts';
 import { insertUndo, readUndoable, type Undoable } from './store.ts';
 
@@ -35,7 +35,7 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
       .digest();
     const earlier = key === null ? null : await claimIdempotencyKey(db, environmentId, key, digest, jobId);
     if (earlier !== null) return earlier.jobId;
-    await queueUndo(db, request, asked, jobId);
+    await queueUndo({ ...context, db }, request, asked, jobId);
     return jobId;
   });
   if (accepted !== jobId) return accepted;
@@ -48,11 +48,12 @@ export async function acceptUndo(context: LoadContext, request: UndoRequest, ask
 }
 
 async function queueUndo(
-  db: Database,
+  context: Pick<LoadContext, 'db' | 'records'>,
   { jobIds, plan, ...limits }: UndoRequest,
   { environmentId, requestId, origin }: Asked,
   jobId: string,
 ): Promise<void> {
+  const { db } = context;
   const loads = await readUndoable(db, environmentId, jobIds);
   const named = loads.filter((load) => jobIds.includes(load.jobId));
   const missing = jobIds.find((id) => !named.some((load) => load.jobId === id));
@@ -60,7 +61,7 @@ async function queueUndo(
   for (const load of loads) requireUndoable(load);
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
   const hasLimit = Object.values(limits).some((limit) => limit !== null);
-  const loadId = await insertOwnLoad(db, {
+  const loadId = await insertOwnLoad(context, {
     jobId,
     requestId,
     origin,

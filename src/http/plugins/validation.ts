@@ -99,14 +99,14 @@ export function optionFields<P extends TProperties>(properties: P) {
 }
 
 function compileQuery(schema: TObject) {
-  const rules = (schema as { [textRules]?: TextRules })[textRules];
-  if (rules === undefined) return validatorOf(schema);
+  const own = (schema as { [textRules]?: TextRules })[textRules];
+  if (own === undefined) return validatorOf(schema);
   const read = compileTexts(schema);
   return (query: unknown) => {
     try {
       const value = read(query as Texts);
       // Options are read once more, with the fields of the form.
-      return rules.lenient ? { value } : true;
+      return own.lenient ? { value } : true;
     } catch (error) {
       return { error: error as Error };
     }

@@ -11,7 +11,6 @@ import {
   tooManyProperties,
   writeJson,
 } from '../../formats/json-text.ts';
-import type { Finding } from '../../rules/document.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
 /*
@@ -172,8 +171,8 @@ export class RecordCells {
   entity: Entity | null = null;
   /** The properties that the address of an event's page gives; null: the record has no address. */
   page: Record<string, unknown> | null = null;
-  /** The findings of the rules that it broke; null: they have not seen it. */
-  findings: readonly Finding[] | null = null;
+  /** What the stage found in it; null: the stage has not seen it. */
+  found: unknown = null;
 
   constructor(own = new CellList()) {
     this.own = own;
@@ -188,7 +187,7 @@ export class RecordCells {
     this.problem = null;
     this.flags = 0;
     this.entity = null;
-    this.findings = null;
+    this.found = null;
   }
 
   /** To be called when all cells are there, of objects that were decoded. */

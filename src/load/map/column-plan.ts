@@ -11,7 +11,7 @@ import {
 import { isRejectColumn, propertyNameProblem, type Reject } from '../../domain/reject.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { type ForeignRecords, foreignColumns, type Recognise } from './foreign.ts';
-import { personalHint } from './looks.ts';
+import { lookOf } from './looks.ts';
 
 /** Columns of a file whose records say what they are that are no properties. */
 export const eventColumns = [
@@ -124,9 +124,9 @@ function withoutId(ids: readonly string[], columns: readonly string[], foreign: 
   );
 }
 
-/** The first of them. Of a file without a header, none: what stands there are values, which may be personal. */
+/** The first of them. Of a file without a header, none: what stands there are values, which may say who somebody is. */
 export function listed(names: readonly string[]): string {
-  if (names.some((name) => personalHint([name]) !== null)) return 'none, but values';
+  if (names.some((name) => lookOf([name]) !== null)) return 'none, but values';
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
   return names.length > MAX_SHOWN_COLUMNS ? `${shown}, … (${names.length} in all)` : shown;
 }

@@ -145,7 +145,7 @@ export class CsvRows {
     if (unread !== null) return unread;
     if (this.#repeatedHeader.isIn(this.#cells)) return repeatedHeader;
     this.#record.own.bytes = this.#cells.bytes;
-    this.#record.findings = null;
+    this.#record.found = null;
     this.#chunk.undoDefused();
     return null;
   }

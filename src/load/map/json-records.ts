@@ -11,7 +11,7 @@ import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
 
-export interface RecordRules {
+export interface RecordReading {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
   /** The file was rewritten while it was received: see `profilesKey` and `refusedKey`. */
@@ -37,7 +37,7 @@ export interface RefusedBefore extends Reason {
  * Measured (300 000 users of 270 bytes, CPU on a busy machine): 1.8 µs a record; parsed 5.7 µs; as CSV 1.4 µs.
  */
 export class JsonRecords {
-  readonly #rules: RecordRules;
+  readonly #reading: RecordReading;
   readonly #map: ReadonlyMap<string, string>;
   readonly #isVerbatim: boolean;
   readonly #rows: Rows;
@@ -49,15 +49,15 @@ export class JsonRecords {
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
 
-  constructor(rules: RecordRules, rows: Rows) {
-    const userRole = rules.entity === 'companies' ? role.userOfCompany : role.userId;
+  constructor(reading: RecordReading, rows: Rows) {
+    const userRole = reading.entity === 'companies' ? role.userOfCompany : role.userId;
     const known = (name: string) => (name === 'user_id' ? userRole : roleNames.get(name));
     const walked = (name: string) => known(name) ?? (name.startsWith(dotted) ? unfit : propertyRole(name));
-    this.#rules = rules;
-    this.#map = new Map(Object.entries(rules.map));
+    this.#reading = reading;
+    this.#map = new Map(Object.entries(reading.map));
     this.#isVerbatim = this.#map.size === 0;
     this.#rows = rows;
-    this.#writer = new RowWriter(rules.entity, rows);
+    this.#writer = new RowWriter(reading.entity, rows);
     this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walked(name)));
     this.#records = new CellFiller((name) => known(name) ?? role.property);
   }
@@ -88,7 +88,7 @@ export class JsonRecords {
     if (!isObject(object)) return notAnObject;
     const { [refusedKey]: refusal, [profilesKey]: profiles } = object;
     for (const name of reservedNames) if (name in object) delete object[name];
-    const isRewritten = this.#rules.isRewritten === true;
+    const isRewritten = this.#reading.isRewritten === true;
     if (isRewritten && isObject(refusal)) return refusal as unknown as RefusedBefore;
     this.#used = 0;
     this.#records.dropped = 0;
@@ -104,7 +104,7 @@ export class JsonRecords {
 
   /** Returns the user that a record names, whatever else is wrong with it, or null. */
   userOf(text: string): string | null {
-    if (this.#rules.entity === 'companies') return null;
+    if (this.#reading.entity === 'companies') return null;
     const parsed = parseJsonText(text);
     const object = 'code' in parsed ? null : parsed.value;
     return isObject(object) ? idOf(this.#renamed(object)['user_id']) : null;
@@ -167,7 +167,7 @@ export class JsonRecords {
   /** Finds the cells of a decoded record, and those of its company. */
   #fill(object: JsonObject, source: Source): Reason | null {
     const cells = this.#next();
-    const { reason, company } = isOfUser(object, this.#rules.entity)
+    const { reason, company } = isOfUser(object, this.#reading.entity)
       ? takeCompany(object)
       : takeCompanyId(object);
     if (reason !== null) return reason;

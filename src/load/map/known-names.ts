@@ -1,8 +1,6 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../../base/limits.ts';
 import { isPlain } from '../../formats/json-position.ts';
 import { escapeCopyJson } from '../../formats/json-text.ts';
-import type { EntityStage } from '../../rules/compile.ts';
-import type { RuledProperty } from '../../rules/property.ts';
 
 const QUOTE = 0x22;
 
@@ -21,8 +19,8 @@ export class KnownName {
   next: KnownName = this;
   /** The last object that had it. */
   object = 0;
-  #stage: EntityStage | null = null;
-  #ruled: RuledProperty | undefined = undefined;
+  #owner: object | null = null;
+  #found: unknown = undefined;
 
   constructor(text: string, role: number) {
     this.text = text;
@@ -31,13 +29,13 @@ export class KnownName {
     this.role = role;
   }
 
-  /** The rules of a property of the name; asked of every cell. */
-  ruledBy(stage: EntityStage): RuledProperty | undefined {
-    if (this.#stage !== stage) {
-      this.#stage = stage;
-      this.#ruled = stage.find(this.text);
+  /** Returns what `owner` finds by the name; asked of every cell. */
+  foundBy<Found>(owner: { find(name: string): Found }): Found {
+    if (this.#owner !== owner) {
+      this.#owner = owner;
+      this.#found = owner.find(this.text);
     }
-    return this.#ruled;
+    return this.#found as Found;
   }
 }
 

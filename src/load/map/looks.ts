@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js';
 import { isMailAddress } from '../../base/mail-address.ts';
-import { type PersonalHint, personalHints } from '../../domain/looks.ts';
+import { type Look, looks } from '../../domain/looks.ts';
 
-const looks: Readonly<Record<PersonalHint, (text: string) => boolean>> = {
+const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   email: isMailAddress,
   // As E.164 writes numbers; a number without its country could be anything.
   phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
@@ -16,14 +16,14 @@ const leastShare = 0.9;
 const leastCards = 5;
 
 /** Returns what nearly all of a column's values look like, or null. */
-export function personalHint(values: Iterable<string>): PersonalHint | null {
-  const counts: Record<PersonalHint, number> = { email: 0, phone: 0, card: 0, ip: 0 };
+export function lookOf(values: Iterable<string>): Look | null {
+  const counts: Record<Look, number> = { email: 0, phone: 0, card: 0, ip: 0 };
   let all = 0;
   for (const text of values) {
     all++;
-    for (const hint of personalHints) if (looks[hint](text)) counts[hint]++;
+    for (const look of looks) if (hasLook[look](text)) counts[look]++;
   }
-  const found = personalHints.find((hint) => counts[hint] >= Math.max(1, leastShare * all));
+  const found = looks.find((look) => counts[look] >= Math.max(1, leastShare * all));
   return found === undefined || (found === 'card' && counts.card < leastCards) ? null : found;
 }
 

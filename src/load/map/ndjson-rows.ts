@@ -4,7 +4,7 @@ import { type Entity, idColumn, type LoadEntity } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reason, Reject } from '../../domain/reject.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
-import { JsonRecords, type RecordRules, type RefusedBefore } from './json-records.ts';
+import { JsonRecords, type RecordReading, type RefusedBefore } from './json-records.ts';
 import { notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
@@ -15,10 +15,10 @@ export class NdjsonRows {
   readonly #records: JsonRecords;
   readonly #keys: NdjsonKeys;
 
-  constructor(rules: RecordRules, rows: Rows) {
+  constructor(reading: RecordReading, rows: Rows) {
     this.#rows = rows;
-    this.#records = new JsonRecords(rules, rows);
-    this.#keys = new NdjsonKeys(rules.entity, rules.map);
+    this.#records = new JsonRecords(reading, rows);
+    this.#keys = new NdjsonKeys(reading.entity, reading.map);
   }
 
   /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */

@@ -19,7 +19,6 @@ import {
   plainNumber,
   wholeNumber,
 } from '../../formats/json-text.ts';
-import { applyRules } from '../../rules/cells.ts';
 import {
   type CellList,
   kind as cellKind,
@@ -36,7 +35,7 @@ import {
   eventSourceProblem,
   kindProblem,
   splitUrl,
-} from './event-rules.ts';
+} from './event-checks.ts';
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVES, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
@@ -137,7 +136,7 @@ export class RowWriter {
     const out = this.#rows[entity];
     const { keepsExisting } = this.#rows;
     if (cells.has(role.removed) && isTombstone(cells, entity, shape)) return removesProfile;
-    const broken = this.#rule(cells, entity, shape);
+    const broken = this.#judge(cells, entity, shape);
     if (broken !== null) return broken;
     out.reserve(cells.size + rowOverhead);
     this.#target = out.bytes;
@@ -168,29 +167,28 @@ export class RowWriter {
     out.at = this.#to;
     out.endRow(start, keyEnd, propertyEnd, this.#to, record, flags);
     this.#noteTypes(cells, entity, shape);
-    if (cells.findings !== null) this.#rows.findings.add(cells.findings);
+    this.#rows.stage?.count(cells);
     return null;
   }
 
-  /** Applies the rules to the properties; returns why the record is refused, or null. */
-  #rule(
+  /** Has the properties judged; returns why the record is refused, or null. */
+  #judge(
     cells: RecordCells,
     entity: PropertyEntity,
     shape: Uint8Array,
     kind: EventKind | null = null,
   ): Reason | null {
-    const stage = this.#rows.stage?.[entity] ?? null;
+    const { stage } = this.#rows;
     if (stage === null) return null;
-    if (kind === null) return applyRules(stage, cells, shape);
-    const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
-    return applyRules(stage, cells, shape, name);
+    const name = () => (this.#isBlankName(cells) ? String(kind) : this.#textOf(cells, role.eventName));
+    return stage.judgeCells(entity, cells, shape, kind === null ? null : name);
   }
 
   #writeEvent(cells: RecordCells, kind: EventKind, record: number): Reason | null {
     const { events, types } = this.#rows;
-    if (cells.findings === null) cells.page = pageOf(cells);
+    if (cells.found === null) cells.page = pageOf(cells);
     const shape = cells.page === null ? ofEventWithUrl : ofEvent;
-    const broken = this.#rule(cells, 'events', shape, kind);
+    const broken = this.#judge(cells, 'events', shape, kind);
     if (broken !== null) return broken;
     const address = cells.page;
     const page = address === null ? '' : escapeCopyJson(JSON.stringify(address).slice(1, -1));
@@ -206,7 +204,7 @@ export class RowWriter {
     events.endRow(this.#event, this.#to);
     for (const name in address ?? {}) types.events.note(name, 'string');
     this.#noteTypes(cells, 'events', shape);
-    if (cells.findings !== null) this.#rows.findings.add(cells.findings);
+    this.#rows.stage?.count(cells);
     return null;
   }
 
@@ -418,7 +416,7 @@ export class RowWriter {
 
   /** Notes the types of a profile's record that is passed over, as if it were written. */
   sample(cells: RecordCells, entity: Entity): void {
-    this.#rule(cells, entity, ofProfile);
+    this.#judge(cells, entity, ofProfile);
     this.#noteTypes(cells, entity, ofProfile);
   }
 

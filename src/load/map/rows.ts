@@ -10,14 +10,14 @@ import {
   toByteString,
   unescapeCopy,
 } from '../../formats/json-text.ts';
-import { FindingCounts, type Stage } from '../../rules/compile.ts';
 import { textArray } from './binary-array.ts';
 import { type CellList, kind } from './cells.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
-import { EventTimes } from './event-rules.ts';
+import { EventTimes } from './event-checks.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { type ProfileRow, RowBuffer, UNCOUNTED } from './row-buffer.ts';
+import type { RecordStage } from './seam.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
@@ -49,9 +49,8 @@ export class Rows {
   readonly times = new EventTimes();
   /** See `RowBuffer.keepsFirst`; nulls are left out, since they remove nothing. */
   #keepsExisting = false;
-  /** The rules that records must keep to; null: there are none. */
-  stage: Stage | null = null;
-  readonly findings = new FindingCounts();
+  /** What judges the records; null: nothing does. */
+  stage: RecordStage | null = null;
   rejects: Reject[] = [];
   /** They are refused unread. */
   #refused: RefusedRecords = noRecords;
@@ -81,7 +80,7 @@ export class Rows {
     this.events.reset(origin, counter);
     this.kinds.reset();
     this.times.reset(origin.acceptedAt);
-    this.findings.reset();
+    this.stage?.reset();
     for (const types of Object.values(this.types)) types.reset();
     this.users.shrink();
     this.companies.shrink();

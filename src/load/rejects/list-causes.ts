@@ -42,7 +42,7 @@ export async function listCauses(
   const { loadId } = await requireSource({ db }, environmentId, jobId);
   const { shown, causes: total, records } = await countCauses(db, loadId, MAX_SHOWN_CAUSES);
   if (shown.length === 0) return { causes: [], records, total };
-  const { header, columnMap } = await readLoadSource({ db, loads: [] }, loadId);
+  const { header, columnMap } = await readLoadSource({ db, loads: [], secrets: [] }, loadId);
   const samples: (readonly CauseSample[])[] = [];
   const input = { source: { header, columnMap }, causes: shown.length };
   const ask = async (at: number) => {

@@ -21,7 +21,6 @@ import {
   firstRow,
   type Transaction,
 } from '../../postgres/database.ts';
-import { hasPersonalRules, type RulesDocument } from '../../rules/document.ts';
 import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;
@@ -32,22 +31,23 @@ export interface CountedReject {
   readonly kind: CountedKind | null;
 }
 
-/** The load that refuses records. Under rules that call something personal, only place and reason are kept of a record. */
+/** The load that refuses records. */
 interface RefusedFrom {
   readonly loadId: number;
-  readonly rules: RulesDocument | null;
+  /** Only place and reason of a record are kept. */
+  readonly isSecret: boolean;
 }
 
 /** Stores refused records, in the chunk's transaction. By COPY: it saves as much time over INSERT as finding the causes costs. */
 export async function insertRejects(
   { client }: Transaction,
-  { loadId, rules }: RefusedFrom,
+  { loadId, isSecret }: RefusedFrom,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
 ): Promise<void> {
   if (rejects.length === 0) return;
   const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
-  const text = yielding(copyText(loadId, rejects, causeOf, rules !== null && hasPersonalRules(rules)));
+  const text = yielding(copyText(loadId, rejects, causeOf, isSecret));
   await pipeline(Readable.from(text, { objectMode: false }), sink);
 }
 
@@ -58,14 +58,14 @@ function* copyText(
   loadId: number,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
-  isPersonal: boolean,
+  isSecret: boolean,
 ): Generator<Buffer> {
   for (let at = 0; at < rejects.length; at += rowsPerPiece) {
     const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
       const { row, line, byteOffset, column, code, raw } = reject;
-      const message = (isPersonal ? unquoted[code] : undefined) ?? reject.message;
+      const message = (isSecret ? unquoted[code] : undefined) ?? reject.message;
       const { cause, shape } = causeOf(reject);
-      const bytes = isPersonal ? '' : Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('hex');
+      const bytes = isSecret ? '' : Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('hex');
       const name = column === null ? '\\N' : copied(column);
       const place = `${loadId}\t${row}\t${line}\t${byteOffset}\t${name}`;
       return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
@@ -74,7 +74,7 @@ function* copyText(
   }
 }
 
-/** Messages that would otherwise quote the record, for records that may hold personal values. */
+/** Messages that would otherwise quote the record. */
 const unquoted: { readonly [Code in RejectCode]?: string } = {
   invalid_json: 'not valid JSON',
   unknown_event_type: 'the record is of no kind that this job takes',

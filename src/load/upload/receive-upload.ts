@@ -80,8 +80,8 @@ export async function receiveUpload(
     requestId: request.id,
     origin: callerOrigin(request),
   });
-  if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId);
   const load = await requireLoad(system, environment, accepted.jobId);
+  if (uploadId !== null) await removeLoadedUpload(system, environment, uploadId, load);
   // A repeated request gets the first answer again. Only `skip` shows an earlier job as it is.
   const skipped = !accepted.created && options.ifDuplicate === 'skip';
   return skipped ? load : asAccepted(load);

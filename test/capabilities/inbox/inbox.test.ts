@@ -31,14 +31,14 @@ import { type ReadyFile, takeIn, takeInAgain } from '../../../src/capabilities/i
 import { InboxWatch } from '../../../src/capabilities/inbox/watch.ts';
 import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deliver.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
+import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
+import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import type { System } from '../../../src/context.ts';
 import type { Environment } from '../../../src/domain/caller.ts';
 import type { Outcome } from '../../../src/domain/job.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
 import { cancelLoad } from '../../../src/load/end-load.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
-import type { RulesDocument } from '../../../src/rules/document.ts';
-import { applyRules } from '../../../src/rules/store.ts';
 import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from '../../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../../support/load-file.ts';

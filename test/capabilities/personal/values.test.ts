@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { PersonalProperties } from '../../../src/capabilities/personal/personal.ts';
+import { PersonalValues, personalActions } from '../../../src/capabilities/personal/values.ts';
 import { markNumber } from '../../../src/formats/json-text.ts';
-import { PersonalProperties } from '../../../src/personal/properties.ts';
-import { PersonalValues } from '../../../src/personal/values.ts';
-import { personalActions } from '../../../src/rules/document.ts';
 
 const values = new PersonalValues(Buffer.alloc(32, 1));
 
@@ -11,8 +10,8 @@ describe('a personal value', () => {
   test('stays as it is when an action is applied to it twice', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(...personalActions), (value, action) => {
-        const once = values.change(action, value, false);
-        if (once !== undefined) expect(values.change(action, once, false)).toEqual(once);
+        const once = values.change(action, value);
+        if (once !== undefined) expect(values.change(action, once)).toEqual(once);
       }),
     );
   });
@@ -20,16 +19,16 @@ describe('a personal value', () => {
   test('has the same hash as a number and as a text, and another one with another key', () => {
     const other = new PersonalValues(Buffer.alloc(32, 2));
     expect(values.hash('ada@example.com')).toMatch(/^hash:[\w-]{43}$/);
-    expect(values.change('hash', 42, false)).toBe(values.change('hash', '42', false));
+    expect(values.change('hash', 42)).toBe(values.change('hash', '42'));
     expect(other.hash('42')).not.toBe(values.hash('42'));
   });
 
   test('that is null removes its property and stays null', () => {
-    for (const action of personalActions) expect(values.change(action, null, false)).toBeNull();
+    for (const action of personalActions) expect(values.change(action, null)).toBeNull();
   });
 
   test('is not shown without a key', () => {
-    expect(new PersonalValues(null).change('hash', 'ada', false)).toBe('(hash)');
+    expect(new PersonalValues(null).change('hash', 'ada')).toBe('(hash)');
   });
 });
 

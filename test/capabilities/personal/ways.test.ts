@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { requirePersonalKey } from '../../../src/processes/preflight.ts';
-import { readRulesFile } from '../../../src/rules/file.ts';
-import { applyRules } from '../../../src/rules/store.ts';
+import { openPersonal } from '../../../src/capabilities/personal/personal.ts';
+import { readRulesFile } from '../../../src/capabilities/rules/file.ts';
+import { applyRules } from '../../../src/capabilities/rules/store.ts';
+import { requireReady } from '../../../src/processes/preflight.ts';
 import { openServer, refusalOf, serve } from '../../support/http.ts';
 import { endedLoad, readProfiles } from '../../support/load-file.ts';
 import { openTestSystem, type Tenant } from '../../support/system.ts';
@@ -12,6 +13,8 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const PERSONAL_KEY = 'a-secret-of-the-tests-for-hashes';
 const { t, server } = await openServer({ settings: { PERSONAL_KEY }, worker: true });
+
+const valuesOf = (environmentId: number) => openPersonal(t.system, environmentId, ['hash']);
 
 const rules = `users:
   properties:
@@ -168,7 +171,7 @@ describe('personal values', () => {
       expect((await apply(tenant.key, rules)).status).toBe(200);
       await send(tenant);
       const { environmentId } = tenant.environment;
-      const values = await t.system.personal.valuesOf(environmentId);
+      const values = await valuesOf(environmentId);
       const stored = {
         email: values.hash(email),
         name: values.hash(name),
@@ -212,7 +215,7 @@ describe('personal values', () => {
           tally: { rejected: 0 },
         });
       }
-      const values = await t.system.personal.valuesOf(environment.environmentId);
+      const values = await valuesOf(environment.environmentId);
       const stored = { email: values.hash(email), name: values.hash(name) };
       const { users: found, companies } = await readProfiles(t.system, environment.environmentId);
       expect(found['u1']?.metadata).toEqual(Object.fromEntries(wanted.map((each) => [each, stored[each]])));
@@ -233,7 +236,7 @@ describe('personal values', () => {
     await endedLoad(t.system, environment.environmentId, sent.body.job_id);
     const json = { user_id: 'u3', metadata: { address, 'ssn.number': ssn } };
     expect((await server.fetch('/v1/identify', { json, key })).status).toBe(202);
-    const values = await t.system.personal.valuesOf(environment.environmentId);
+    const values = await valuesOf(environment.environmentId);
     const metadata = { address: { street: values.hash(name), city: 'Wien' } };
     const { users: found } = await readProfiles(t.system, environment.environmentId);
     expect(Object.values(found).map((user) => user.metadata)).toEqual([metadata, {}, metadata, {}]);
@@ -264,7 +267,7 @@ describe('personal values', () => {
       ['/v1/track', { user_id: 'u1', event_name: 'seen', metadata: { email } }],
     ] as const)
       expect((await server.json(path, { json, key })).status).toBeLessThan(300);
-    const values = await t.system.personal.valuesOf(environment.environmentId);
+    const values = await valuesOf(environment.environmentId);
     const { body } = await server.json<{ data: object[] }>('/v1/users/u1/events', { key });
     expect(body.data).toMatchObject([{ metadata: { email: values.hash(email) } }]);
     await expect
@@ -386,7 +389,7 @@ test('rules that hash are refused without a key; those that drop need none', asy
     const document = readRulesFile(Buffer.from(rules)).value ?? {};
     await applyRules(system.system.db, system.environment.environmentId, document, null);
     expect((await own.fetch('/v1/identify', { json: good })).status).toBe(503);
-    await expect(requirePersonalKey(system.system.pool, system.config)).rejects.toThrow(/PERSONAL_KEY/);
+    await expect(requireReady(system.system)).rejects.toThrow(/PERSONAL_KEY/);
   } finally {
     await own.stop();
     await system.close();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Pattern, patternProblem } from '../../../src/rules/pattern.ts';
-import { RuledProperty } from '../../../src/rules/property.ts';
+import { Pattern, patternProblem } from '../../../src/capabilities/rules/pattern.ts';
+import { RuledProperty } from '../../../src/capabilities/rules/property.ts';
 import { runs } from '../../support/runs.ts';
 
 const atom = fc.constantFrom(

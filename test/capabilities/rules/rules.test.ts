@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { RulesRecord } from '../../../src/rules/api.ts';
-import { checkRules } from '../../../src/rules/check.ts';
-import type { RulesDocument } from '../../../src/rules/document.ts';
-import { applyRules } from '../../../src/rules/store.ts';
+import type { RulesRecord } from '../../../src/capabilities/rules/api.ts';
+import { checkRules } from '../../../src/capabilities/rules/check.ts';
+import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
+import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { readEvents } from '../../support/events.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { endedLoad, readProfiles, runManually, startManually } from '../../support/load-file.ts';

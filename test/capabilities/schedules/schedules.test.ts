@@ -17,6 +17,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { Interrupted } from '../../../src/base/errors.ts';
 import { uuidv7 } from '../../../src/base/uuid.ts';
 import { listDeliveries } from '../../../src/capabilities/notifications/delivery-store.ts';
+import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
+import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import type { ScheduleContext } from '../../../src/capabilities/schedules/context.ts';
 import { endWaitingRuns } from '../../../src/capabilities/schedules/end-run.ts';
 import { setPaused } from '../../../src/capabilities/schedules/schedule-store.ts';
@@ -25,8 +27,6 @@ import { openS3 } from '../../../src/capabilities/schedules/source-s3.ts';
 import { runJob } from '../../../src/capabilities/schedules/work.ts';
 import type { TaskClaim } from '../../../src/domain/task.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
-import type { RulesDocument } from '../../../src/rules/document.ts';
-import { applyRules } from '../../../src/rules/store.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { acceptDeletion } from '../../support/deletions.ts';

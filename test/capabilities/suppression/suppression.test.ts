@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { findSuppressed, liftSuppressions } from '../../../src/capabilities/suppression/store.ts';
 import type { Deletion } from '../../../src/deletion/store.ts';
 import type { BatchItem, ItemRecord } from '../../../src/ingest/records.ts';
 import type { Load } from '../../../src/load/read-store.ts';
 import { inTransaction } from '../../../src/postgres/database.ts';
-import { applyRules } from '../../../src/rules/store.ts';
 import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import {
   type FileOptions,
@@ -18,8 +18,7 @@ import {
 } from '../../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { loadFile, undo } from '../../support/undo.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { writeUsers } from '../../support/write-users.ts';
+import { sendRecord, untilItWaits, untilStatementWaits, writeUsers } from '../../support/write-users.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -59,13 +58,7 @@ const event = (userId: string, eventId: string | null = null): ItemRecord => ({
   entity: 'events',
   record: { ...shared(), userId, eventName: 'seen', eventId, insertedAt: null, metadata: {} },
 });
-function send(one: ItemRecord, key: string | null = null): Promise<void> {
-  const { ingest } = t.system;
-  const idempotency = key === null ? null : { key, digest: Buffer.from(key) };
-  if (one.entity === 'users') return ingest.identifyUser(one.record, idempotency);
-  if (one.entity === 'events') return ingest.track(one.record, idempotency);
-  return ingest.identifyCompany(one.record, idempotency);
-}
+const send = (item: ItemRecord, key: string | null = null) => sendRecord(t.system.ingest, item, key);
 const sendBatch = (records: readonly ItemRecord[]) =>
   t.system.ingest.batch(
     environmentId,
@@ -243,32 +236,13 @@ describe('records of a person who is kept out', () => {
   });
 });
 
-/** Runs the deletion until it waits for the writers of single records. */
-async function runUntilItWaits({ run }: Pick<Awaited<ReturnType<typeof acceptDeletion>>, 'run'>) {
-  const clock = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(t.system.db);
-  let isDone = false;
-  const done = run().finally(() => {
-    isDone = true;
-  });
-  await waitFor('the deletion that asks for writers', async () => {
-    expect(isDone).toBe(false);
-    const { rows } = await sql<{ asks: boolean }>`
-      select exists (
-        select from pg_stat_activity
-        where query like '%pg_locks%environment_uses%' and pid <> pg_backend_pid() and query_start > ${clock.rows[0]?.now}
-      ) as asks`.execute(t.system.db);
-    return rows[0]?.asks === true;
-  });
-  return { done };
-}
-
 // proves: suppressed
 test('who began to write before the suppression is waited for, and what they wrote is deleted', async () => {
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['late'], { suppress: true });
   const { done } = await inTransaction(t.system.pool, async ({ client }) => {
     const row = { environmentId, key: 'late', companyId: null, removes: false, properties: '{}' };
     await writeUsers(client, [row], []);
-    return runUntilItWaits(deletion);
+    return untilItWaits(t.system, deletion.run);
   });
   expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });
   expect((await stored()).users).toEqual([]);
@@ -281,15 +255,8 @@ test('who is held up after the look at what the environment uses is waited for, 
   const { sent, done } = await inTransaction(t.system.pool, async ({ db }) => {
     await sql`select from users where environment_id = ${environmentId} for update`.execute(db);
     const sent = send(user('late'));
-    await waitFor('the statement that waits for the row', async () => {
-      const { rows } = await sql<{ waits: boolean }>`
-        select exists (
-          select from pg_stat_activity
-          where wait_event_type = 'Lock' and datname = current_database() and query like '%single records of users%'
-        ) as waits`.execute(t.system.db);
-      return rows[0]?.waits === true;
-    });
-    return { sent, ...(await runUntilItWaits(deletion)) };
+    await untilStatementWaits(t.system);
+    return { sent, ...(await untilItWaits(t.system, deletion.run)) };
   });
   await sent;
   expect(await done).toMatchObject({ status: 'completed', counts: { deleted: 1 } });

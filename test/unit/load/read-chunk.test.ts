@@ -5,7 +5,6 @@ import type { FileRef } from '../../../src/files/file-store.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createChunkReader, type ReadSource } from '../../../src/load/read-chunk.ts';
 import { RecordIndex } from '../../../src/load/receive/record-index.ts';
-import { hiddenValues } from '../../../src/personal/values.ts';
 
 function sourceOf(header: Partial<CsvHeader> | null, more: Partial<ReadSource> = {}): ReadSource {
   return {
@@ -19,7 +18,6 @@ function sourceOf(header: Partial<CsvHeader> | null, more: Partial<ReadSource> =
     columnMap: {},
     preset: null,
     recordKey: '',
-    rules: null,
     ...more,
   };
 }
@@ -31,7 +29,7 @@ async function countTurns(format: StoredFormat, text: string): Promise<number> {
   for (const _ of index.add(bytes));
   for (const _ of index.end());
   const files = { readRange: async (_: unknown, start: number, end: number) => bytes.subarray(start, end) };
-  const reader = createChunkReader(sourceOf(index.header), files, hiddenValues);
+  const reader = createChunkReader(sourceOf(index.header), files, null);
   let turns = 0;
   let next: NodeJS.Immediate;
   const takeTurn = () => {

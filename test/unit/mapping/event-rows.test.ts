@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import { defuse } from '../../../src/base/formula.ts';
 import { recordKinds } from '../../../src/domain/entity.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
-import { splitUrl } from '../../../src/load/map/event-rules.ts';
+import { splitUrl } from '../../../src/load/map/event-checks.ts';
 import type { Rows } from '../../../src/load/map/rows.ts';
 import { openCsv } from '../formats/open-csv.ts';
 import { copiedFields, readCopyText } from './copy-text.ts';

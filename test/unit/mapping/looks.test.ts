@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { personalHint } from '../../../src/load/map/looks.ts';
+import { lookOf } from '../../../src/load/map/looks.ts';
 
 test.each([
   ['email', ['ada@example.com', 'bob@example.org']],
@@ -13,6 +13,6 @@ test.each([
   [null, ['ada@example.com', 'bob', 'eve']],
   [null, ['06601234567', '1.2', '12:30', '4111111111111112']],
   [null, []],
-])('%s is seen in %j', (hint, values) => {
-  expect(personalHint(values)).toBe(hint);
+])('%s is seen in %j', (look, values) => {
+  expect(lookOf(values)).toBe(look);
 });

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { RulesRecord } from '../../../rules/api.ts';
+import type { RulesRecord } from '../../../capabilities/rules/api.ts';
 import { api } from '../lib/api.ts';
 import { useApi } from '../lib/data.ts';
 import { formatTime, visibleText } from '../lib/format.ts';

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
+import type { RuleFinding } from '../../../../capabilities/rules/api.ts';
 import type { JobHistory } from '../../../../http/job.ts';
 import { screenHref, withQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
@@ -171,7 +172,8 @@ function factsOf(job: JobDetail): readonly Fact[] {
 
 function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin } = job;
-  const { undoes = [], undone_by: undoneBy, undo, held, findings = [] } = job;
+  const { undoes = [], undone_by: undoneBy, undo, held } = job;
+  const { findings = [] } = job as { readonly findings?: readonly RuleFinding[] };
   return [
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],

@@ -1,11 +1,9 @@
-/*
- * Personal data at the door: properties that an environment's rules call personal are dropped or hashed before anything of
- * their record is stored. `values.ts` changes single values, `properties.ts` whole records. Promises: the clear value
- * reaches no table; without a key nothing is stored in its place.
- */
 import { createHmac } from 'node:crypto';
-import { markedNumber, writeJson } from '../formats/json-text.ts';
-import type { PersonalAction } from '../rules/document.ts';
+import { markedNumber, writeJson } from '../../formats/json-text.ts';
+
+/** What is stored in place of a personal value. */
+export const personalActions = ['drop', 'hash'] as const;
+export type PersonalAction = (typeof personalActions)[number];
 
 const hashed = /^hash:[A-Za-z0-9_-]{43}$/;
 
@@ -21,10 +19,10 @@ export class PersonalValues {
     this.#key = key;
   }
 
-  /** Returns the value to store, undefined for none. `null` removes a property and stays. `marked`: as of `ParsedJson`. */
-  change(action: PersonalAction, value: unknown, marked: boolean): unknown {
+  /** Returns the value to store, undefined for none. `null` removes a property and stays. Numbers may be marked, as of `ParsedJson`. */
+  change(action: PersonalAction, value: unknown): unknown {
     if (value === null) return null;
-    return action === 'drop' ? undefined : this.hash(textOf(value, marked));
+    return action === 'drop' ? undefined : this.hash(textOf(value));
   }
 
   /** Returns true for a value that this action has made. */
@@ -43,6 +41,6 @@ export class PersonalValues {
 /** Values as they are shown where a file is only looked at. */
 export const hiddenValues = new PersonalValues(null);
 
-function textOf(value: unknown, marked: boolean): string {
-  return typeof value === 'string' ? (markedNumber(value) ?? value) : writeJson(value, marked);
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? (markedNumber(value) ?? value) : writeJson(value, true);
 }

@@ -3,7 +3,14 @@
  * and `^(a+)+$` keeps it busy for hours. RE2 has neither look-around nor back-references; escapes of JavaScript are translated.
  */
 import { RE2JS, RE2JSException, RE2Set } from 're2js';
-import { KEPT_PATTERNS, MAX_PATTERN_SIZE, MAX_PATTERN_WORK, PATTERN_MEMORY_BYTES } from '../base/limits.ts';
+
+/** Steps of the program that a pattern becomes; counted repetitions are written out. */
+const MAX_PATTERN_SIZE = 2_000;
+/** Steps of a pattern times characters of a text that it is looked for in: some 25 ms at worst. */
+const MAX_PATTERN_WORK = 1_000_000;
+/** Patterns that a process keeps, each with so many bytes of steps that it remembers. */
+const KEPT_PATTERNS = 32;
+const PATTERN_MEMORY_BYTES = 128 * 1024;
 
 const surrogate = /\\u[dD][89a-fA-F]/;
 

@@ -15,8 +15,15 @@ comment on table sluice.rules is 'The versions of the rules of environments; the
 comment on column sluice.rules.document is 'What the file says: docs/schemas/rules.schema.json.';
 comment on column sluice.rules.applied_by is 'The id of the API key; null: the command line.';
 
-alter table sluice.loads add constraint loads_rules_fkey
-  foreign key (environment_id, rules_version) references sluice.rules;
+create table sluice.load_rules (
+  load_id bigint not null,
+  environment_id integer not null,
+  version integer not null,
+  constraint load_rules_pkey primary key (load_id),
+  constraint load_rules_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_rules_version_fkey foreign key (environment_id, version) references sluice.rules
+);
+comment on table sluice.load_rules is 'The rules that loads were accepted with; loads without a row: there were none.';
 
 create table sluice.load_findings (
   load_id bigint not null,

@@ -1,7 +1,20 @@
 import type { Static } from 'typebox';
-import { propertyEntities } from '../domain/entity.ts';
-import { choice, count, defineRecord, object, orNull, record, text, time } from '../http/schema.ts';
-import { remedies } from './document.ts';
+import { propertyEntities } from '../../domain/entity.ts';
+import {
+  choice,
+  count,
+  defineRecord,
+  listOf,
+  object,
+  ordinal,
+  orNull,
+  record,
+  text,
+  time,
+} from '../../http/schema.ts';
+
+/** A remedy says what happens to a value that breaks a rule: it is counted, left out, or its record is refused. */
+export const remedies = ['report', 'strip', 'refuse'] as const;
 
 export const ruleFinding = object('A rule that records broke.', {
   entity: choice(propertyEntities, 'Kind of records.'),
@@ -10,6 +23,17 @@ export const ruleFinding = object('A rule that records broke.', {
   otherwise: choice(remedies, 'What happened to the value: `report` kept it, `strip` left it out.'),
   records: count('Number of records.', 12),
 });
+
+export const rulesVersionField = orNull(
+  ordinal('Version of the rules that the load was accepted with. Null if there were none.'),
+);
+
+export const findingsField = listOf(
+  'Rules that records broke without being refused, with the number of these records.',
+  ruleFinding,
+);
+
+export type RuleFinding = Static<typeof ruleFinding>;
 
 export const rulesRecord = defineRecord(
   'Rules',

@@ -3,12 +3,33 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
-import type { Entity, PropertyEntity } from '../domain/entity.ts';
-import { camel } from '../postgres/columns.ts';
-import { countOf, type Database, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
-import type { CountedFinding, Rules, RulesDocument } from './document.ts';
+import type { Entity, PropertyEntity } from '../../domain/entity.ts';
+import { camel } from '../../postgres/columns.ts';
+import {
+  countOf,
+  type Database,
+  deleteWhere,
+  findValue,
+  rowsOf,
+  selectWhere,
+} from '../../postgres/database.ts';
+import { beginUse, writersKnow } from '../../postgres/uses.ts';
+import { keepNoText, PERSONAL_USE } from '../personal/personal.ts';
+import { type CountedFinding, personalActionsOf, type Remedy, type RulesDocument } from './document.ts';
 
-export interface AppliedRules extends Rules {
+declare module '../../postgres/columns.ts' {
+  interface Known {
+    load_findings: { entity: PropertyEntity; otherwise: Remedy };
+    rules: { document: RulesDocument };
+  }
+}
+
+/** The name of the capability, by which environments use it. */
+export const RULES_USE = 'rules';
+
+export interface AppliedRules {
+  readonly version: number;
+  readonly document: RulesDocument;
   readonly appliedAt: Date;
   /** The id of the API key; null: the command line. */
   readonly appliedBy: string | null;
@@ -26,19 +47,21 @@ export async function readRules(db: Database, environmentId: number): Promise<Ap
   return found ?? null;
 }
 
-/** Stores the next version of an environment's rules, unless the document is the last one. */
-export function applyRules(
+/** Stores the next version of an environment's rules, unless the document is the last one. No record that is written later escapes its first. */
+export async function applyRules(
   db: Database,
   environmentId: number,
   document: RulesDocument,
   appliedBy: string | null,
 ): Promise<AppliedRules> {
-  return db.transaction().execute(async (transaction) => {
+  const applied = await db.transaction().execute(async (transaction) => {
     await rowsOf(
       transaction,
     )`select 1 from environments where environment_id = ${environmentId} for no key update`;
     const before = await readRules(transaction, environmentId);
     if (before !== null && isDeepStrictEqual(before.document, document)) return before;
+    await beginUse(transaction, environmentId, RULES_USE);
+    if (personalActionsOf(document).length > 0) await beginUse(transaction, environmentId, PERSONAL_USE);
     return transaction
       .insertInto('rules')
       .values({
@@ -50,19 +73,25 @@ export function applyRules(
       .returning(columns)
       .executeTakeFirstOrThrow();
   });
+  if (applied.version === 1) await writersKnow(db, new AbortController().signal);
+  return applied;
 }
 
-export const currentVersion = (environmentId: number) =>
-  sql<number | null>`(select max(version) from rules where environment_id = ${environmentId})`;
-
-/** Tells whether the rules call anything personal. */
-export const callsPersonal = sql<boolean>`jsonb_path_exists(rules.document, '$.*.properties.*.personal')`;
-
-/** Tells whether the rules of an environment called anything personal, ever: loads and mends may keep to an earlier version. */
-export function hasPersonalData(db: Database, environmentId: number): Promise<boolean> {
-  return hasRows(db)`
-    select 1 from rules where environment_id = ${environmentId} and ${callsPersonal} limit 1`;
+/** Has a load keep to the rules that count now. Call it in the transaction that accepts the load. */
+export async function addLoadRules(db: Database, loadId: number, environmentId: number): Promise<void> {
+  const rules = await readRules(db, environmentId);
+  if (rules === null) return;
+  await sql`insert into load_rules values (${loadId}, ${environmentId}, ${rules.version})`.execute(db);
+  if (personalActionsOf(rules.document).length > 0) await keepNoText(db, loadId);
 }
+
+/** Reads the rules that a load was accepted with; null: there were none. */
+export function readLoadRules(db: Database, loadId: number): Promise<RulesDocument | null> {
+  return findValue<RulesDocument>(db)`
+    select document from load_rules join rules using (environment_id, version) where load_id = ${loadId}`;
+}
+
+export const versionOfLoad = sql`(select version from load_rules r where r.load_id = loads.load_id)`;
 
 /** Adds what the rules found in a chunk of a load. Its transaction holds the lock on the load's row, so that these rows cannot deadlock. */
 export async function addFindings(
@@ -84,7 +113,11 @@ export async function addFindings(
     .execute();
 }
 
-export const findingsOfLoad = sql<readonly CountedFinding[]>`(
+export async function forgetFindings(db: Database, loadId: number): Promise<void> {
+  await deleteWhere(db, 'load_findings', { loadId }).execute();
+}
+
+export const findingsOfLoad = sql`(
   select coalesce(
     json_agg(
       json_build_object(
@@ -96,7 +129,7 @@ export const findingsOfLoad = sql<readonly CountedFinding[]>`(
   )
   from load_findings f
   where f.load_id = loads.load_id
-)`.as('findings');
+)`;
 
 export interface StoredProperties {
   /** The key, as readStored goes on after it. */

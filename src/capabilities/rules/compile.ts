@@ -1,8 +1,7 @@
-import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
-import type { Reason } from '../domain/reject.ts';
-import { fromByteString, toByteString } from '../formats/json-text.ts';
-import { PersonalProperties } from '../personal/properties.ts';
-import { hiddenValues, type PersonalValues } from '../personal/values.ts';
+import { type PropertyEntity, propertyEntities } from '../../domain/entity.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { fromByteString, toByteString } from '../../formats/json-text.ts';
+import { PersonalProperties, type PersonalValues } from '../personal/personal.ts';
 import type {
   CountedFinding,
   EntityRules,
@@ -13,16 +12,17 @@ import type {
 } from './document.ts';
 import { RuledProperty } from './property.ts';
 
-/** The rules that records of an environment pass before they are stored; null: nothing of the entity is ruled. */
-export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null };
+/** Null: nothing of the entity is ruled. */
+type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
-export function compileRules(document: RulesDocument, personal: PersonalValues = hiddenValues): Stage {
+/** By default personal values are hidden, as where records are only looked at. */
+export function compileRules(document: RulesDocument, personal?: PersonalValues): Stages {
   const stages = propertyEntities.map((entity) => {
     const rules = entity === 'events' ? withTraits(document) : document[entity];
     const stage = rules === undefined ? null : new EntityStage(entity, rules, personal);
     return [entity, stage] as const;
   });
-  return Object.fromEntries(stages) as Stage;
+  return Object.fromEntries(stages) as Stages;
 }
 
 /** Objects in which SDKs send properties of the user along with an event. */
@@ -56,7 +56,7 @@ export class EntityStage {
   problems: Reason[] = [];
   findings: Finding[] = [];
 
-  constructor(entity: PropertyEntity, rules: EntityRules, personal: PersonalValues) {
+  constructor(entity: PropertyEntity, rules: EntityRules, personal: PersonalValues | undefined) {
     const { properties = {}, unknown = 'allow', names, other_names = 'refuse' } = rules;
     this.#entity = entity;
     this.#personal = new PersonalProperties(properties, personal);
@@ -157,13 +157,9 @@ export class FindingCounts {
   }
 
   add(findings: readonly Finding[]): void {
-    if (findings.length > 0) this.addCounted(findings.map((finding) => ({ ...finding, records: 1 })));
-  }
-
-  addCounted(findings: readonly CountedFinding[]): void {
     for (const finding of findings) {
       const key = JSON.stringify([finding.entity, finding.property, finding.rule]);
-      const records = (this.#counts.get(key)?.records ?? 0) + finding.records;
+      const records = (this.#counts.get(key)?.records ?? 0) + 1;
       this.#counts.set(key, { ...finding, records });
     }
   }

@@ -1,25 +1,22 @@
-import type { Reason } from '../domain/reject.ts';
-import { fromByteString, markNumber, parseJsonText } from '../formats/json-text.ts';
-import { type CellList, kind, kindOf, type RecordCells, role, textOf } from '../load/map/cells.ts';
-import { KnownName } from '../load/map/known-names.ts';
-import { UNCOUNTED } from '../load/map/row-buffer.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { fromByteString, markNumber, parseJsonText } from '../../formats/json-text.ts';
+import { type CellList, kind, kindOf, type RecordCells, role, textOf } from '../../load/map/cells.ts';
+import { KnownName } from '../../load/map/known-names.ts';
+import { UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { EntityStage } from './compile.ts';
 import type { RuledProperty } from './property.ts';
 
 /** A cell that the rules left out. */
 const leftOut = new KnownName('', role.ignored);
 
-/**
- * Judges the cells of a record that are properties by the `shape`, once: other passes over the same cells find them as they are to be
- * stored. Returns why the record is refused, or null.
- */
+/** See `judgeCells` of `RecordStage`. */
 export function applyRules(
   stage: EntityStage,
   cells: RecordCells,
   shape: Uint8Array,
-  eventName: (() => string) | null = null,
+  eventName: (() => string) | null,
 ): Reason | null {
-  if (cells.findings !== null) return null;
+  if (cells.found !== null) return null;
   stage.begin();
   if (eventName !== null) stage.judgeName(() => fromByteString(eventName()));
   const { own, metadata, page } = cells;
@@ -27,7 +24,7 @@ export function applyRules(
   cells.size += judgeList(stage, own, shape) + judgeList(stage, metadata, shape);
   if (page !== null) cells.page = stage.judgeAll(withoutOverwritten(page, [own, metadata], shape));
   stage.end(eventName === null && (cells.flags & UNCOUNTED) !== 0);
-  cells.findings = stage.findings;
+  cells.found = stage.findings;
   return stage.problems[0] ?? null;
 }
 
@@ -57,7 +54,7 @@ function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): numbe
   for (let cell = 0; cell < list.count; cell++) {
     const name = list.names[cell] as KnownName;
     if (shape[name.role] !== 1 || list.isNothing(cell)) continue;
-    const property = name.ruledBy(stage);
+    const property = name.foundBy(stage);
     if (property === undefined ? stage.passes(name.text) : isKept(stage, property, list, cell)) continue;
     const before = readCell(list, cell);
     const value = stage.judge(property, fromByteString(name.text), before);

@@ -10,7 +10,7 @@ import { kindOfEntity, type LoadEntity, type RecordKind, recordKinds } from '../
 import type { Reason } from '../../domain/reject.ts';
 
 /*
- * Rules for records that say in `event_type` what they are, be they CSV or JSON.
+ * Checks of records that say in `event_type` what they are, be they CSV or JSON.
  */
 
 /** Why a load of `entity` does not take a record of this kind, or null. `kind` is null for one that there is not; `text` is what the record says. */

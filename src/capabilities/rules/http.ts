@@ -1,11 +1,13 @@
 import { Type } from 'typebox';
-import { MAX_RECORD_BYTES } from '../base/limits.ts';
-import { throwFileProblems } from '../base/operator-file/read.ts';
-import { worded } from '../base/validation.ts';
-import { callerKeyId } from '../http/caller.ts';
-import { type Route, route } from '../http/route.ts';
-import { object } from '../http/schema.ts';
+import { MAX_RECORD_BYTES } from '../../base/limits.ts';
+import { throwFileProblems } from '../../base/operator-file/read.ts';
+import { worded } from '../../base/validation.ts';
+import { callerKeyId } from '../../http/caller.ts';
+import { type Route, route } from '../../http/route.ts';
+import { object } from '../../http/schema.ts';
+import { requireKeyFor } from '../personal/personal.ts';
 import { rulesRecord } from './api.ts';
+import { personalActionsOf } from './document.ts';
 import { readRulesFile, renderRules } from './file.ts';
 import { applyRules, readRules } from './store.ts';
 
@@ -46,12 +48,12 @@ const apply = route({
     },
   },
   answer: { description: 'The rules as they are now.', schema: rulesRecord.ref },
-  handle: async ({ system: { db, ingest, personal }, environment, request, body: { file } }) => {
+  handle: async ({ system: { db, ingest, config }, environment, request, body: { file } }) => {
     const { value, problems } = readRulesFile(Buffer.from(file));
     throwFileProblems('file', problems);
-    personal.requireKeyFor(value ?? {});
+    requireKeyFor(config.personalKey, personalActionsOf(value ?? {}));
     const rules = await applyRules(db, environment, value ?? {}, callerKeyId(request));
-    ingest.rules.forget(environment);
+    ingest.forgetStage(environment);
     return renderRules(rules);
   },
 });

@@ -1,24 +1,13 @@
-/*
- * Rules: what the records of an environment must hold. An operator writes them in one file (docs/rules.md), which `sluice rules apply`
- * and the API store as a version. `compile.ts` makes of a version the stage that every record passes, whatever way it comes:
- * `src/load/map/row-writer.ts` for files and bulk data, `src/ingest/ingest.ts` for requests.
- */
 import { type Static, Type } from 'typebox';
 import { stringify } from 'yaml';
-import {
-  MAX_EVENT_NAME_BYTES,
-  MAX_OPERATOR_FILE_ITEMS,
-  MAX_PATTERN_CHARS,
-  MAX_RULED_PROPERTIES,
-  MAX_VALUE_BYTES,
-} from '../base/limits.ts';
+import { MAX_EVENT_NAME_BYTES, MAX_OPERATOR_FILE_ITEMS, MAX_VALUE_BYTES } from '../../base/limits.ts';
 import {
   type FileReading,
   type OperatorFile,
   type Place,
   publishedSchema,
   readOperatorFile,
-} from '../base/operator-file/read.ts';
+} from '../../base/operator-file/read.ts';
 import {
   atMostBytes,
   choice,
@@ -28,11 +17,15 @@ import {
   rule,
   text,
   wholeNumber,
-} from '../base/operator-file/schema.ts';
-import type { RulesRecord } from './api.ts';
-import { personalActions, type RulesDocument, remedies, ruleTypes } from './document.ts';
+} from '../../base/operator-file/schema.ts';
+import { type RulesRecord, remedies } from './api.ts';
+import { type RulesDocument, ruleTypes } from './document.ts';
 import { patternProblem } from './pattern.ts';
 import type { AppliedRules } from './store.ts';
+
+/** Properties that the rules of one entity list. */
+const MAX_RULED_PROPERTIES = 500;
+const MAX_PATTERN_CHARS = 500;
 
 const number = (description: string) => Type.Number({ description, problem: rule('must be a number') });
 
@@ -69,7 +62,7 @@ const propertyRule = objectOf('a property', 'What the values of a property must 
       'What happens to a value that breaks a rule: it is counted (the default), left out, or its record is refused.',
     ),
   ),
-  personal: Type.Optional(choice(personalActions, 'What is stored in place of a personal value.')),
+  personal: Type.Optional(choice(['drop', 'hash'], 'What is stored in place of a personal value.')),
 });
 
 const properties = Type.Optional(

@@ -1,17 +1,20 @@
 /** `sluice rules`: what the records of an environment must hold. */
 
-import { MAX_CHECKED_RECORDS } from '../base/limits.ts';
-import { formatCount } from '../base/wording.ts';
-import { defineCommand, parsed, parseUpTo, required, text } from '../cli/define-command.ts';
-import { UsageError } from '../cli/errors.ts';
-import { readOperatorFile, readValidFile } from '../cli/input-files.ts';
-import { withEnvironment } from '../cli/session.ts';
-import { type Columns, printable, printDone, printTable } from '../cli/terminal.ts';
-import type { Database } from '../postgres/database.ts';
+import { formatCount } from '../../base/wording.ts';
+import { defineCommand, parsed, parseUpTo, required, text } from '../../cli/define-command.ts';
+import { UsageError } from '../../cli/errors.ts';
+import { readOperatorFile, readValidFile } from '../../cli/input-files.ts';
+import { withEnvironment } from '../../cli/session.ts';
+import { type Columns, printable, printDone, printTable } from '../../cli/terminal.ts';
+import type { Database } from '../../postgres/database.ts';
+import { requireKeyFor } from '../personal/personal.ts';
 import { checkRules } from './check.ts';
-import type { CountedFinding, RulesDocument } from './document.ts';
+import { type CountedFinding, personalActionsOf, type RulesDocument } from './document.ts';
 import { readRulesFile, renderRules, writeRulesFile } from './file.ts';
 import { applyRules, readRules } from './store.ts';
+
+/** Stored records of each entity that are checked, unless the command is told otherwise. */
+const MAX_CHECKED_RECORDS = 1_000_000;
 
 const apply = defineCommand({
   name: 'apply',
@@ -27,7 +30,7 @@ const apply = defineCommand({
     const document = await readOperatorFile(invocation.argument, readRulesFile, invocation);
     if (document === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      system.personal.requireKeyFor(document);
+      requireKeyFor(system.config.personalKey, personalActionsOf(document));
       const rules = await applyRules(system.db, environmentId, document, null);
       const done = `Environment ${invocation.env} now has version ${rules.version} of its rules.`;
       printDone(invocation, renderRules(rules), done);

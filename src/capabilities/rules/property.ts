@@ -1,5 +1,5 @@
-import { readEpoch, readInstant } from '../base/instant.ts';
-import { resemblesIsoDateBytes } from '../domain/data-type.ts';
+import { readEpoch, readInstant } from '../../base/instant.ts';
+import { resemblesIsoDateBytes } from '../../domain/data-type.ts';
 import {
   isObject,
   markedNumber,
@@ -7,7 +7,7 @@ import {
   numberInRange,
   numberText,
   parseJsonText,
-} from '../formats/json-text.ts';
+} from '../../formats/json-text.ts';
 import type { PropertyRule, Remedy } from './document.ts';
 import { Pattern } from './pattern.ts';
 

@@ -1,0 +1,42 @@
+import { propertyEntities } from '../../domain/entity.ts';
+import { isObject, parseJsonText } from '../../formats/json-text.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { CountedFinding, RulesDocument } from './document.ts';
+import { openStage } from './stage.ts';
+import { countRepeated, readStored, type StoredProperties } from './store.ts';
+
+/** Stored records that are read at a time. */
+const CHECKED_AT_A_TIME = 5_000;
+
+/**
+ * Counts what is stored and breaks the rules, what would be refused too: of each entity `most` records, in the order of their keys.
+ * `checked`: the records that were looked at.
+ */
+export async function checkRules(db: Database, environmentId: number, document: RulesDocument, most: number) {
+  const stage = openStage(document);
+  const checked = { users: 0, companies: 0, events: 0 };
+  const repeated: CountedFinding[] = [];
+  for (const entity of propertyEntities) {
+    if (document[entity] === undefined) continue;
+    for (let after: StoredProperties | null = null; checked[entity] < most; ) {
+      const limit = Math.min(CHECKED_AT_A_TIME, most - checked[entity]);
+      const page: StoredProperties[] = await readStored(db, environmentId, entity, after, limit);
+      for (const { eventName, metadata } of page) {
+        const parsed = parseJsonText(metadata);
+        const properties = !('code' in parsed) && isObject(parsed.value) ? parsed.value : {};
+        const { findings } = stage.judgeProperties(entity, properties, { eventName: eventName ?? undefined });
+        stage.findings.add(findings);
+      }
+      checked[entity] += page.length;
+      after = page.at(-1) ?? null;
+      if (page.length < limit) break;
+    }
+    // Loads do not look at values that profiles share.
+    for (const [property, { unique }] of Object.entries(document[entity].properties ?? {})) {
+      if (unique !== true || entity === 'events') continue;
+      const records = await countRepeated(db, environmentId, entity, property);
+      if (records > 0) repeated.push({ entity, property, rule: 'unique', otherwise: 'report', records });
+    }
+  }
+  return { checked, findings: [...stage.findings.all, ...repeated] };
+}

@@ -1,0 +1,40 @@
+import type { RecordStage } from '../../load/map/seam.ts';
+import type { PersonalValues } from '../personal/personal.ts';
+import { applyRules } from './cells.ts';
+import { compileRules, FindingCounts } from './compile.ts';
+import type { Finding, RulesDocument } from './document.ts';
+import { addFindings } from './store.ts';
+
+/**
+ * Returns the rules of an environment as records pass them. Without `personal`, as where records are only looked at, personal values are
+ * hidden, and the findings of all chunks are counted together.
+ */
+export function openStage(document: RulesDocument, personal?: PersonalValues) {
+  const stages = compileRules(document, personal);
+  const findings = new FindingCounts();
+  return {
+    key: document,
+    /** What was found in records that became rows. */
+    findings,
+    reset() {
+      if (personal !== undefined) findings.reset();
+    },
+    judgeCells(entity, cells, shape, eventName) {
+      const stage = stages[entity];
+      return stage === null ? null : applyRules(stage, cells, shape, eventName);
+    },
+    count({ found }) {
+      if (found !== null) findings.add(found as readonly Finding[]);
+    },
+    keep: (db, loadId) => addFindings(db, loadId, findings.all),
+    judgeProperties(entity, properties, { isBeside = false, eventName }) {
+      const stage = stages[entity];
+      if (stage === null) return { kept: properties, reasons: [], findings: [] };
+      stage.begin();
+      if (eventName !== undefined) stage.judgeName(() => eventName);
+      const kept = stage.judgeAll(properties);
+      stage.end(isBeside);
+      return { kept, reasons: stage.problems, findings: stage.findings };
+    },
+  } satisfies RecordStage & { readonly findings: FindingCounts };
+}

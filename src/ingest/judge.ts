@@ -1,0 +1,91 @@
+import { InputError, type Problem } from '../base/errors.ts';
+import { STAGE_KNOWN_MS } from '../base/limits.ts';
+import { yielding } from '../base/yielding.ts';
+import type { JudgeSeam, JudgeStage } from './judge-seam.ts';
+import { type AnyRecord, type IngestContext, type Properties, RecordsRefused } from './records.ts';
+
+/** Has the records of requests judged, each once. What judges them is at most STAGE_KNOWN_MS old. */
+export class Judge {
+  readonly #context: IngestContext;
+  readonly #seam: JudgeSeam;
+  readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
+  /** What is stored of records, or why they are refused: a window may be written several times. */
+  #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
+
+  constructor(context: IngestContext, seam: JudgeSeam) {
+    this.#context = context;
+    this.#seam = seam;
+  }
+
+  /** Has the stage of an environment opened anew. */
+  forget(environmentId: number): void {
+    this.#known.delete(environmentId);
+    this.#judged = new WeakMap();
+  }
+
+  /** Returns what is stored of the records. `uses`: of environments; records of the others stay as they are. @throws RecordsRefused */
+  async judge<T extends AnyRecord>(
+    records: readonly T[],
+    uses: ReadonlyMap<number, readonly string[]>,
+  ): Promise<readonly T[]> {
+    const isJudged = ({ environmentId }: T) => uses.get(environmentId)?.includes(this.#seam.use) === true;
+    if (!records.some(isJudged)) return records;
+    const kept: T[] = [];
+    const refused = new Map<T, unknown>();
+    // Other requests have their turn in between: patterns may take long over each.
+    for await (const record of yielding(records)) {
+      try {
+        kept.push(isJudged(record) ? await this.#judgeOnce(record) : record);
+      } catch (error) {
+        refused.set(record, error);
+      }
+    }
+    if (refused.size > 0) throw new RecordsRefused(refused, null);
+    return kept;
+  }
+
+  async #judgeOnce<T extends AnyRecord>(record: T): Promise<T> {
+    let judged = this.#judged.get(record);
+    if (judged === undefined) {
+      const stage = await this.#stageOf(record.environmentId);
+      judged = stage === null ? record : judge(stage, record);
+      this.#judged.set(record, judged);
+    }
+    if (judged instanceof InputError) throw judged;
+    return judged as T;
+  }
+
+  #stageOf(environmentId: number): Promise<JudgeStage | null> {
+    const now = performance.now();
+    let known = this.#known.get(environmentId);
+    if (known === undefined || known.until < now) {
+      const stage = this.#seam.current(this.#context, environmentId);
+      known = { stage, until: now + STAGE_KNOWN_MS };
+      this.#known.set(environmentId, known);
+      stage.catch(() => this.#known.delete(environmentId));
+    }
+    return known.stage;
+  }
+}
+
+/** Returns the record as it is stored, or why it is refused. */
+function judge<T extends AnyRecord>(stage: JudgeStage, record: T): T | InputError {
+  const problems: Problem[] = [];
+  const pass = (...given: Parameters<JudgeStage['judgeProperties']>): Properties => {
+    const { kept, reasons } = stage.judgeProperties(...given);
+    for (const { message, column } of reasons)
+      problems.push({ code: 'breaks_rule', message, details: column ?? '' });
+    return kept;
+  };
+  let judged: object;
+  if ('eventName' in record) {
+    judged = { metadata: pass('events', record.metadata, record) };
+  } else if ('userId' in record) {
+    const properties = pass('users', record.properties, record);
+    judged = { properties, company: pass('companies', record.company, { isBeside: true }) };
+  } else {
+    judged = { properties: pass('companies', record.properties, record) };
+  }
+  const [first, ...others] = problems;
+  return first === undefined ? { ...record, ...judged, marked: true } : new InputError(first, ...others);
+}
