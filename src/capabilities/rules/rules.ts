@@ -3,8 +3,11 @@
  * and the API store as a version. `compile.ts` makes of a version the stage that every record passes, by every way in: `stage.ts`.
  * Promises: the ways agree; a load keeps the version that it was accepted with; no single record escapes the first.
  */
+import type { RawBuilder } from 'kysely';
+import type { TSchema } from 'typebox';
 import type { Capability } from '../../capability.ts';
 import type { JudgeContext } from '../../ingest/judge-seam.ts';
+import type { LoadField } from '../../load/seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import { missingKey, openPersonal } from '../personal/personal.ts';
 import { findingsField, rulesVersionField } from './api.ts';
@@ -20,7 +23,10 @@ import {
   versionOfLoad,
 } from './store.ts';
 
-const usesRules = ({ uses }: { readonly uses: readonly string[] }): boolean => uses.includes(RULES_USE);
+function fieldOf(name: string, schema: TSchema, absent: unknown, select: RawBuilder<unknown>): LoadField {
+  const isOf: LoadField['isOf'] = ({ uses }) => uses.includes(RULES_USE);
+  return { name, schema, absent, isOf, select, render: (_, found) => found };
+}
 
 async function stageOf(context: JudgeContext, environmentId: number, document: RulesDocument | null) {
   if (document === null) return null;
@@ -42,22 +48,8 @@ export const rules: Capability = {
   },
   loads: {
     fields: [
-      {
-        name: 'rules_version',
-        schema: rulesVersionField,
-        absent: null,
-        isOf: usesRules,
-        select: versionOfLoad,
-        render: (_, version) => version,
-      },
-      {
-        name: 'findings',
-        schema: findingsField,
-        absent: [],
-        isOf: usesRules,
-        select: findingsOfLoad,
-        render: (_, findings) => findings,
-      },
+      fieldOf('rules_version', rulesVersionField, null, versionOfLoad),
+      fieldOf('findings', findingsField, [], findingsOfLoad),
     ],
   },
   /** Rules that hash need a key: no record of theirs could be stored. */

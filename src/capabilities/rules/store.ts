@@ -5,14 +5,7 @@ import { sql } from 'kysely';
 import type { ClientBase } from 'pg';
 import type { Entity, PropertyEntity } from '../../domain/entity.ts';
 import { camel } from '../../postgres/columns.ts';
-import {
-  countOf,
-  type Database,
-  deleteWhere,
-  findValue,
-  rowsOf,
-  selectWhere,
-} from '../../postgres/database.ts';
+import { countOf, type Database, findValue, rowsOf, selectWhere } from '../../postgres/database.ts';
 import { beginUse, writersKnow } from '../../postgres/uses.ts';
 import { keepNoText, PERSONAL_USE } from '../personal/personal.ts';
 import { type CountedFinding, personalActionsOf, type Remedy, type RulesDocument } from './document.ts';
@@ -114,7 +107,7 @@ export async function addFindings(
 }
 
 export async function forgetFindings(db: Database, loadId: number): Promise<void> {
-  await deleteWhere(db, 'load_findings', { loadId }).execute();
+  await sql`delete from load_findings where load_id = ${loadId}`.execute(db);
 }
 
 export const findingsOfLoad = sql`(
