@@ -13,13 +13,13 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { ensureDefaultEnvironment } from '../src/access/environment-store.ts';
 import { readConfig } from '../src/base/config.ts';
-import { eraseArchived } from '../src/deletion/erase-files.ts';
+import { appendEvents } from '../src/capabilities/lake/append-events.ts';
+import { eraseFiles } from '../src/capabilities/lake/erase.ts';
 import { insertDeletion } from '../src/deletion/store.ts';
+import { pruneEvents } from '../src/jobs/prune-events.ts';
 import { inTransaction } from '../src/postgres/database.ts';
 import { openSystem } from '../src/processes/open-system.ts';
 import { prepareDatabase, provideDatabase } from '../src/queue/provide-database.ts';
-import { appendEvents } from '../src/retention/append-events.ts';
-import { pruneEvents } from '../src/retention/prune-events.ts';
 import { exportEvents, measure } from './lake-export.ts';
 
 const { values: flags } = parseArgs({
@@ -51,7 +51,7 @@ try {
 async function runStep(environmentId: number, index: number, events: number, added: number): Promise<void> {
   await fill(environmentId, index, added);
   print(`\n${events} events in ${months} months`);
-  const context = { ...system, config: { eventRetentionDays: 0, lakeEveryMs: 1 } };
+  const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
   if (index === 0)
     report(
       'exported as Parquet',
@@ -111,7 +111,7 @@ async function erase(environmentId: number, id: string): Promise<void> {
   const { rows } = await sql<{ deletionId: number }>`
     select deletion_id as "deletionId" from deletions where job_id = ${jobId}`.execute(db);
   const deletionId = rows[0]?.deletionId ?? Number.NaN;
-  await eraseArchived({
+  await eraseFiles({
     context: system,
     deletion: { deletionId, environmentId, entity: 'users' },
     step: (work) => inTransaction(pool, ({ db: inside }) => work(inside)),

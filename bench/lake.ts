@@ -14,10 +14,11 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { ensureDefaultEnvironment } from '../src/access/environment-store.ts';
 import { readConfig } from '../src/base/config.ts';
+import { appendEvents } from '../src/capabilities/lake/append-events.ts';
+import { removeReplaced } from '../src/capabilities/lake/commit.ts';
+import { pruneEvents } from '../src/jobs/prune-events.ts';
 import { openSystem } from '../src/processes/open-system.ts';
 import { prepareDatabase, provideDatabase } from '../src/queue/provide-database.ts';
-import { appendEvents } from '../src/retention/append-events.ts';
-import { pruneEvents, removeReplaced } from '../src/retention/prune-events.ts';
 import { median } from './figures.ts';
 import { exportEvents, measure, mostMemory } from './lake-export.ts';
 
@@ -62,7 +63,7 @@ type Measured = Pick<Awaited<ReturnType<typeof measure>>, 'seconds' | 'cpu' | 'p
 
 /** Exports what is in the database and appends it to the lake: the same events, read, packed and stored in the same way. */
 async function appendInTurns(environmentId: number): Promise<void> {
-  const context = { ...system, config: { eventRetentionDays: 0, lakeEveryMs: 1 } };
+  const context = { ...system, config: { ...system.config, eventRetentionDays: 0, lakeEveryMs: 1 } };
   const exported: Measured[] = [];
   const appended: Measured[] = [];
   for (let turn = 0; turn <= Number(flags.turns); turn++) {
@@ -100,7 +101,7 @@ async function moveAll(environmentId: number): Promise<void> {
 
 /** Drops the month, with a lake into it; without one the month is filled again. */
 async function prune(lakeEveryMs: number | null, environmentId: number): Promise<void> {
-  const context = { ...system, config: { eventRetentionDays: 100, lakeEveryMs } };
+  const context = { ...system, config: { ...system.config, eventRetentionDays: 100, lakeEveryMs } };
   const { seconds, peak, done } = await measure(() => pruneEvents(context));
   const lake = lakeEveryMs === null ? 'without' : 'with';
   print(`${done.events} events dropped, ${lake} a lake: ${seconds.toFixed(1)} s, peak ${peak} MiB`);

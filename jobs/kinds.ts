@@ -12,7 +12,7 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { deletionJob } from './deletion.ts';
 import { exportJob } from './export.ts';
 import { beginJob, chunkJob, finishJob } from './load.ts';
-import { appendJob, pruneJob } from './prune.ts';
+import { pruneJob } from './prune.ts';
 
 export interface Jobs {
   readonly kinds: readonly TaskKind<System>[];
@@ -21,7 +21,7 @@ export interface Jobs {
   close(): void;
 }
 
-const core = [beginJob, chunkJob, finishJob, deletionJob, pruneJob, appendJob, exportJob];
+const core = [beginJob, chunkJob, finishJob, deletionJob, pruneJob, exportJob];
 
 const ofCapabilities = await Promise.all(
   capabilities.flatMap(({ work }) => (work === undefined ? [] : [work()])),

@@ -3,6 +3,7 @@ import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
 import type { TaggedRoutes } from './http/seam.ts';
 import type { CallSeam } from './ingest/seam.ts';
+import type { ArchiveSeam } from './jobs/seam.ts';
 import type { RewriteSeam } from './load/receive/seam.ts';
 import type { LoadSeam, RecordSeam, SecretSeam } from './load/seam.ts';
 import type { RefusalSeam } from './postgres/guard.ts';
@@ -28,6 +29,8 @@ export interface Capability {
   readonly rewriter?: RewriteSeam;
   readonly calls?: () => Promise<CallSeam>;
   readonly deletions?: DeletionSeam;
+  /** At most one capability has this. */
+  readonly archive?: ArchiveSeam;
   readonly jobs?: JobSeam;
   readonly tend?: Tend;
   readonly figures?: () => Promise<FigureSeam>;

@@ -5,6 +5,7 @@ import type { DeletionContext } from './deletion/seam.ts';
 import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
 import type { Ingest } from './ingest/ingest.ts';
+import type { ArchiveSeam } from './jobs/seam.ts';
 import type { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import type { Reader } from './postgres/pool.ts';
 import type { Preflight } from './processes/seam.ts';
@@ -20,6 +21,7 @@ export interface System extends DeletionContext, ExportContext {
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
+  readonly archive: ArchiveSeam | null;
   /** The prunings of capabilities. */
   readonly tends: readonly Tend[];
   /** Loads the figures of capabilities. */

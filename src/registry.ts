@@ -1,5 +1,6 @@
 import { inbox } from './capabilities/inbox/inbox.ts';
 import { inspection } from './capabilities/inspection/inspection.ts';
+import { lake } from './capabilities/lake/lake.ts';
 import { mirror } from './capabilities/mirror/mirror.ts';
 import { notifications } from './capabilities/notifications/notifications.ts';
 import { personal } from './capabilities/personal/personal.ts';
@@ -22,4 +23,5 @@ export const capabilities: readonly Capability[] = [
   notifications,
   schedules,
   inbox,
+  lake,
 ];

@@ -5,7 +5,14 @@ import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../ba
 import { isShownText } from '../base/wording.ts';
 import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../domain/scope.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
-import { type Database, deleteWhere, isTrue, selectWhere, updateWhere } from '../postgres/database.ts';
+import {
+  type Database,
+  deleteWhere,
+  firstRow,
+  isTrue,
+  selectWhere,
+  updateWhere,
+} from '../postgres/database.ts';
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 
@@ -255,19 +262,19 @@ export async function moveSession(db: Database, sessionId: string, environmentId
 
 /** Adds a link that signs in once, and deletes those that have expired. */
 export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
-  await db.deleteFrom('console_links').where('expires_at', '<', sql<Date>`now()`).execute();
-  await db
-    .insertInto('console_links')
-    .values({ digest: digestKey(token), environment_id: environmentId, expires_at: inMs(CONSOLE_LINK_MS) })
-    .execute();
+  await sql`delete from console_links where expires_at < now()`.execute(db);
+  await sql`
+    insert into console_links (digest, environment_id, expires_at)
+    values (${digestKey(token)}, ${environmentId}, ${inMs(CONSOLE_LINK_MS)})`.execute(db);
 }
 
 /** Uses a link up and returns its environment; `null` if it is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
-  const row = await deleteWhere(db, 'console_links', { digest: digestKey(token) })
-    .returning(['environment_id', sql<boolean>`expires_at > clock_timestamp()`.as('live')])
-    .executeTakeFirst();
-  return row?.live === true ? row.environment_id : null;
+  const link = await firstRow<{ environmentId: number; isLive: boolean }>(db)`
+    delete from console_links
+    where digest = ${digestKey(token)}
+    returning environment_id as "environmentId", expires_at > clock_timestamp() as "isLive"`;
+  return link?.isLive === true ? link.environmentId : null;
 }
 
 const sessionColumns = camel('session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at');

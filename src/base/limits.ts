@@ -274,19 +274,6 @@ export const EVENTS_LOCK_MS = 200;
 /** The tries at a lock that holds up others while it is waited for. */
 export const LOCK_TRIES = 10;
 export const LOCK_PAUSE_MS = 250;
-/** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
-export const ARCHIVE_PART_BYTES = 64 * MiB;
-/** Properties with columns of their own in the lake: each costs a footer of a file some 100 bytes for each row group. */
-export const MAX_LAKE_COLUMNS = 100;
-/** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it excludes fewer files. */
-export const MAX_LAKE_FILTER_BYTES = 2 * MiB;
-/** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
-export const MAX_ARCHIVE_TRIES = 5;
-/** Files that are added to a month of the lake before the whole month is written. */
-export const LAKE_APPENDS = 48;
-/** Hours that a month stays as it was written after events were removed from it, and after its end. */
-export const LAKE_REWRITE_HOURS = 24;
-export const LAKE_SETTLE_HOURS = 24;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;

@@ -1,50 +1,15 @@
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../base/limits.ts';
 import { yielding } from '../base/yielding.ts';
-import type { Entity } from '../domain/entity.ts';
 import { JOB_EXPIRED } from '../domain/load.ts';
 import { exportFolder } from '../export/context.ts';
 import { markFilesExpired } from '../export/store.ts';
-import { commitLake } from '../lake/commit.ts';
-import { bitsOf } from '../lake/id-filter.ts';
-import type { LoadContext } from '../load/context.ts';
 import { failLoad } from '../load/end-load.ts';
 import { deleteRejects, readRejectsPage } from '../load/rejects/store.ts';
 import { forgetFiles } from '../load/store.ts';
 import { condemnEarlierUploads, forgetUploads } from '../load/upload-store.ts';
 import { removeFiles } from '../load/uploads.ts';
-import type { Database } from '../postgres/database.ts';
-import {
-  type DataFile,
-  findHolders,
-  listData,
-  replaceData,
-  storeData,
-  type WrittenFile,
-} from '../postgres/stores/lake-files.ts';
-import { noteErased } from '../postgres/stores/lake-months.ts';
-import { checkLength, checkStored, rewriteData } from '../retention/data-files.ts';
-import {
-  countErased,
-  type DeletionStep,
-  findKeptExports,
-  findKeptFiles,
-  findLoadsWithRejects,
-  readIds,
-  restartExports,
-} from './store.ts';
-
-/** An attempt under way: nothing of it is committed once the task is lost. */
-export interface Attempt {
-  readonly context: LoadContext;
-  readonly deletion: { readonly deletionId: number; readonly environmentId: number; readonly entity: Entity };
-  /**
-   * Does `work` in one transaction, which commits together with the counts that it returns if the deletion is still ours.
-   * @throws ConflictError if it is not; the reason of the signal once that is aborted.
-   */
-  step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Called between reads that take long. @throws the reason of the signal once that is aborted. */
-  goOn(): void;
-}
+import type { Attempt } from './seam.ts';
+import { findKeptExports, findKeptFiles, findLoadsWithRejects, readIds, restartExports } from './store.ts';
 
 const filesAtATime = 20;
 
@@ -115,49 +80,6 @@ export async function deleteMatchingRejects({ context, deletion, step, goOn }: A
       after = last.row;
     }
   }
-}
-
-/**
- * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were not `seen`: each that holds any
- * is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. A later attempt finds
- * nothing of what was done. Events that the database has too are counted there. Returns the files that there were.
- */
-export async function eraseArchived(
-  attempt: Attempt,
-  seen: ReadonlySet<number> | null = null,
-): Promise<ReadonlySet<number>> {
-  const { context, deletion, step, goOn } = attempt;
-  const { deletionId, environmentId, entity } = deletion;
-  const all = await listData(context.db, environmentId);
-  const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
-  const ids = new Set(data.length === 0 ? [] : await readIds(context.db, deletionId));
-  const holders = await findHolders(context.db, data, bitsOf(entity, ids));
-  const erased: { readonly file: DataFile; readonly by: WrittenFile | null }[] = [];
-  const counts = new Map<string, number>();
-  for (const file of data) {
-    if (!holders.has(file.fileId)) continue;
-    const place = { environmentId, month: file.month, retirementId: null };
-    const rewritten = await rewriteData(context, file, place, { entity, ids, goOn });
-    if (rewritten === null) continue;
-    const { file: by } = rewritten;
-    if (by !== null) await (file.isHot ? checkLength : checkStored)(context.files, by);
-    erased.push({ file, by });
-    for (const [id, count] of file.isHot ? [] : rewritten.counts)
-      counts.set(id, (counts.get(id) ?? 0) + count);
-  }
-  if (erased.length > 0) {
-    await step(async (db) => {
-      const months = erased.map(({ file }) => file.month);
-      await noteErased(db, environmentId, months, { isLate: seen !== null });
-      for (const { file, by } of erased) {
-        await replaceData(db, file);
-        if (by !== null) await storeData(db, [by], file.isHot);
-      }
-      await commitLake(context, db, environmentId, months);
-      return { events: await countErased(db, deletionId, counts) };
-    });
-  }
-  return new Set(all.map(({ fileId }) => fileId));
 }
 
 const delimiters = /[,;|\t\r\n"{}[\]:]/;

@@ -11,7 +11,6 @@ import { bodyBytes } from '../http/plugins/json-body.ts';
 import { renderJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { exampleText, withExamples } from '../http/schema.ts';
-import { findArchivedUntil } from '../ingest/event-store.ts';
 import { requireQueueRoom } from '../tasks/queue-room.ts';
 import { type DeletionPreview, deletionPreview, outcomePage } from './api.ts';
 import {
@@ -82,20 +81,20 @@ const deleteProfiles = (entity: Entity, requests: DeletionRequests): Route =>
   });
 
 async function preview(
-  { reader }: System,
+  { reader, deletions }: System,
   environment: number,
   entity: Entity,
   ids: readonly string[],
 ): Promise<DeletionPreview> {
-  const [counts, archived_until] = await Promise.all([
+  const [counts, ...moved] = await Promise.all([
     reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
-    findArchivedUntil(reader.db, environment),
+    ...deletions.map((seam) => seam.findMovedUntil?.(reader.db, environment) ?? null),
   ]);
   const { profiles, unknown, events, users, isComplete } = counts;
   return {
     ...{ requested: ids.length, profiles, not_found: unknown, events, users },
     is_complete: isComplete,
-    archived_until,
+    archived_until: moved.find((until) => until !== null) ?? null,
   };
 }
 

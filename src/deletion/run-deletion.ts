@@ -15,24 +15,13 @@ import {
 } from '../export/deleted-profile-store.ts';
 import { startLane } from '../load/end-load.ts';
 import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
-import { abandonUnfinished } from '../postgres/stores/lake-files.ts';
-import { noteErased } from '../postgres/stores/lake-months.ts';
-import { removeReplaced } from '../retention/prune-events.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
-import {
-  type Attempt,
-  deleteMatchingRejects,
-  eraseArchived,
-  removeExports,
-  removeKeptFiles,
-  removeUploads,
-} from './erase-files.ts';
-import type { DeletionContext } from './seam.ts';
+import { deleteMatchingRejects, removeExports, removeKeptFiles, removeUploads } from './erase-files.ts';
+import type { Attempt, DeletionContext, DeletionStep } from './seam.ts';
 import {
   addStep,
   beginDeletion,
   completeDeletion,
-  type DeletionStep,
   type DeletionWork,
   failDeletion as markFailed,
   readIds,
@@ -52,22 +41,20 @@ export async function runDeletion(
   const work = await inTransaction(context.pool, ({ db }) => beginDeletion(db, claim));
   if (work === null) throw new ConflictError(notOurs);
   for (const { option, begin } of context.deletions)
-    if (work.options[option.name] === true) await begin(context, claim, signal);
+    if (option !== undefined && work.options[option.name] === true) await begin?.(context, claim, signal);
   const attempt = startAttempt(context, claim, work, signal);
   // First, since an id of which there is nothing but archived events is one that was found.
-  const archived = await eraseArchived(attempt);
+  const again: (() => Promise<void>)[] = [];
+  for (const { eraseFiles } of context.deletions) if (eraseFiles) again.push(await eraseFiles(attempt));
   await deleteProfiles(attempt);
   if (work.entity === 'companies') await clearReferences(attempt);
-  // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
-  await abandonUnfinished(context.db, claim.environmentId);
-  await eraseArchived(attempt, archived);
+  for (const erase of again) await erase();
   const ids = await readIds(context.db, claim.subjectId);
   await untilDone(attempt, async (db) => {
     const batch = { environmentId: claim.environmentId, ids };
     const rows = await eraseUndropped(db, work.entity, batch, DELETION_BATCH_ROWS);
     return { events: 0, left: rows >= DELETION_BATCH_ROWS };
   });
-  await removeReplaced(context);
   await deleteMatchingRejects(attempt);
   await removeKeptFiles(attempt);
   await removeUploads(attempt);
@@ -115,8 +102,7 @@ export async function failDeletion(
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const failed = await markFailed(db, deletionId, failure);
     if (failed === null) return null;
-    // The lake may lack events that are still in the database.
-    await noteErased(db, failed.environmentId, null, { isLate: true });
+    for (const seam of context.deletions) await seam.failed?.(db, failed.environmentId);
     return failed;
   });
   if (ended === null) return;

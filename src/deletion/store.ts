@@ -20,7 +20,7 @@ import {
 import { aheadInLane } from '../tasks/lane-store.ts';
 import { deleteTasks, isOwn, restartTasks } from '../tasks/store.ts';
 import { leaseFor } from '../tasks/worker-store.ts';
-import type { DeletionOptions } from './seam.ts';
+import type { DeletionOptions, DeletionStep } from './seam.ts';
 
 export type DeletionWork = NonNullable<Awaited<ReturnType<typeof beginDeletion>>>;
 
@@ -53,15 +53,6 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
     .returning(camel('entity', 'purge_exports', 'options'))
     .executeTakeFirst();
   return row ?? null;
-}
-
-export interface DeletionStep {
-  readonly deleted?: number;
-  readonly notFound?: number;
-  readonly events?: number;
-  readonly rejects?: number;
-  readonly files?: number;
-  readonly exports?: number;
 }
 
 /**

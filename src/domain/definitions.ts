@@ -93,7 +93,7 @@ export interface LakeColumnItem {
 }
 
 /** A column of a property in one table, with the id that engines find it by. */
-export interface LakeField extends LakeColumnItem {
+export interface PropertyField extends LakeColumnItem {
   readonly id: number;
 }
 

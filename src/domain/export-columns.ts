@@ -7,7 +7,7 @@ export const orderOf = {
   stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
 } as const satisfies Record<FileDataset, readonly string[]>;
 
-/** `json`: text as it is. `text`: JSON text that needs no escaping. `number`, `boolean`: of properties in the lake, JSON too. */
+/** `json`: text as it is. `text`: JSON text that needs no escaping. `number`, `boolean`: of properties with columns of their own, JSON too. */
 export interface Column {
   readonly name: string;
   readonly kind: 'text' | 'json' | 'instant' | 'number' | 'boolean';

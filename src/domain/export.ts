@@ -41,7 +41,7 @@ export interface ExportRequest {
   readonly escapeFormulas: boolean;
 }
 
-/** All columns of all events: a data file of the lake is the Parquet file of an export that leaves nothing out. */
+/** All columns of all events. */
 export const everything: ExportRequest = {
   from: null,
   to: null,

@@ -10,7 +10,6 @@ const taskQueues = {
   finish: queueName,
   deletion: queueName,
   prune: queueName,
-  append: queueName,
   export: exportQueueName,
 } as const;
 type CoreKind = keyof typeof taskQueues;

@@ -96,7 +96,7 @@ export function deleteEvents(
   });
 }
 
-/** Takes the profiles out of up to `limit` events that the lake has, and counts, and whose tables wait to be dropped. Returns how many. */
+/** Takes the profiles out of up to `limit` events that an archive has, and counts, and whose tables wait to be dropped. Returns how many. */
 export async function eraseUndropped(
   db: Database,
   entity: Entity,

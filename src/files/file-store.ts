@@ -86,40 +86,18 @@ export class MissingFileError extends Error {
   override readonly name = 'MissingFileError';
 }
 
-/** A file of the lake is gone or damaged. */
-export class LostLakeFile extends MissingFileError {
-  constructor(ref: FileRef, cause: unknown) {
-    super(`${ref}, a file of the lake, is missing or damaged: bring it back from a copy`, { cause });
-  }
-}
-
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-/** Other engines know metadata by the ends of these names. */
-const lakeRef = `lake/${uuid}/(?:data/${uuid}\\.parquet|metadata/(?:${uuid}\\.avro|\\d{5,16}-${uuid}\\.metadata\\.json))`;
+/** Other programs may know a file by the end of its name. */
+const named = `[a-z]{1,20}/${uuid}/[a-z]{1,20}/(?:\\d{5,16}-)?${uuid}(?:\\.[a-z]{1,10}){1,2}`;
 const refPattern = new RegExp(
-  `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${lakeRef})$`,
+  `^(?:(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}|${named})$`,
 );
 
 /** A name that no file has: `<day>/<uuid v7>`, or one in the folder. */
 export function createRef(folder?: FileFolder): FileRef {
   const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
   return checkRef(`${parent}/${uuidv7()}`);
-}
-
-export const lakeFileKinds = ['data', 'manifest', 'list', 'metadata'] as const;
-export type LakeFileKind = (typeof lakeFileKinds)[number];
-
-/** A name that no file has, of a table of the lake; `version`: of the metadata. */
-export function createLakeRef(table: string, kind: LakeFileKind, version: number): FileRef {
-  const number = String(version).padStart(5, '0');
-  const name = {
-    data: `data/${uuidv7()}.parquet`,
-    manifest: `metadata/${uuidv7()}.avro`,
-    list: `metadata/${uuidv7()}.avro`,
-    metadata: `metadata/${number}-${uuidv7()}.metadata.json`,
-  }[kind];
-  return checkRef(`lake/${table}/${name}`);
 }
 
 export function isRef(text: string): text is FileRef {

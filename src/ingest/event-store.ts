@@ -1,16 +1,6 @@
-import { sql } from 'kysely';
 import type pg from 'pg';
 import { kindOfEntity } from '../domain/entity.ts';
-import { instantText } from '../postgres/columns.ts';
-import {
-  type Database,
-  findValue,
-  isTrue,
-  queryRows,
-  readQuery,
-  rowOf,
-  runQuery,
-} from '../postgres/database.ts';
+import { type Database, isTrue, queryRows, readQuery, rowOf, runQuery } from '../postgres/database.ts';
 import type { Guard } from '../postgres/guard.ts';
 
 export interface EventRow {
@@ -164,21 +154,4 @@ export function isUserKnown(db: Database, environmentId: number, userId: string)
     select
       exists (select 1 from users where environment_id = ${environmentId} and user_id = ${userId})
       or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`;
-}
-
-/** Returns the time up to which events may be in the lake only; `null` if none are. A month on its way there counts, whoever's it is. */
-export function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
-  return findValue<string | null>(db)`
-    select ${instantText(sql`greatest(
-      (
-        select max(last_at)
-        from lake_files
-        where environment_id = ${environmentId} and kind = 'data' and state = 'stored' and not is_hot
-      ),
-      (
-        select max((month + interval '1 month') at time zone 'UTC')
-        from event_retirements
-        where state = 'retired' and archives
-      )
-    )`)} as until`;
 }

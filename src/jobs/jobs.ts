@@ -114,7 +114,7 @@ export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
     readLanes(watch),
     readList(watch, 'exports'),
     readList(watch, 'retries'),
-    readEventRetention(watch),
+    Promise.all([readEventRetention(watch), ...seams.map(({ retention: own }) => own?.read(watch))]),
     readFailures(watch, seams),
     findNeeds(watch, null, seams),
   ]);
@@ -124,7 +124,7 @@ export async function readStatus(watch: pg.Pool, seams: readonly FigureSeam[]) {
     lanes,
     exports,
     retries,
-    retention,
+    retention: Object.assign({}, ...retention),
     failures,
     needs,
   };

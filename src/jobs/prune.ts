@@ -1,38 +1,23 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
-import type { Config } from '../base/config.ts';
 import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import { type Poller, startPoller } from '../base/timers.ts';
 import { forgetDeletions } from '../deletion/store.ts';
-import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
 import { type ExportContext, exportFolder } from '../export/context.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../export/store.ts';
-import type { FileStore } from '../files/file-store.ts';
 import type { LoadContext } from '../load/context.ts';
 import { type EndContext, expireHeldLoads } from '../load/end-load.ts';
 import { removeAbandoned } from '../load/received.ts';
 import { deleteLoads, findExpiredFiles, forgetFiles } from '../load/store.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { tendChangeLog } from '../postgres/change-log.ts';
-import type { Database } from '../postgres/database.ts';
-import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import type { Tend } from '../tasks/job-seam.ts';
 import { forgetOld } from '../tasks/job-store.ts';
-import { insertTask } from '../tasks/store.ts';
-import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
+import { pruneEvents } from './prune-events.ts';
+import type { RetentionContext } from './seam.ts';
 
-export interface PruneContext extends EndContext {
-  readonly files: FileStore;
+export interface PruneContext extends EndContext, RetentionContext {
   readonly tends: readonly Tend[];
-  readonly config: Pick<
-    Config,
-    | 'fileRetentionDays'
-    | 'exportRetentionDays'
-    | 'changesDays'
-    | 'jobRetentionDays'
-    | 'eventRetentionDays'
-    | 'lakeEveryMs'
-  >;
 }
 
 /**
@@ -40,12 +25,12 @@ export interface PruneContext extends EndContext {
  * numbers removed; `tended` has those of capabilities, by the names of the API.
  */
 export async function prune(context: PruneContext) {
-  const { db, files, config } = context;
+  const { db, files, config, archive } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   await expireHeldLoads(context, fileDays);
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
-  const temporary = await sweep({ db, files, config });
+  const temporary = await sweep({ db, files, config, archive });
   const deletions = await forgetDeletions(db, jobDays);
   const tended = await tendAll(context);
   const events = await pruneEvents(context);
@@ -56,20 +41,6 @@ async function tendAll(context: PruneContext): Promise<Readonly<Record<string, n
   const counts: Record<string, number> = {};
   for (const tend of context.tends) Object.assign(counts, await tend(context));
   return counts;
-}
-
-/** Sees to it that there are the tasks of pruning and of appending to the lake, one each for all workers. Each is due at once when it is made. */
-export async function queuePruning(
-  context: TaskContext & { readonly config: Pick<Config, 'lakeEveryMs'> },
-): Promise<void> {
-  const appends = context.config.lakeEveryMs === null ? [] : (['append'] as const);
-  for (const kind of ['prune', ...appends] as const) {
-    const task = await insertTask(context.db, {
-      ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
-      ...{ jobId: null, requestId: null },
-    });
-    if (task !== null) await notifyQueue(context, [task]);
-  }
 }
 
 const batchSize = 500;
@@ -139,11 +110,7 @@ export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 
   }
 }
 
-interface Context {
-  readonly db: Database;
-  readonly files: FileStore;
-  readonly config: Pick<Config, 'changesDays'>;
-}
+type Context = Pick<RetentionContext, 'db' | 'files' | 'config' | 'archive'>;
 
 const sweepMs = 30 * 60 * 1000;
 
@@ -151,9 +118,9 @@ const sweepMs = 30 * 60 * 1000;
  * Removes what processes that were killed have left in the store, and expired uploads; returns how many files that was. Looks after the
  * log of changes, too. Twice at once does no harm.
  */
-export async function sweep({ db, files, config }: Context): Promise<number> {
+export async function sweep({ db, files, config, archive }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
-  const replaced = await removeReplaced({ db, files });
+  const replaced = (await archive?.sweep({ db, files })) ?? 0;
   const uploads = await removeExpiredUploads({ db, files });
   const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
   await tendChangeLog(db, config.changesDays);

@@ -1,16 +1,7 @@
 import { sql } from 'kysely';
 import type { FileRef } from '../files/file-store.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
-import {
-  changedBy,
-  columnOf,
-  type Database,
-  deleteWhere,
-  hasRows,
-  rowsOf,
-  selectWhere,
-  updateWhere,
-} from '../postgres/database.ts';
+import { changedBy, columnOf, type Database, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
 
 /** A file that is kept as it was sent. `sha256`, in hex, is of the bytes as sent. `ref` is `null` once the file is gone. */
 export type Upload = Awaited<ReturnType<typeof insertUpload>>;
@@ -130,15 +121,15 @@ export async function forgetUploads(db: Database, uploads: readonly CondemnedUpl
 
 /** Records a file before it is complete in the store, so that an abandoned one is found. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
-  await db.insertInto('received_files').values({ file_ref: ref }).execute();
+  await sql`insert into received_files (file_ref) values (${ref})`.execute(db);
 }
 
 /** Records a file that nothing uses any more: if it is still there when others are pruned, it goes with them. */
 export async function recordUnused(db: Database, ref: FileRef): Promise<void> {
-  await db
-    .insertInto('received_files')
-    .values({ file_ref: ref, received_at: sql`'-infinity'`, condemned_at: sql`now()` })
-    .execute();
+  await sql`
+    insert into received_files (file_ref, received_at, condemned_at) values (${ref}, '-infinity', now())`.execute(
+    db,
+  );
 }
 
 /** Somebody still uses the file; false if it is being removed, or gone. */
@@ -161,11 +152,8 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
   const bound = `${withinMs}ms`;
   await rowsOf(db)`
     select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`;
-  const row = await updateWhere(db, 'received_files', { fileRef: ref })
-    .set({ condemned_at: sql`coalesce(condemned_at, now())` })
-    .returning('file_ref')
-    .executeTakeFirst();
-  return row !== undefined;
+  return hasRows(db)`
+    update received_files set condemned_at = coalesce(condemned_at, now()) where file_ref = ${ref} returning 1`;
 }
 
 /** Takes up to `limit` files that no load has taken for `olderThanMs`; none can any more. */
@@ -184,5 +172,5 @@ export function condemnAbandoned(db: Database, olderThanMs: number, limit: numbe
 }
 
 export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
-  await deleteWhere(db, 'received_files', { fileRef: ref }).execute();
+  await sql`delete from received_files where file_ref = ${ref}`.execute(db);
 }

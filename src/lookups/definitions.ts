@@ -8,7 +8,6 @@ import { stringify } from 'yaml';
 import {
   MAX_EVENT_NAME_BYTES,
   MAX_EVENT_RETENTION_DAYS,
-  MAX_LAKE_COLUMNS,
   MAX_OPERATOR_FILE_ITEMS,
   MAX_PROPERTY_NAME_CHARS,
 } from '../base/limits.ts';
@@ -140,6 +139,9 @@ const retention = objectOf(
     days: wholeNumber('Days that it is kept; 0: for ever.', 0, MAX_EVENT_RETENTION_DAYS),
   },
 );
+
+/** Each costs a footer of a file some 100 bytes for each row group. */
+const MAX_LAKE_COLUMNS = 100;
 
 /** The columns that tables of the lake have anyway. Engines do not tell upper from lower case. */
 const ownLakeColumns = [

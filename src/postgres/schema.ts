@@ -74,11 +74,6 @@ export interface DB {
     position: Generated<number>;
     updated_at: Generated<Date>;
   };
-  console_links: {
-    digest: Buffer;
-    environment_id: number;
-    expires_at: Date;
-  };
   console_sessions: {
     client: string;
     created_at: Generated<Date>;
@@ -259,10 +254,6 @@ export interface DB {
     plan_ended_at: Date | null;
     planned_at: Date;
   };
-  load_undos: {
-    load_id: number;
-    undoes: number[];
-  };
   loads: {
     accepted_at: Generated<Date>;
     attempts: Generated<number>;
@@ -375,24 +366,12 @@ export interface DB {
     key: string;
     property_id: Generated<number>;
   };
-  received_files: {
-    condemned_at: Date | null;
-    file_ref: string;
-    received_at: Generated<Date>;
-  };
   rules: {
     applied_at: Generated<Date>;
     applied_by: string | null;
     document: Json;
     environment_id: number;
     version: number;
-  };
-  schedule_memory: {
-    environment_id: number;
-    item: string;
-    loaded_at: Generated<Date>;
-    schedule_name: string;
-    version: string;
   };
   schedule_run_items: {
     error_code: string | null;

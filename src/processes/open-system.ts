@@ -63,6 +63,7 @@ export function openSystem(options: SystemOptions): System {
     preflights: capabilities.flatMap(({ preflight }) => preflight ?? []),
     loads: capabilities.flatMap(({ loads }) => loads ?? []),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
+    archive: capabilities.find((each) => each.archive)?.archive ?? null,
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),
     jobs: jobEvents(capabilities.flatMap(({ jobs }) => jobs ?? [])),
     writeExport,

@@ -15,8 +15,8 @@ import {
 } from '../cli/processes.ts';
 import { type AddCommand, readSettings } from '../cli/settings.ts';
 import type { System } from '../context.ts';
-import { queuePruning } from '../jobs/prune.ts';
 import { prepareDatabase } from '../queue/provide-database.ts';
+import { queuePeriodic } from '../tasks/periodic.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
@@ -71,7 +71,9 @@ async function runWorker(
     process: { variables: processEnv, isOfService: !ofCommand },
     runAlone: runInProcess(cli.entry, processEnv, log),
   });
-  queuePruning(system).catch((err: unknown) => log.warn({ err }, 'the daily pruning could not be queued'));
+  queuePeriodic(system, 'prune').catch((err: unknown) =>
+    log.warn({ err }, 'the daily pruning could not be queued'),
+  );
   log.debug('worker is ready');
   const reason = await stop.requested;
   log.info({ reason }, 'stopping');

@@ -117,12 +117,6 @@ export const ofRetention: Gauges<EventRetention> = {
     'Events that were removed when their retention was over.',
     (of) => of.eventsRemoved,
   ],
-  sluice_lake_events: ['Events in the lake.', (of) => of.eventsArchived],
-  sluice_lake_bytes: ['Bytes of the data files of the lake.', (of) => of.lakeBytes],
-  sluice_lake_lag_seconds: [
-    'Seconds since the lake last held all events; 0 without `LAKE_EVERY`.',
-    (of) => of.lakeLag,
-  ],
   sluice_event_pruning_failing: [
     '1 if the latest pruning of events did not complete.',
     (of) => (of.error === null ? 0 : 1),

@@ -158,7 +158,9 @@ const core: readonly Figures[] = [
 function createLedgerMetrics(registry: Registry, watch: pg.Pool, seams: readonly FigureSeam[]) {
   const showUp = register(registry, ofDatabase);
   const showBacklog = register(registry, ofBacklog);
-  const others = seams.flatMap(({ backlog = [], totals = [] }) => [backlog, totals].flat());
+  const others = seams.flatMap(({ backlog = [], totals = [], retention = [] }) =>
+    [backlog, totals, retention].flat(),
+  );
   const all = [...others, ...core].map((figures) => openFigures(registry, watch, figures));
   const askBacklog = createProbe(() => readBacklog(watch), {
     deadlineMs,

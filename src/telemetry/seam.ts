@@ -22,6 +22,8 @@ export interface FigureSeam {
   readonly backlog?: Figures;
   /** Figures whose cost grows with what is kept. */
   readonly totals?: Figures;
+  /** Figures of retention; `sluice status` shows them with those of the core. */
+  readonly retention?: Figures;
   /** Reads the latest failures that are not those of jobs, SHOWN_FAILURES of them. */
   failures?(watch: pg.Pool): Promise<readonly Failure[]>;
   /** Finds what a person must attend to, in one environment or in all. */

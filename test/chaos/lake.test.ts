@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { LAKE_APPENDS } from '../../src/base/limits.ts';
+import { LAKE_APPENDS } from '../../src/capabilities/lake/month-store.ts';
 import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.ts';
 import { comparable, expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../support/lake.ts';
 import { expireLeases } from '../support/load-file.ts';

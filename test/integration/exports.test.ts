@@ -10,8 +10,9 @@ import { requireExport } from '../../src/export/inspect-exports.ts';
 import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
-import { pruneExports, queuePruning } from '../../src/jobs/prune.ts';
+import { pruneExports } from '../../src/jobs/prune.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
+import { queuePeriodic } from '../../src/tasks/periodic.ts';
 import { claimNextTask } from '../../src/tasks/store.ts';
 import { taskSessionName } from '../../src/tasks/worker-store.ts';
 import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
@@ -357,7 +358,7 @@ describe('files that a killed process had begun', () => {
       await worker.stop();
     }
     await leave('abandoned', ABANDONED_FILE_MS + 1_000);
-    await queuePruning(withoutQueue(t.system));
+    await queuePeriodic(withoutQueue(t.system), 'prune');
     await runTaskOf(t.system, pruneJob, 0);
     expect(await readdir(folder)).toEqual(['recent']);
   });

@@ -2,9 +2,10 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneJob } from '../../jobs/prune.ts';
 import { readStatus } from '../../src/jobs/jobs.ts';
-import { prune, queuePruning } from '../../src/jobs/prune.ts';
+import { prune } from '../../src/jobs/prune.ts';
 import { recordOf } from '../../src/jobs/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
+import { queuePeriodic } from '../../src/tasks/periodic.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { acceptFile, runTaskOf, startManually, withoutQueue } from '../support/load-file.ts';
@@ -170,7 +171,7 @@ describe('pruning', () => {
     const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others };
 
     await loads(1, 31);
-    await queuePruning(withoutQueue(system));
+    await queuePeriodic(withoutQueue(system), 'prune');
     await runTaskOf(system, pruneJob, 0);
     const none = { ...nothing, tended: { ...tended, inbox_files: 0 } };
     expect(await prune(system)).toEqual({ ...none, archived: 0, temporary: 0 });

@@ -1,5 +1,5 @@
+import { bitsOf } from '../../src/capabilities/lake/id-filter.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { bitsOf } from '../../src/lake/id-filter.ts';
 
 /** Tells whether all bits of the id are set, as PostgreSQL does (`findHolders`). */
 export function mayHold(filter: Buffer, entity: Entity, id: string): boolean {

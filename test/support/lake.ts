@@ -1,12 +1,12 @@
 import { icebergRead } from 'icebird';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
+import { listData } from '../../src/capabilities/lake/file-store.ts';
+import { type LakeGroup, readGroups } from '../../src/capabilities/lake/read-events.ts';
 import { everything } from '../../src/domain/export.ts';
 import { columnsOf } from '../../src/domain/export-columns.ts';
 import { checkRef, type FileRef, type FileStore } from '../../src/files/file-store.ts';
-import { type LakeGroup, readGroups } from '../../src/lake/read-events.ts';
 import { createDatabase, type Database } from '../../src/postgres/database.ts';
-import { listData } from '../../src/postgres/stores/lake-files.ts';
 import type { TestSystem } from './system.ts';
 
 /** An event of the lake, as an export has it in NDJSON. */

@@ -121,9 +121,8 @@ export async function readMemory(
   db: Database,
   { environmentId, name }: { readonly environmentId: number; readonly name: string },
 ): Promise<ReadonlyMap<string, string>> {
-  const rows = await selectWhere(db, 'schedule_memory', { environmentId, scheduleName: name })
-    .select(['item', 'version'])
-    .execute();
+  const rows = await rowsOf<{ item: string; version: string }>(db)`
+    select item, version from schedule_memory where environment_id = ${environmentId} and schedule_name = ${name}`;
   return new Map(rows.map((row) => [row.item, row.version]));
 }
 
@@ -134,15 +133,11 @@ export async function remember(
   item: string,
   version: string,
 ): Promise<void> {
-  await db
-    .insertInto('schedule_memory')
-    .values({ environment_id: environmentId, schedule_name: name, item, version })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['environment_id', 'schedule_name', 'item'])
-        .doUpdateSet({ version, loaded_at: sql<Date>`excluded.loaded_at` }),
-    )
-    .execute();
+  await sql`
+    insert into schedule_memory (environment_id, schedule_name, item, version)
+    values (${environmentId}, ${name}, ${item}, ${version})
+    on conflict (environment_id, schedule_name, item) do update
+    set version = excluded.version, loaded_at = excluded.loaded_at`.execute(db);
 }
 
 export async function readCursor(

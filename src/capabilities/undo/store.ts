@@ -101,10 +101,7 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
 
 /** Notes the loads that an undo undoes. Call it in the transaction that queues it. */
 export async function insertUndo(db: Database, loadId: number, undoes: readonly number[]): Promise<void> {
-  await db
-    .insertInto('load_undos')
-    .values({ load_id: loadId, undoes: [...undoes] })
-    .execute();
+  await sql`insert into load_undos (load_id, undoes) values (${loadId}, ${[...undoes]})`.execute(db);
 }
 
 /** Notes with the loads that an undo undoes that it has begun. */

@@ -17,7 +17,7 @@ import { csvWriter, planCsv } from './csv.ts';
 import { type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
-import { type DatasetSink, GroupFiles, type LakeTarget, SplitFiles } from './split-files.ts';
+import { type DatasetSink, type FileOwner, GroupFiles, SplitFiles } from './split-files.ts';
 import { streamCsvHeader } from './stream.ts';
 
 export interface SinkOptions {
@@ -25,7 +25,7 @@ export interface SinkOptions {
   readonly header: Buffer;
   readonly request: ExportRequest;
   readonly splitBytes: number;
-  readonly lake?: LakeTarget;
+  readonly owner?: FileOwner;
 }
 
 export interface FormatWriter {

@@ -3,19 +3,24 @@ import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import { readInstant } from '../../base/instant.ts';
 import type { DataType } from '../../domain/data-type.ts';
-import type { LakeField } from '../../domain/definitions.ts';
+import type { PropertyField } from '../../domain/definitions.ts';
 import { entities, idColumn } from '../../domain/entity.ts';
 import { type Column, columnsOf } from '../../domain/export-columns.ts';
-import { IdFilter } from '../../lake/id-filter.ts';
-import type { LakeGroup } from '../../lake/read-events.ts';
-import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { ParquetColumn } from './parquet-column.ts';
 import { findValues } from './rows.ts';
-import type { FileRows } from './split-files.ts';
+import type { FileFacts, FileRows, IdSink } from './split-files.ts';
 
 /** `PAR1` */
 const magic = 0x31524150;
+
+/** A row group of another file. */
+export interface PackedGroup {
+  readonly rows: number;
+  column(name: string): Promise<readonly (string | null)[]>;
+  /** Returns a column, by its place, as it is stored. */
+  packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer };
+}
 
 /** A file: row groups, then the footer. Encoded bytes go to the store at once. */
 export class ParquetFile {
@@ -25,20 +30,19 @@ export class ParquetFile {
   readonly #columns: readonly ParquetColumn[];
   /** The place of the properties. */
   readonly #metadata: number;
-  readonly #properties: readonly { readonly field: LakeField; readonly column: ParquetColumn }[];
+  readonly #properties: readonly { readonly field: PropertyField; readonly column: ParquetColumn }[];
   readonly #ends: Int32Array;
-  /** The ids in a file of the lake. */
-  readonly #ids: IdFilter | null;
+  readonly #ids: IdSink | null;
   readonly #groups: RowGroup[] = [];
   #rows = 0;
   #allRows = 0;
 
   /** `maxRows`: of a row group. */
-  constructor({ dataset, request, lake }: FileRows, stored: StoredFileWriter, maxRows: number) {
+  constructor({ dataset, request, owner }: FileRows, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
     const columns = columnsOf(dataset, request);
-    const fields = lake?.fields ?? [];
-    this.#ids = lake === undefined ? null : new IdFilter();
+    const fields = owner?.fields ?? [];
+    this.#ids = owner?.openIds() ?? null;
     const elements = [
       ...columns.map((column, index) => elementOf(column, index + 1)),
       ...fields.map((field) => elementOf(columnOf(field), field.id)),
@@ -84,14 +88,14 @@ export class ParquetFile {
     this.#rows = 0;
   }
 
-  /** Returns what takes the texts of a column of the lake, if they are ids. */
+  /** Returns what takes the texts of a column, if they are ids. */
   #idsOf(name: string): ((texts: Buffer, start: number, end: number) => void) | null {
     const entity = entities.find((each) => idColumn[each] === name);
     return entity === undefined ? null : (...text) => this.#ids?.add(entity, ...text);
   }
 
   /** Copies the columns of a group of another file, which begin with those of this one. */
-  async addPacked(group: LakeGroup): Promise<void> {
+  async addPacked(group: PackedGroup): Promise<void> {
     for (const entity of entities)
       for (const id of new Set(await group.column(idColumn[entity])))
         if (id !== null) this.#ids?.add(entity, Buffer.from(id));
@@ -168,11 +172,11 @@ const texts: Readonly<Record<DataType, (value: unknown) => string>> = {
 
 const kindOf = { string: 'text', numeric: 'number', boolean: 'boolean', date: 'instant' } as const;
 
-function columnOf({ key, type }: LakeField): Column {
+function columnOf({ key, type }: PropertyField): Column {
   return { name: key, kind: kindOf[type], isOptional: true };
 }
 
-/** Iceberg finds columns by the ids of their fields. */
+/** Other engines find columns by the ids of their fields. */
 function elementOf({ name, kind, isOptional }: Column, id: number): SchemaElement {
   const field = { name, field_id: id, repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' } as const;
   if (kind === 'number') return { ...field, type: 'DOUBLE' };

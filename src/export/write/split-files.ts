@@ -1,6 +1,6 @@
-import type { LakeField } from '../../domain/definitions.ts';
+import type { PropertyField } from '../../domain/definitions.ts';
+import type { Entity } from '../../domain/entity.ts';
 import type { Compression, ExportFile, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
-import type { FileFacts } from '../../postgres/stores/lake-files.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './rows.ts';
 
@@ -111,15 +111,32 @@ const maxGroupBytes = 512 * 1024;
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: RowShape;
-  /** Set for files of the lake. */
-  readonly lake?: LakeTarget;
+  /** Set for files that are no export. */
+  readonly owner?: FileOwner;
 }
 
-export interface LakeTarget {
+/** What is wanted of files besides their rows. */
+export interface FileOwner {
   /** The properties that get columns of their own. */
-  readonly fields: readonly LakeField[];
+  readonly fields: readonly PropertyField[];
+  /** Returns what is told of the ids in a file. */
+  openIds(): IdSink;
   /** Called with each file that is complete. */
   onFile(file: ExportFile, facts: FileFacts): Promise<void>;
+}
+
+export interface IdSink {
+  add(entity: Entity, bytes: Uint8Array, start?: number, end?: number): void;
+  bytes(): Buffer;
+}
+
+/** Facts about a file, gathered from its rows. */
+export interface FileFacts {
+  /** The bytes of the sink. */
+  readonly filter: Buffer;
+  /** The times of its first and last event, in microseconds since 1970. */
+  readonly firstMicros: number;
+  readonly lastMicros: number;
 }
 
 /** A file of groups of rows: row groups of Parquet. */
@@ -128,7 +145,7 @@ export interface GroupFile {
   addRow(bytes: Buffer, start: number, end: number): void;
   /** After at most `groupRows` rows, and at least one. */
   endGroup(): Promise<void>;
-  /** To be called once, after the last group; there may be none. Returns what the lake keeps of its files. */
+  /** To be called once, after the last group; there may be none. Returns what its owner is told. */
   end(): Promise<FileFacts | null>;
 }
 
@@ -140,7 +157,7 @@ export class GroupFiles extends FileSeries implements DatasetSink {
   readonly #open: (stored: StoredFileWriter) => GroupFile;
   /** Before it is encoded. */
   readonly #groupBytes: number;
-  readonly #lake: LakeTarget | undefined;
+  readonly #owner: FileOwner | undefined;
   #rows = 0;
   #bytes = 0;
   #file: GroupFile | null = null;
@@ -153,7 +170,7 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     super(files, { ...options, compression: 'none' });
     this.#open = (stored) => new File(options, stored, groupRows);
     this.#groupBytes = Math.min(maxGroupBytes, options.splitBytes);
-    this.#lake = options.lake;
+    this.#owner = options.owner;
   }
 
   async add({ bytes, ends }: RowBlock): Promise<void> {
@@ -189,7 +206,7 @@ export class GroupFiles extends FileSeries implements DatasetSink {
     const facts = (await this.#file?.end()) ?? null;
     this.#file = null;
     const file = await super.finish(stored);
-    if (facts !== null) await this.#lake?.onFile(file, facts);
+    if (facts !== null) await this.#owner?.onFile(file, facts);
     return file;
   }
 }

@@ -32,7 +32,7 @@ import { AttemptFiles } from './attempt-files.ts';
 import { ContentHash } from './content-hash.ts';
 import { formatWriters } from './formats.ts';
 import { ndjsonText, type RowBlock, type RowText, rowBlocks } from './rows.ts';
-import type { LakeTarget } from './split-files.ts';
+import type { FileOwner } from './split-files.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 export interface WriteExportContext {
@@ -147,7 +147,7 @@ async function writeManifest(
 
 interface WriteOptions {
   readonly request: ExportRequest;
-  readonly lake?: LakeTarget;
+  readonly owner?: FileOwner;
   readonly splitBytes: number;
   readonly signal: AbortSignal;
   /** Told of rows and stored bytes as they become more. */

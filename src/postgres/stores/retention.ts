@@ -119,11 +119,7 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
   });
 }
 
-export async function recordEventPruning(
-  db: Database,
-  work: 'prune' | 'append',
-  error: string | null,
-): Promise<void> {
+export async function recordEventPruning(db: Database, work: string, error: string | null): Promise<void> {
   await rowsOf(db)`
     insert into event_prunings as known (work, ended_at, error, failing_since)
     values (${work}, now(), ${error}::text, case when ${error}::text is not null then now() end)
@@ -137,38 +133,20 @@ export async function recordEventPruning(
 export interface EventRetention {
   readonly eventsRemoved: number;
   readonly monthsDropped: number;
-  readonly eventsArchived: number;
-  readonly lakeFiles: number;
-  readonly lakeBytes: number;
   readonly prunedAt: Date | null;
   readonly error: string | null;
   readonly failingSince: Date | null;
-  /** Seconds since the lake last held all events; 0 without a lake. */
-  readonly lakeLag: number;
 }
 
 const overview = `
-  with removed as (
+  select r.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince"
+  from (
     select
       coalesce(sum(events_removed), 0)::bigint as "eventsRemoved",
       count(*) filter (where is_whole and state = 'removed') as "monthsDropped"
     from sluice.event_retirements
-  ),
-  archived as (
-    select
-      coalesce(sum(row_count), 0)::bigint as "eventsArchived",
-      count(*) as "lakeFiles",
-      coalesce(sum(byte_count), 0)::bigint as "lakeBytes"
-    from sluice.lake_files
-    where state = 'stored' and kind = 'data'
-  )
-  select
-    r.*, a.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince",
-    coalesce(extract(epoch from now() - coalesce(l.failing_since, l.ended_at)), 0)::float8 as "lakeLag"
-  from removed r
-  cross join archived a
-  left join sluice.event_prunings p on p.work = 'prune'
-  left join sluice.event_prunings l on l.work = 'append' and exists (select 1 from sluice.lake_months)`;
+  ) r
+  left join sluice.event_prunings p on p.work = 'prune'`;
 
 export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
   return readFigure(watch, overview);

@@ -144,7 +144,7 @@ export function readRevision(db: Database, { retirementId }: Retirement): Promis
   return countOf(db)`select revision from event_retirements where retirement_id = ${retirementId}`;
 }
 
-/** Notes that the lake has what the table holds. Returns false if the table has changed since they were written. */
+/** Notes that the archive has what the table holds. Returns false if the table has changed since it was written. */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,

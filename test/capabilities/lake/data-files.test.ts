@@ -1,15 +1,17 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts';
-import { ParquetFile } from '../../../../src/export/write/parquet.ts';
-import { type FileRef, type FileStore, LostLakeFile } from '../../../../src/files/file-store.ts';
-import { readGroups } from '../../../../src/lake/read-events.ts';
-import type { FileFacts, WrittenFile } from '../../../../src/postgres/stores/lake-files.ts';
-import { valuesOf } from '../../../../src/retention/stored-events.ts';
-import { mayHold } from '../../../support/lake-filter.ts';
+import type { WrittenFile } from '../../../src/capabilities/lake/file-store.ts';
+import { IdFilter } from '../../../src/capabilities/lake/id-filter.ts';
+import { LostLakeFile, readGroups } from '../../../src/capabilities/lake/read-events.ts';
+import { valuesOf } from '../../../src/capabilities/lake/stored-events.ts';
+import { StoredFileWriter } from '../../../src/export/write/attempt-files.ts';
+import { ParquetFile } from '../../../src/export/write/parquet.ts';
+import type { FileFacts } from '../../../src/export/write/split-files.ts';
+import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
+import { mayHold } from '../../support/lake-filter.ts';
 
 const request = { includeRemoved: false } as const;
-const lake = { fields: [], onFile: async () => undefined };
+const owner = { fields: [], openIds: () => new IdFilter(), onFile: async () => undefined };
 const maxRows = 200;
 
 interface Row {
@@ -55,7 +57,7 @@ async function write(rows: number, fill: (file: ParquetFile) => Promise<void>): 
     discard: async () => undefined,
   };
   const stored = new StoredFileWriter(writer, 'none');
-  const file = new ParquetFile({ dataset: 'events', request, lake }, stored, maxRows);
+  const file = new ParquetFile({ dataset: 'events', request, owner }, stored, maxRows);
   await fill(file);
   const facts = (await file.end()) as FileFacts;
   const written = { rows, ...(await stored.finish()) };

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { uuidv7 } from '../../base/uuid.ts';
-import type { LakeField } from '../../domain/definitions.ts';
+import type { PropertyField } from '../../domain/definitions.ts';
 import type { FileRef } from '../../files/file-store.ts';
-import { changedBy, columnOf, type Database, firstRow } from '../database.ts';
+import { changedBy, columnOf, type Database, firstRow } from '../../postgres/database.ts';
 
 /** The Iceberg table of the events of an environment. */
 export interface LakeTable {
@@ -22,7 +22,7 @@ export interface TableFields {
   readonly schema: number;
   /** The last id that was given, also to a column that was removed; 0 if there is none. */
   readonly last: number;
-  readonly properties: readonly LakeField[];
+  readonly properties: readonly PropertyField[];
 }
 
 const tableColumns = sql`environment_id as "environmentId", folder, location, version, fields`;

@@ -1,8 +1,19 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { TransientError } from '../../base/errors.ts';
-import type { FileRef, LakeFileKind } from '../../files/file-store.ts';
-import { changedBy, columnOf, type Database, inTransaction, rowsOf } from '../database.ts';
+import type { FileFacts } from '../../export/write/split-files.ts';
+import type { FileRef } from '../../files/file-store.ts';
+import { instantText } from '../../postgres/columns.ts';
+import {
+  changedBy,
+  columnOf,
+  type Database,
+  findValue,
+  inTransaction,
+  rowsOf,
+} from '../../postgres/database.ts';
+
+export type LakeFileKind = 'data' | 'manifest' | 'list' | 'metadata';
 
 interface NewFile {
   readonly environmentId: number;
@@ -41,12 +52,6 @@ export interface DataFile extends WrittenFile {
   /** The times of its first and last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
-}
-
-/** Facts about a data file, gathered from its rows. */
-export interface FileFacts extends Pick<DataFile, 'firstMicros' | 'lastMicros'> {
-  /** A Bloom filter of the ids in it (src/lake/id-filter.ts). */
-  readonly filter: Buffer;
 }
 
 /** Notes what a complete file holds; it is still nobody's. Does nothing if it was given up meanwhile. */
@@ -262,4 +267,21 @@ function microsOf(column: string): RawBuilder<number> {
 
 function instantOf(micros: number): RawBuilder<Date> {
   return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`;
+}
+
+/** Returns the time up to which events may be in the lake only; `null` if none are. A month on its way there counts, whoever's it is. */
+export function findMovedUntil(db: Database, environmentId: number): Promise<string | null> {
+  return findValue<string | null>(db)`
+    select ${instantText(sql`greatest(
+      (
+        select max(last_at)
+        from lake_files
+        where environment_id = ${environmentId} and kind = 'data' and state = 'stored' and not is_hot
+      ),
+      (
+        select max((month + interval '1 month') at time zone 'UTC')
+        from event_retirements
+        where state = 'retired' and archives
+      )
+    )`)} as until`;
 }

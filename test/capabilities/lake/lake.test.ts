@@ -1,16 +1,16 @@
 import { parquetMetadata } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environment-store.ts';
-import type { FileRef, FileStore } from '../../src/files/file-store.ts';
-import { prune } from '../../src/jobs/prune.ts';
-import { readGroups } from '../../src/lake/read-events.ts';
-import type { WrittenFile } from '../../src/postgres/stores/lake-files.ts';
-import { apply } from '../support/definitions.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { exportAll, records, texts } from '../support/export-files.ts';
-import { serve } from '../support/http.ts';
-import { expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../support/lake.ts';
+import { createEnvironment } from '../../../src/access/environment-store.ts';
+import type { WrittenFile } from '../../../src/capabilities/lake/file-store.ts';
+import { readGroups } from '../../../src/capabilities/lake/read-events.ts';
+import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
+import { prune } from '../../../src/jobs/prune.ts';
+import { apply } from '../../support/definitions.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
+import { exportAll, records, texts } from '../../support/export-files.ts';
+import { serve } from '../../support/http.ts';
+import { expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../../support/lake.ts';
 import {
   eventTables,
   heldEvents,
@@ -18,8 +18,8 @@ import {
   instantBetween,
   monthsAgo,
   type StoredEvent,
-} from '../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+} from '../../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
 let t: TestSystem;
 let environmentId: number;

@@ -1,8 +1,13 @@
 import { sql } from 'kysely';
-import { LAKE_APPENDS, LAKE_REWRITE_HOURS, LAKE_SETTLE_HOURS } from '../../base/limits.ts';
-import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../database.ts';
-import { eventTable, type Month } from './retention.ts';
-import { removeDoomed } from './retirements.ts';
+import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgres/database.ts';
+import { eventTable, type Month } from '../../postgres/stores/retention.ts';
+import { removeDoomed } from '../../postgres/stores/retirements.ts';
+
+/** Files that are added to a month of the lake before the whole month is written. */
+export const LAKE_APPENDS = 48;
+/** Hours that a month stays as it was written after events were removed from it, and after its end. */
+export const LAKE_REWRITE_HOURS = 24;
+export const LAKE_SETTLE_HOURS = 24;
 
 /*
  * Months of an environment that the lake holds while they are in `sluice.events`. Whoever writes files of one reads its row in the

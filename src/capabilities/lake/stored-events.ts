@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type Entity, idColumn } from '../domain/entity.ts';
-import { everything } from '../domain/export.ts';
-import { columnsOf } from '../domain/export-columns.ts';
-import { Gathered, type RowBlock, separator } from '../export/write/rows.ts';
-import type { FileStore } from '../files/file-store.ts';
-import { type LakeGroup, readGroups } from '../lake/read-events.ts';
-import type { WrittenFile } from '../postgres/stores/lake-files.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { everything } from '../../domain/export.ts';
+import { columnsOf } from '../../domain/export-columns.ts';
+import { Gathered, type RowBlock, separator } from '../../export/write/rows.ts';
+import type { FileStore } from '../../files/file-store.ts';
+import type { WrittenFile } from './file-store.ts';
+import { type LakeGroup, readGroups } from './read-events.ts';
 
 /* The events of the lake's files, as rows that an export writes and a hash compares. */
 

@@ -3,34 +3,31 @@
  * says so to other engines, in the transaction that changes those rows. So nothing is in two snapshots or in none, whatever is killed.
  */
 import type pg from 'pg';
-import type { LakeField } from '../domain/definitions.ts';
+import { uuidv7 } from '../../base/uuid.ts';
+import type { PropertyField } from '../../domain/definitions.ts';
 import {
-  createLakeRef,
+  checkRef,
   type FileRef,
   type FileStore,
-  type LakeFileKind,
   MissingFileError,
   writeWhole,
-} from '../files/file-store.ts';
-import { definitionsOf } from '../lookups/store.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+} from '../../files/file-store.ts';
+import { definitionsOf } from '../../lookups/store.ts';
+import { type Database, inTransaction } from '../../postgres/database.ts';
 import {
   AbandonedFile,
+  findReplaced,
+  forgetFile,
+  type LakeFileKind,
   listData,
   listManifests,
   listMonths,
   recordFile,
   replaceMetadata,
   storeMetadata,
-} from '../postgres/stores/lake-files.ts';
-import {
-  findMovedTables,
-  lockTable,
-  openTable,
-  setFields,
-  setSnapshot,
-} from '../postgres/stores/lake-tables.ts';
+} from './file-store.ts';
 import { evolveFields, tableMetadata, writeManifest, writeManifestList } from './iceberg.ts';
+import { findMovedTables, lockTable, openTable, setFields, setSnapshot } from './table-store.ts';
 
 export interface LakeContext {
   readonly pool: pg.Pool;
@@ -83,6 +80,18 @@ export async function commitLake(
   await setSnapshot(db, { environmentId, location: files.location, version, metadataRef: metadata.ref });
 }
 
+/** A name that no file has, of a table of the lake; `version`: of the metadata. */
+function createLakeRef(table: string, kind: LakeFileKind, version: number): FileRef {
+  const number = String(version).padStart(5, '0');
+  const name = {
+    data: `data/${uuidv7()}.parquet`,
+    manifest: `metadata/${uuidv7()}.avro`,
+    list: `metadata/${uuidv7()}.avro`,
+    metadata: `metadata/${number}-${uuidv7()}.metadata.json`,
+  }[kind];
+  return checkRef(`lake/${table}/${name}`);
+}
+
 /** Tells whether somebody, such as a deletion, has given up or removed a file before it was taken. */
 export function isAbandoned(error: unknown): boolean {
   return error instanceof AbandonedFile || error instanceof MissingFileError;
@@ -95,7 +104,7 @@ export async function refreshLake(context: LakeContext): Promise<void> {
 }
 
 /** Makes the columns of properties what the definitions want, and returns them for the files that are written next. */
-export async function openFields(db: Database, environmentId: number): Promise<readonly LakeField[]> {
+export async function openFields(db: Database, environmentId: number): Promise<readonly PropertyField[]> {
   const table = await openTable(db, environmentId);
   const fields = evolveFields(table.fields, await definitionsOf.lake_columns.read(db, environmentId));
   if (fields === table.fields || (await setFields(db, table, fields))) return fields.properties;
@@ -107,9 +116,25 @@ export async function createDataFile(
   { db, files }: Pick<LakeContext, 'db' | 'files'>,
   place: Pick<Parameters<typeof recordFile>[1], 'environmentId' | 'month' | 'retirementId'>,
 ) {
-  const { environmentId, month, retirementId } = place;
-  const { folder } = await openTable(db, environmentId);
+  const { folder } = await openTable(db, place.environmentId);
   const ref = createLakeRef(folder, 'data', 0);
-  await recordFile(db, { environmentId, month, retirementId, kind: 'data', ref });
+  await recordFile(db, { ...place, kind: 'data', ref });
   return files.createAs(ref);
+}
+
+/** Removes files that no snapshot names any more. Returns how many. */
+export async function removeReplaced(context: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
+  const replaced = await findReplaced(context.db);
+  await removeFiles(context, replaced);
+  return replaced.length;
+}
+
+export async function removeFiles(
+  { db, files }: Pick<LakeContext, 'db' | 'files'>,
+  refs: readonly FileRef[],
+): Promise<void> {
+  for (const ref of refs) {
+    await files.remove(ref);
+    await forgetFile(db, ref);
+  }
 }

@@ -2,32 +2,29 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
-import { Fault, TransientError } from '../base/errors.ts';
-import { instantOfMicros } from '../base/instant.ts';
-import { ARCHIVE_PART_BYTES } from '../base/limits.ts';
-import { idColumn } from '../domain/entity.ts';
-import { type ExportFile, type ExportRequest, everything } from '../domain/export.ts';
-import type { Filter } from '../export/filter.ts';
-import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
-import { selectValues } from '../export/write/page.ts';
-import { ParquetFile } from '../export/write/parquet.ts';
-import type { RowBlock } from '../export/write/rows.ts';
-import { groupRows } from '../export/write/split-files.ts';
-import { type FilePlan, planRows, writeFiles } from '../export/write/write-export.ts';
-import { type FileRef, type FileStore, hashFile, MissingFileError } from '../files/file-store.ts';
-import { createDataFile, type LakeContext, openFields } from '../lake/commit.ts';
-import { readGroups } from '../lake/read-events.ts';
-import { compileForCopy } from '../postgres/copy-out.ts';
-import type { Snapshot } from '../postgres/session.ts';
-import {
-  type DataFile,
-  describeData,
-  type FileFacts,
-  forgetFile,
-  type WrittenFile,
-} from '../postgres/stores/lake-files.ts';
-import type { LakeMonth } from '../postgres/stores/lake-months.ts';
+import { Fault, TransientError } from '../../base/errors.ts';
+import { instantOfMicros } from '../../base/instant.ts';
+import { idColumn } from '../../domain/entity.ts';
+import { type ExportFile, type ExportRequest, everything } from '../../domain/export.ts';
+import type { Filter } from '../../export/filter.ts';
+import { AttemptFiles, StoredFileWriter } from '../../export/write/attempt-files.ts';
+import { selectValues } from '../../export/write/page.ts';
+import { ParquetFile } from '../../export/write/parquet.ts';
+import type { RowBlock } from '../../export/write/rows.ts';
+import { type FileFacts, groupRows } from '../../export/write/split-files.ts';
+import { type FilePlan, planRows, writeFiles } from '../../export/write/write-export.ts';
+import { type FileRef, type FileStore, hashFile, MissingFileError } from '../../files/file-store.ts';
+import { compileForCopy } from '../../postgres/copy-out.ts';
+import type { Snapshot } from '../../postgres/session.ts';
+import { createDataFile, type LakeContext, openFields } from './commit.ts';
+import { type DataFile, describeData, forgetFile, type WrittenFile } from './file-store.ts';
+import { IdFilter } from './id-filter.ts';
+import type { LakeMonth } from './month-store.ts';
+import { readGroups } from './read-events.ts';
 import { contentOf, type Erasure, valuesOf } from './stored-events.ts';
+
+/** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
+export const ARCHIVE_PART_BYTES = 64 * 1024 * 1024;
 
 type Place = Parameters<typeof createDataFile>[1];
 type WriteContext = Pick<LakeContext, 'db' | 'files'>;
@@ -73,7 +70,8 @@ export async function writeData(
     await writeFiles(snapshot, files, plan, {
       request: everything,
       splitBytes: ARCHIVE_PART_BYTES,
-      lake: {
+      owner: {
+        openIds: () => new IdFilter(),
         fields: await openFields(db, place.environmentId),
         onFile: async (file, facts) => void written.push(await describe(context, file, facts)),
       },
@@ -152,8 +150,8 @@ export async function rewriteData(
   const stored = new StoredFileWriter(writer, 'none');
   const counts = new Map<string, number>();
   try {
-    const lake = { fields, onFile: async () => undefined };
-    const parquet = new ParquetFile({ dataset: 'events', request: everything, lake }, stored, groupRows);
+    const owner = { fields, openIds: () => new IdFilter(), onFile: async () => undefined };
+    const parquet = new ParquetFile({ dataset: 'events', request: everything, owner }, stored, groupRows);
     let rows = 0;
     for await (const group of readGroups(files, data)) {
       goOn();

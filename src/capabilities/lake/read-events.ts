@@ -7,11 +7,12 @@ import {
   parquetScan,
   type RowGroup,
 } from 'hyparquet';
-import { Fault, TransientError } from '../base/errors.ts';
-import { everything } from '../domain/export.ts';
-import { columnsOf } from '../domain/export-columns.ts';
-import { type FileRef, type FileStore, LostLakeFile } from '../files/file-store.ts';
-import type { WrittenFile } from '../postgres/stores/lake-files.ts';
+import { Fault, TransientError } from '../../base/errors.ts';
+import { everything } from '../../domain/export.ts';
+import { columnsOf } from '../../domain/export-columns.ts';
+import type { PackedGroup } from '../../export/write/parquet.ts';
+import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';
+import type { WrittenFile } from './file-store.ts';
 
 /*
  * Data files of the lake are Parquet files as exports have them, each in order of time. A reader holds one row group (2 500 events
@@ -32,6 +33,13 @@ const footerParsers = {
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),
 };
 
+/** A file of the lake is gone or damaged. */
+export class LostLakeFile extends MissingFileError {
+  constructor(ref: FileRef, cause: unknown) {
+    super(`${ref}, a file of the lake, is missing or damaged: bring it back from a copy`, { cause });
+  }
+}
+
 interface StoredGroup {
   readonly ref: FileRef;
   readonly metadata: FileMetaData;
@@ -41,49 +49,42 @@ interface StoredGroup {
 }
 
 /** A row group, whose columns are decoded on demand. */
-export class LakeGroup {
+export class LakeGroup implements PackedGroup {
   readonly rows: number;
-  readonly #ref: FileRef;
-  /** The footer, as if the file had no other group. */
-  readonly #metadata: FileMetaData;
+  /** Its footer is as if the file had no other group. */
+  readonly #stored: StoredGroup;
   readonly #chunks: readonly ColumnMetaData[];
-  readonly #bytes: Buffer;
-  readonly #start: number;
 
-  constructor(group: RowGroup, { ref, metadata, bytes, start }: StoredGroup) {
+  constructor(group: RowGroup, { metadata, ...stored }: StoredGroup) {
     this.rows = Number(group.num_rows);
-    this.#ref = ref;
-    this.#metadata = { ...metadata, num_rows: group.num_rows, row_groups: [group] };
+    this.#stored = { ...stored, metadata: { ...metadata, num_rows: group.num_rows, row_groups: [group] } };
     this.#chunks = chunksOf(group);
-    this.#bytes = bytes;
-    this.#start = start;
   }
 
   /** Tells whether the columns of properties begin with these. */
   hasFields(fields: readonly { readonly id: number }[]): boolean {
-    const properties = this.#metadata.schema.slice(1 + columns.length);
+    const properties = this.#stored.metadata.schema.slice(1 + columns.length);
     return fields.every(({ id }, at) => id === properties[at]?.field_id);
   }
 
   /** Returns the texts of a column, `null` for rows without one. @throws LostLakeFile */
   async column(name: string): Promise<readonly (string | null)[]> {
-    const file = bufferOf(this.#start + this.#bytes.length, (start, end) =>
-      this.#bytes.subarray(start - this.#start, end - this.#start),
-    );
+    const { ref, metadata, bytes, start: first } = this.#stored;
+    const read = (start: number, end: number) => bytes.subarray(start - first, end - first);
+    const file = bufferOf(first + bytes.length, read);
     try {
-      const scan = await parquetScan({ file, metadata: this.#metadata, columns: [name], parsers });
+      const scan = await parquetScan({ file, metadata, columns: [name], parsers });
       const values = await scan.readColumn({ column: name, rowStart: 0, rowEnd: this.rows });
       return Array.from(values as ArrayLike<string | null | undefined>, (value) => value ?? null);
     } catch (cause) {
-      throw new LostLakeFile(this.#ref, cause);
+      throw new LostLakeFile(ref, cause);
     }
   }
 
-  /** Returns a column, by its place, as it is stored. */
   packed(place: number): { readonly about: ColumnMetaData; readonly bytes: Buffer } {
     const about = this.#chunks[place] as ColumnMetaData;
-    const at = startOf(about) - this.#start;
-    return { about, bytes: this.#bytes.subarray(at, at + Number(about.total_compressed_size)) };
+    const at = startOf(about) - this.#stored.start;
+    return { about, bytes: this.#stored.bytes.subarray(at, at + Number(about.total_compressed_size)) };
   }
 }
 

@@ -1,18 +1,24 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environment-store.ts';
-import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../src/base/limits.ts';
-import { failDeletion } from '../../src/deletion/run-deletion.ts';
-import type { FileRef, FileStore } from '../../src/files/file-store.ts';
-import { readEventRetention } from '../../src/postgres/stores/retention.ts';
-import { appendEvents } from '../../src/retention/append-events.ts';
-import type { RetentionContext } from '../../src/retention/archive-events.ts';
-import { pruneEvents } from '../../src/retention/prune-events.ts';
-import { apply } from '../support/definitions.ts';
-import { acceptDeletion } from '../support/deletions.ts';
-import { expectNamedFiles, type LakeRow, mortalSystem, readEverywhere, readLake } from '../support/lake.ts';
-import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { createEnvironment } from '../../../src/access/environment-store.ts';
+import { appendEvents } from '../../../src/capabilities/lake/append-events.ts';
+import { figures } from '../../../src/capabilities/lake/figures.ts';
+import { LAKE_APPENDS, LAKE_SETTLE_HOURS } from '../../../src/capabilities/lake/month-store.ts';
+import { failDeletion } from '../../../src/deletion/run-deletion.ts';
+import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
+import { pruneEvents } from '../../../src/jobs/prune-events.ts';
+import type { RetentionContext } from '../../../src/jobs/seam.ts';
+import { apply } from '../../support/definitions.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
+import {
+  expectNamedFiles,
+  type LakeRow,
+  mortalSystem,
+  readEverywhere,
+  readLake,
+} from '../../support/lake.ts';
+import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -163,7 +169,8 @@ describe('appending', () => {
   });
 
   test('metrics tell since when the lake lacks events', async () => {
-    const lag = async () => (await readEventRetention(t.system.pool)).lakeLag;
+    const lag = async () =>
+      ((await figures.retention?.read(t.system.pool)) as { lakeLag: number } | undefined)?.lakeLag;
     expect(await lag()).toBe(0);
     expect((await t.system.metrics.render()).text).toContain('sluice_lake_lag_seconds 0');
     await add([0], 1);
@@ -185,7 +192,10 @@ describe('appending', () => {
   test('without LAKE_EVERY the hot files leave the lake, and come back with it', async () => {
     await add([0, 1], 10);
     await append();
-    await pruneEvents({ ...t.system, config: { eventRetentionDays: 0, lakeEveryMs: null } });
+    await pruneEvents({
+      ...t.system,
+      config: { ...t.system.config, eventRetentionDays: 0, lakeEveryMs: null },
+    });
     expect(await files()).toEqual([]);
     await pruneEvents(t.system);
     await expectSame();

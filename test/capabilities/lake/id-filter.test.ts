@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { MAX_LAKE_FILTER_BYTES } from '../../../src/base/limits.ts';
-import { IdFilter } from '../../../src/lake/id-filter.ts';
+import { IdFilter, MAX_LAKE_FILTER_BYTES } from '../../../src/capabilities/lake/id-filter.ts';
 import { mayHold } from '../../support/lake-filter.ts';
 
 function filterOf(ids: Iterable<string>): Buffer {

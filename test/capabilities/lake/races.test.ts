@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { System } from '../../src/context.ts';
-import type { FileStore } from '../../src/files/file-store.ts';
-import { appendEvents } from '../../src/retention/append-events.ts';
-import { pruneEvents, removeReplaced } from '../../src/retention/prune-events.ts';
-import { acceptDeletion } from '../support/deletions.ts';
+import { appendEvents } from '../../../src/capabilities/lake/append-events.ts';
+import { removeReplaced } from '../../../src/capabilities/lake/commit.ts';
+import type { System } from '../../../src/context.ts';
+import type { FileStore } from '../../../src/files/file-store.ts';
+import { pruneEvents } from '../../../src/jobs/prune-events.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
 import {
   expectNamedFiles,
   filesWith,
@@ -12,11 +13,11 @@ import {
   mortalSystem,
   readEverywhere,
   readLake,
-} from '../support/lake.ts';
-import { expireLeases, withoutQueue } from '../support/load-file.ts';
-import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { loadFile, undo } from '../support/undo.ts';
+} from '../../support/lake.ts';
+import { expireLeases, withoutQueue } from '../../support/load-file.ts';
+import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { loadFile, undo } from '../../support/undo.ts';
 
 let t: TestSystem;
 let environmentId: number;

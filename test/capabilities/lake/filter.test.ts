@@ -1,10 +1,9 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { MAX_LAKE_FILTER_BYTES } from '../../src/base/limits.ts';
-import { bitsOf, IdFilter } from '../../src/lake/id-filter.ts';
-import { findHolders } from '../../src/postgres/stores/lake-files.ts';
-import { mayHold } from '../support/lake-filter.ts';
-import { systemOfFile } from '../support/system.ts';
+import { findHolders } from '../../../src/capabilities/lake/file-store.ts';
+import { bitsOf, IdFilter, MAX_LAKE_FILTER_BYTES } from '../../../src/capabilities/lake/id-filter.ts';
+import { mayHold } from '../../support/lake-filter.ts';
+import { systemOfFile } from '../../support/system.ts';
 
 const t = await systemOfFile();
 

@@ -1,12 +1,17 @@
-import type { Logger } from 'pino';
-import type { Config } from '../base/config.ts';
-import { ConflictError, TransientError } from '../base/errors.ts';
-import { MAX_ARCHIVE_TRIES } from '../base/limits.ts';
-import { commitLake, isAbandoned, type LakeContext } from '../lake/commit.ts';
-import { readGroups } from '../lake/read-events.ts';
-import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
-import { inSnapshot, type Snapshot } from '../postgres/session.ts';
-import { forgetFile, listData, storeData, type WrittenFile } from '../postgres/stores/lake-files.ts';
+import { ConflictError, TransientError } from '../../base/errors.ts';
+import type { RetentionContext } from '../../jobs/seam.ts';
+import { type Database, databaseOn, inTransaction } from '../../postgres/database.ts';
+import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
+import { eventTable } from '../../postgres/stores/retention.ts';
+import {
+  beginArchiving,
+  markArchived,
+  type Retirement,
+  readRevision,
+} from '../../postgres/stores/retirements.ts';
+import { commitLake, isAbandoned, type LakeContext, removeFiles } from './commit.ts';
+import { checkContent, checkLength, hashPlan, selectEvents, writeData } from './data-files.ts';
+import { listData, storeData, type WrittenFile } from './file-store.ts';
 import {
   type LakeMonth,
   leaveHot,
@@ -17,21 +22,12 @@ import {
   releaseMonth,
   removeRepeated,
   settleMonth,
-} from '../postgres/stores/lake-months.ts';
-import { eventTable } from '../postgres/stores/retention.ts';
-import {
-  beginArchiving,
-  markArchived,
-  type Retirement,
-  readRevision,
-} from '../postgres/stores/retirements.ts';
-import { checkContent, checkLength, hashPlan, selectEvents, writeData } from './data-files.ts';
+} from './month-store.ts';
+import { readGroups } from './read-events.ts';
 import { contentOf } from './stored-events.ts';
 
-export interface RetentionContext extends LakeContext {
-  readonly log: Logger;
-  readonly config: Pick<Config, 'eventRetentionDays' | 'lakeEveryMs'>;
-}
+/** Times that a month is written into the lake anew because somebody erased from it meanwhile. */
+export const MAX_ARCHIVE_TRIES = 5;
 
 /** A change of the lake: a month of one environment, as one snapshot shows it. */
 export interface LakeChange extends LakeMonth {
@@ -74,7 +70,7 @@ export async function commitChanges(
   begin: (db: Database) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
   const { files } = context;
-  const written = changes.flatMap(({ hot, cold }) => [...hot, ...cold]);
+  const written = changes.flatMap(({ hot, cold }) => [...hot, ...cold].map(({ ref }) => ref));
   try {
     for (const { hot, cold, content } of changes) {
       for (const file of hot) await checkLength(files, file);
@@ -96,10 +92,7 @@ export async function commitChanges(
     });
   } catch (error) {
     if (!(error instanceof ConflictError || isAbandoned(error))) throw error;
-    for (const { ref } of written) {
-      await files.remove(ref);
-      await forgetFile(context.db, ref);
-    }
+    await removeFiles(context, written);
     return false;
   }
 }

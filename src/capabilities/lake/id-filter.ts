@@ -1,6 +1,8 @@
-import { MAX_LAKE_FILTER_BYTES } from '../base/limits.ts';
-import type { Entity } from '../domain/entity.ts';
-import type { IdBits } from '../postgres/stores/lake-files.ts';
+import type { Entity } from '../../domain/entity.ts';
+import type { IdBits } from './file-store.ts';
+
+/** The longest filter of the ids in a file of the lake, a power of two: 1 600 000 ids at 10 bits each. With more ids it excludes fewer files. */
+export const MAX_LAKE_FILTER_BYTES = 2 * 1024 * 1024;
 
 /*
  * A Bloom filter of the ids in a data file: a deletion opens only the files that may hold whom it deletes (`findHolders`). All bits of an id

@@ -1,6 +1,11 @@
-import { MAX_ARCHIVE_TRIES } from '../base/limits.ts';
-import { databaseOn } from '../postgres/database.ts';
-import { inSnapshot } from '../postgres/session.ts';
+import type { RetentionContext } from '../../jobs/seam.ts';
+import { databaseOn } from '../../postgres/database.ts';
+import { inSnapshot } from '../../postgres/session.ts';
+import { listMonths, recordEventPruning } from '../../postgres/stores/retention.ts';
+import { commitChanges, type LakeChange, MAX_ARCHIVE_TRIES } from './archive-events.ts';
+import { refreshLake, removeFiles, removeReplaced } from './commit.ts';
+import { selectEvents, writeData } from './data-files.ts';
+import { findUnfinished } from './file-store.ts';
 import {
   hasEvents,
   type LakeMonth,
@@ -8,16 +13,21 @@ import {
   listOpenMonths,
   openMonth,
   readMonth,
-} from '../postgres/stores/lake-months.ts';
-import { listMonths, recordEventPruning } from '../postgres/stores/retention.ts';
-import { commitChanges, type LakeChange, type RetentionContext } from './archive-events.ts';
-import { selectEvents, writeData } from './data-files.ts';
+} from './month-store.ts';
 
 /*
  * The lake also holds the events that are in the database, in hot files. The ledger has the cursor that the files of each month show.
  * Later events are appended, or the whole month is written again (`readMonth` says when). The cursor moves in the transaction that
  * commits the files, so no event is missing or twice, and a killed process leaves at most unfinished files.
  */
+
+/** Brings the lake up to date, and removes what killed processes left. Nobody else may move events now. */
+export async function tendLake(context: RetentionContext): Promise<void> {
+  await removeFiles(context, await findUnfinished(context.pool));
+  await appendEvents(context);
+  await refreshLake(context);
+  await removeReplaced(context);
+}
 
 /** Appends new events to the lake; without LAKE_EVERY, takes hot files out of it. Problems are recorded. */
 export async function appendEvents(

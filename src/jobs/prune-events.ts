@@ -1,13 +1,10 @@
 /**
- * Retention: removes the events that have outlived it, into the lake if they are to be kept as files. `pruneEvents` is where
- * it begins; a month goes in the steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a
- * killed process.
+ * Retention: removes the events that have outlived it, into an archive if there is one. `pruneEvents` is where it begins; a month goes in the
+ * steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a killed process.
  */
 
-import type { FileRef } from '../files/file-store.ts';
-import { type LakeContext, refreshLake } from '../lake/commit.ts';
+import { Fault } from '../base/errors.ts';
 import { withLockTries } from '../postgres/database.ts';
-import { findReplaced, findUnfinished, forgetFile } from '../postgres/stores/lake-files.ts';
 import {
   findOldMonths,
   type HeldNames,
@@ -27,8 +24,7 @@ import {
   recordDeleted,
   retireMonth,
 } from '../postgres/stores/retirements.ts';
-import { appendEvents } from './append-events.ts';
-import { archiveEvents, type RetentionContext } from './archive-events.ts';
+import type { RetentionContext } from './seam.ts';
 
 export interface PrunedEvents {
   readonly events: number;
@@ -59,14 +55,8 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
       problem ??= `${month}: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
-  await attempt('the lake', async () => {
-    // Killed processes left these. We hold the lock, so nobody else moves events now.
-    await removeFiles(context, await findUnfinished(context.pool));
-    await appendEvents(context);
-    await refreshLake(context);
-    await removeReplaced(context);
-    return none;
-  });
+  const { archive } = context;
+  if (archive !== null) await attempt(archive.label, () => archive.tend(context).then(() => none));
   for (const retirement of await findRetirements(context.db)) {
     await attempt(retirement.month, () => finish(context, retirement));
   }
@@ -78,25 +68,25 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
 }
 
 async function pruneMonth(context: RetentionContext, month: Month): Promise<PrunedEvents> {
-  const { eventRetentionDays: defaultDays, lakeEveryMs } = context.config;
+  const { eventRetentionDays: defaultDays } = context.config;
+  const archives = context.archive?.isOn(context.config) === true;
   const held = await readHeldNames(context.db, month, defaultDays);
   if (held.every(({ kept }) => kept === 0)) {
-    const retirement = await withLockTries(() =>
-      retireMonth(context.pool, month, { defaultDays, archives: lakeEveryMs !== null }),
-    );
+    const retirement = await withLockTries(() => retireMonth(context.pool, month, { defaultDays, archives }));
     if (retirement !== null) return finish(context, retirement);
     // Meanwhile something came that is to stay.
   }
   const past = held.filter((each) => each.past.length > 0);
   if (past.length === 0) return none;
-  return lakeEveryMs === null ? deletePast(context, month, past) : movePast(context, month, past);
+  return archives ? movePast(context, month, past) : deletePast(context, month, past);
 }
 
 /** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */
 async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
   const { month, archives, state, isWhole } = retirement;
   const isToArchive = archives && state === 'retired';
-  if (isToArchive) await archiveEvents(context, retirement);
+  if (isToArchive && context.archive === null) throw new Fault('nothing keeps events that are to be kept');
+  if (isToArchive) await context.archive?.archive(context, retirement);
   const events = await forgetIds(context.db, retirement);
   const archived = isToArchive ? events : 0;
   await dropTable(context.pool, retirement, events);
@@ -111,7 +101,7 @@ async function movePast(
 ): Promise<PrunedEvents> {
   const retirement = await openRetirement(context.pool, month.month);
   for (const names of past) {
-    for (let left = true; left; ) left = (await moveEvents(context.pool, month, names, retirement)) > 0;
+    while ((await moveEvents(context.pool, month, names, retirement)) > 0);
   }
   return finish(context, retirement);
 }
@@ -123,25 +113,11 @@ async function deletePast(
 ): Promise<PrunedEvents> {
   let events = 0;
   for (const names of past) {
-    for (let left = true; left; ) {
-      const removed = await deleteEvents(db, month, names);
-      events += removed;
-      left = removed > 0;
-    }
+    for (let removed = 1; removed > 0; events += removed) removed = await deleteEvents(db, month, names);
   }
   await recordDeleted(db, month.month, events);
   log.info({ month: month.month, events }, 'events of a month were removed');
   return { ...none, events };
-}
-
-async function removeFiles(
-  { db, files }: Pick<LakeContext, 'db' | 'files'>,
-  refs: readonly FileRef[],
-): Promise<void> {
-  for (const ref of refs) {
-    await files.remove(ref);
-    await forgetFile(db, ref);
-  }
 }
 
 const none: PrunedEvents = { events: 0, months: 0, archived: 0, problem: null };
@@ -149,11 +125,4 @@ const none: PrunedEvents = { events: 0, months: 0, archived: 0, problem: null };
 function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
   const [events, months] = [a.events + b.events, a.months + b.months];
   return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
-}
-
-/** Removes files that no snapshot names any more. Returns how many. */
-export async function removeReplaced(system: Pick<LakeContext, 'db' | 'files'>): Promise<number> {
-  const replaced = await findReplaced(system.db);
-  await removeFiles(system, replaced);
-  return replaced.length;
 }

@@ -3,11 +3,11 @@
  * month, which names the Parquet files of that month's events. https://iceberg.apache.org/spec/
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { LakeColumnItem } from '../domain/definitions.ts';
-import { columnsOf, orderOf } from '../domain/export-columns.ts';
-import type { DataFile, Manifest } from '../postgres/stores/lake-files.ts';
-import type { TableFields } from '../postgres/stores/lake-tables.ts';
+import type { LakeColumnItem } from '../../domain/definitions.ts';
+import { columnsOf, orderOf } from '../../domain/export-columns.ts';
 import { type AvroField, type AvroRecord, type AvroSchema, writeAvro } from './avro.ts';
+import type { DataFile, Manifest } from './file-store.ts';
+import type { TableFields } from './table-store.ts';
 
 /** A data file by its address. */
 export interface DataEntry extends Pick<DataFile, 'rows' | 'bytes' | 'firstMicros' | 'lastMicros'> {

@@ -1,0 +1,70 @@
+import type { Attempt } from '../../deletion/seam.ts';
+import { countErased, readIds } from '../../deletion/store.ts';
+import { commitLake, removeReplaced } from './commit.ts';
+import { checkLength, checkStored, rewriteData } from './data-files.ts';
+import {
+  abandonUnfinished,
+  type DataFile,
+  findHolders,
+  listData,
+  replaceData,
+  storeData,
+  type WrittenFile,
+} from './file-store.ts';
+import { bitsOf } from './id-filter.ts';
+import { noteErased } from './month-store.ts';
+
+/** Erases from the lake. The second time it erases from the files that were written meanwhile. */
+export async function eraseFiles(attempt: Attempt): Promise<() => Promise<void>> {
+  const seen = await eraseArchived(attempt);
+  return async () => {
+    const { context, deletion } = attempt;
+    // Events may have been archived meanwhile; what is being written holds ids, or would be of no use without them.
+    await abandonUnfinished(context.db, deletion.environmentId);
+    await eraseArchived(attempt, seen);
+    await removeReplaced(context);
+  };
+}
+
+/**
+ * Removes the events of the users, or takes the companies from theirs, in the files of the lake that were not `seen`: each that holds any
+ * is written anew, and all are exchanged in one commit. A file is read only if its filter does not rule the ids out. A later attempt finds
+ * nothing of what was done. Events that the database has too are counted there. Returns the files that there were.
+ */
+async function eraseArchived(
+  attempt: Attempt,
+  seen: ReadonlySet<number> | null = null,
+): Promise<ReadonlySet<number>> {
+  const { context, deletion, step, goOn } = attempt;
+  const { deletionId, environmentId, entity } = deletion;
+  const all = await listData(context.db, environmentId);
+  const data = all.filter(({ fileId }) => seen?.has(fileId) !== true);
+  const ids = new Set(data.length === 0 ? [] : await readIds(context.db, deletionId));
+  const holders = await findHolders(context.db, data, bitsOf(entity, ids));
+  const erased: { readonly file: DataFile; readonly by: WrittenFile | null }[] = [];
+  const counts = new Map<string, number>();
+  for (const file of data) {
+    if (!holders.has(file.fileId)) continue;
+    const place = { environmentId, month: file.month, retirementId: null };
+    const rewritten = await rewriteData(context, file, place, { entity, ids, goOn });
+    if (rewritten === null) continue;
+    const { file: by } = rewritten;
+    if (by !== null) await (file.isHot ? checkLength : checkStored)(context.files, by);
+    erased.push({ file, by });
+    for (const [id, count] of file.isHot ? [] : rewritten.counts)
+      counts.set(id, (counts.get(id) ?? 0) + count);
+  }
+  if (erased.length > 0) {
+    await step(async (db) => {
+      const months = erased.map(({ file }) => file.month);
+      await noteErased(db, environmentId, months, { isLate: seen !== null });
+      for (const { file, by } of erased) {
+        await replaceData(db, file);
+        if (by !== null) await storeData(db, [by], file.isHot);
+      }
+      await commitLake(context, db, environmentId, months);
+      return { events: await countErased(db, deletionId, counts) };
+    });
+  }
+  return new Set(all.map(({ fileId }) => fileId));
+}

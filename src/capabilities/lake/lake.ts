@@ -1,0 +1,31 @@
+/*
+ * The lake: an Iceberg table of the events of each environment, in the file store, for other engines. `append-events.ts` adds new events,
+ * `archive-events.ts` takes those whose retention is over, `erase.ts` takes out who is deleted. Promise: no event is missing or twice in a
+ * snapshot, whatever is killed.
+ */
+import type { Capability } from '../../capability.ts';
+import { tendLake } from './append-events.ts';
+import { archiveEvents } from './archive-events.ts';
+import { removeReplaced } from './commit.ts';
+import { eraseFiles } from './erase.ts';
+import { findMovedUntil } from './file-store.ts';
+import { noteErased } from './month-store.ts';
+
+export const lake: Capability = {
+  name: 'lake',
+  archive: {
+    label: 'the lake',
+    isOn: ({ lakeEveryMs }) => lakeEveryMs !== null,
+    tend: tendLake,
+    archive: archiveEvents,
+    sweep: removeReplaced,
+  },
+  deletions: {
+    eraseFiles,
+    // The lake may lack events that are still in the database.
+    failed: (db, environmentId) => noteErased(db, environmentId, null, { isLate: true }),
+    findMovedUntil,
+  },
+  figures: async () => (await import('./figures.ts')).figures,
+  work: async () => (await import('./work.ts')).work,
+};

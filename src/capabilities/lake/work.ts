@@ -1,0 +1,33 @@
+import { ConflictError } from '../../base/errors.ts';
+import type { System } from '../../context.ts';
+import { periodic, queuePeriodic } from '../../tasks/periodic.ts';
+import type { BesideKind, WorkSeam } from '../../tasks/seam.ts';
+import { endTask, repeatTask } from '../../tasks/store.ts';
+import { appendEvents } from './append-events.ts';
+
+/** Appends new events to the lake: one task for all workers, due again LAKE_EVERY after it is done, as long as that is set. */
+const appendJob: BesideKind<System> = {
+  ...periodic,
+  name: 'append',
+  stops: 'at once',
+  beside: 1,
+  async run(context, claim, signal) {
+    const { lakeEveryMs } = context.config;
+    await appendEvents(context, signal);
+    const isOwn =
+      lakeEveryMs === null ? endTask(context.db, claim) : repeatTask(context.db, claim, lakeEveryMs);
+    if (!(await isOwn)) throw new ConflictError('another worker appends to the lake');
+  },
+};
+
+export const work: WorkSeam = {
+  open: (system) => ({
+    kinds: [appendJob],
+    start() {
+      const { config, log } = system;
+      const tell = (err: unknown) => log.warn({ err }, 'the append to the lake could not be queued');
+      if (config.lakeEveryMs !== null) queuePeriodic(system, 'append').catch(tell);
+      return null;
+    },
+  }),
+};

@@ -1,0 +1,26 @@
+import { SYSTEM_ENVIRONMENT_ID, type TaskKindName } from '../domain/task.ts';
+import { insertTask } from './store.ts';
+import { notifyQueue, type TaskContext } from './task-kind.ts';
+
+const minuteMs = 60 * 1000;
+export const dayMs = 24 * 60 * minuteMs;
+
+/** Nothing is given up: what could not be done is done later. */
+const endless = 1_000_000;
+
+/** Work that repeats, one task for all workers. */
+export const periodic = {
+  tolerance: { transient: endless, timeout: endless, defect: endless },
+  maxLosses: endless,
+  pauseMs: (failures: number) => Math.min(minuteMs * 2 ** failures, dayMs),
+  fail: async () => undefined,
+};
+
+/** Makes the task if it is missing. */
+export async function queuePeriodic(context: TaskContext, kind: TaskKindName): Promise<void> {
+  const task = await insertTask(context.db, {
+    ...{ kind, subjectId: 0, part: 0, environmentId: SYSTEM_ENVIRONMENT_ID },
+    ...{ jobId: null, requestId: null },
+  });
+  if (task !== null) await notifyQueue(context, [task]);
+}
