@@ -1,9 +1,9 @@
 import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/base/limits.ts';
 import type { LoadContext } from '../src/load/context.ts';
-import { failLoad, startIdleLanes } from '../src/load/end-load.ts';
-import { finishLoad } from '../src/load/finish-load.ts';
-import { processChunk } from '../src/load/process-chunk.ts';
-import { beginLoad } from '../src/load/retry-load.ts';
+import { failLoad, startIdleLanes } from '../src/load/end.ts';
+import { finishLoad } from '../src/load/finish.ts';
+import { processChunk } from '../src/load/chunk.ts';
+import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 const ofLoad = {

@@ -19,7 +19,7 @@ import { jobFields, type Origin } from '../domain/task.ts';
 import { isObject, markedNumber, parseJsonText } from '../formats/json-text.ts';
 import { renderJobListItem } from '../http/render.ts';
 import type { LoadContext } from '../load/context.ts';
-import { startLaneSoon } from '../load/end-load.ts';
+import { startLaneSoon } from '../load/end.ts';
 import { csvCell } from '../load/rejects/text.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../tasks/idempotency.ts';

@@ -3,7 +3,7 @@ import { yielding } from '../base/yielding.ts';
 import { JOB_EXPIRED } from '../domain/load.ts';
 import { exportFolder } from '../export/context.ts';
 import { markFilesExpired } from '../export/store.ts';
-import { failLoad } from '../load/end-load.ts';
+import { failLoad } from '../load/end.ts';
 import { deleteRejects, readRejectsPage } from '../load/rejects/store.ts';
 import { forgetFiles } from '../load/store.ts';
 import { condemnEarlierUploads, forgetUploads } from '../load/upload-store.ts';

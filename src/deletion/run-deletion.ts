@@ -13,7 +13,7 @@ import {
   removeProfiles,
   withoutProfile,
 } from '../export/deleted-profile-store.ts';
-import { startLane } from '../load/end-load.ts';
+import { startLane } from '../load/end.ts';
 import { type Database, earlierWritersEnded, inTransaction } from '../postgres/database.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
 import { deleteMatchingRejects, removeExports, removeKeptFiles, removeUploads } from './erase-files.ts';

@@ -18,7 +18,7 @@ import { renderJobListItem, renderListedJob } from '../http/render.ts';
 import { followLoad, queueLoad, queues } from '../load/follow.ts';
 import { apply, plan, release } from '../load/plans/cli.ts';
 import { rejects } from '../load/rejects/cli.ts';
-import { retryLoad } from '../load/retry-load.ts';
+import { retryLoad } from '../load/retry.ts';
 import { pageJobs } from '../tasks/job-store.ts';
 import type { Job } from './jobs.ts';
 import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';

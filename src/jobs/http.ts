@@ -21,7 +21,7 @@ import { lenientQuery } from '../http/plugins/validation.ts';
 import { render, renderJob, renderListedJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { jobDetail } from '../load/api.ts';
-import { retryLoad } from '../load/retry-load.ts';
+import { retryLoad } from '../load/retry.ts';
 import { renderQueued } from '../load/upload/receive-upload.ts';
 import { type JobFilter, pageJobs, readJobHistory } from '../tasks/job-store.ts';
 import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';

@@ -12,7 +12,7 @@ import { renderExportDetail } from '../export/inspect-exports.ts';
 import { cancelExport } from '../export/run-export.ts';
 import { type Export, readExports } from '../export/store.ts';
 import type { LoadContext } from '../load/context.ts';
-import { cancelLoad } from '../load/end-load.ts';
+import { cancelLoad } from '../load/end.ts';
 import { countRejects, type Load, readLoads, readShown, requireLoad } from '../load/read-store.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';

@@ -6,7 +6,7 @@ import { forgetDeletions } from '../deletion/store.ts';
 import { type ExportContext, exportFolder } from '../export/context.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../export/store.ts';
 import type { LoadContext } from '../load/context.ts';
-import { type EndContext, expireHeldLoads } from '../load/end-load.ts';
+import { type EndContext, expireHeldLoads } from '../load/end.ts';
 import { removeAbandoned } from '../load/received.ts';
 import { deleteLoads, findExpiredFiles, forgetFiles } from '../load/store.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';

@@ -7,7 +7,7 @@ import { render, renderJob } from '../http/render.ts';
 import { type Route, route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
 import { importRecord } from './api.ts';
-import { keepFileOfLoad } from './retry-load.ts';
+import { keepFileOfLoad } from './retry.ts';
 import { uploadOfLoad } from './upload/api.ts';
 import { importOptions, optionsReader, uploadOptions } from './upload/options.ts';
 import { receiveUpload } from './upload/receive-upload.ts';

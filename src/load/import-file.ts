@@ -20,7 +20,7 @@ import {
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { withFlags } from '../domain/source-rules.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
-import { acceptLoad } from './accept-load.ts';
+import { acceptLoad } from './accept.ts';
 import { describeHold, followLoad } from './follow.ts';
 import { printPlan } from './plans/cli.ts';
 import { type ShownPlan, showPlan } from './plans/plans.ts';

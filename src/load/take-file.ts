@@ -1,7 +1,7 @@
 import type { FileOptions } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
-import { acceptLoad } from './accept-load.ts';
+import { acceptLoad } from './accept.ts';
 import type { LoadContext } from './context.ts';
 import { withOptionsOf } from './options-of.ts';
 import type { ReceiveLimits } from './receive/intake.ts';

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { UserRow } from '../../src/ingest/profile-store.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
+import { cancelLoad } from '../../src/load/end.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {

@@ -11,7 +11,7 @@ import { requestDeletion } from '../../src/deletion/deletions.ts';
 import { type DueTask, kindsInTurn, queueName } from '../../src/domain/task.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
-import { startLane } from '../../src/load/end-load.ts';
+import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
 import { acceptFile, manualLoad, startManually } from '../support/load-file.ts';

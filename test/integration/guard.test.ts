@@ -10,9 +10,9 @@ import { acceptUndo } from '../../src/capabilities/undo/accept.ts';
 import { HOLD_EXPIRED } from '../../src/domain/load.ts';
 import { findNeeds } from '../../src/jobs/jobs.ts';
 import { prune } from '../../src/jobs/prune.ts';
-import { cancelLoad, failLoad } from '../../src/load/end-load.ts';
+import { cancelLoad, failLoad } from '../../src/load/end.ts';
 import { type Load, requireLoad } from '../../src/load/read-store.ts';
-import { releaseLoad, retryLoad } from '../../src/load/retry-load.ts';
+import { releaseLoad, retryLoad } from '../../src/load/retry.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { concluded, drop } from '../support/inbox.ts';
 import {

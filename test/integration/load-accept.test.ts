@@ -4,7 +4,7 @@ import { createEnvironment } from '../../src/access/environment-store.ts';
 import type { System } from '../../src/context.ts';
 import { sweep } from '../../src/jobs/prune.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { startLane } from '../../src/load/end-load.ts';
+import { startLane } from '../../src/load/end.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { Asides } from '../../src/load/receive/unpack.ts';
 import { receivingStore } from '../../src/load/received.ts';

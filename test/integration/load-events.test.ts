@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { FileStore } from '../../src/files/file-store.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { cancelLoad } from '../../src/load/end.ts';
+import { retryLoad } from '../../src/load/retry.ts';
 import { readEvents } from '../support/events.ts';
 import {
   expireLeases,

@@ -4,8 +4,8 @@ import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/base/limits.ts';
 import type { System } from '../../src/context.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { cancelLoad, startLane } from '../../src/load/end-load.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { cancelLoad, startLane } from '../../src/load/end.ts';
+import { retryLoad } from '../../src/load/retry.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/tasks/store.ts';
 import {

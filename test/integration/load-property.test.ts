@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { applyPlan } from '../../src/load/retry-load.ts';
+import { applyPlan } from '../../src/load/retry.ts';
 import {
   acceptFile,
   countLeftovers,

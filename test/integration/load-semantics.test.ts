@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/base/errors.ts';
 import { MAX_REFUSED_AT_FIRST } from '../../src/base/limits.ts';
 import { pruneFiles } from '../../src/jobs/prune.ts';
-import { cancelLoad, startLane } from '../../src/load/end-load.ts';
+import { cancelLoad, startLane } from '../../src/load/end.ts';
 import type { Load } from '../../src/load/read-store.ts';
 import { listRejects } from '../../src/load/rejects/rejects.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { retryLoad } from '../../src/load/retry.ts';
 import {
   acceptFile,
   type FileOptions,

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
+import { cancelLoad } from '../../src/load/end.ts';
+import { applyPlan, retryLoad } from '../../src/load/retry.ts';
 import { forgetFiles } from '../../src/load/store.ts';
 import { switchChangeLog } from '../../src/postgres/change-log.ts';
 import { connectTo } from '../support/connect.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environment-store.ts';
 import { MAX_TIMEOUTS } from '../../src/base/limits.ts';
 import type { System } from '../../src/context.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { retryLoad } from '../../src/load/retry.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { nextEnvironmentName, runManually, startManually, withoutQueue } from '../support/load-file.ts';

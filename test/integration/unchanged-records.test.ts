@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Tally } from '../../src/domain/load.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { cancelLoad } from '../../src/load/end.ts';
+import { retryLoad } from '../../src/load/retry.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type ManualLoad,

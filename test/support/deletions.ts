@@ -4,7 +4,7 @@ import { requestDeletion, requireDeletion } from '../../src/deletion/deletions.t
 import type { DeletionContext } from '../../src/deletion/seam.ts';
 import { type Deletion, readOutcomes } from '../../src/deletion/store.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { startLane } from '../../src/load/end-load.ts';
+import { startLane } from '../../src/load/end.ts';
 import { runTaskOf, withoutQueue } from './load-file.ts';
 
 /** A deletion that no worker touches: the test runs it itself. */

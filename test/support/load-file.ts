@@ -10,9 +10,9 @@ import {
   type StoredFormat,
 } from '../../src/domain/load.ts';
 import type { Reject } from '../../src/domain/reject.ts';
-import { acceptLoad } from '../../src/load/accept-load.ts';
+import { acceptLoad } from '../../src/load/accept.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { startLane } from '../../src/load/end-load.ts';
+import { startLane } from '../../src/load/end.ts';
 import type { Load } from '../../src/load/read-store.ts';
 import { requireLoad } from '../../src/load/read-store.ts';
 import { receive } from '../../src/load/receive/receive.ts';

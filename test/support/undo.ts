@@ -1,7 +1,7 @@
 import { beginJob, chunkJob, finishJob } from '../../jobs/load.ts';
 import { acceptUndo, type UndoRequest } from '../../src/capabilities/undo/accept.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { startLane } from '../../src/load/end-load.ts';
+import { startLane } from '../../src/load/end.ts';
 import { type Load, requireLoad } from '../../src/load/read-store.ts';
 import { acceptFile, type FileOptions, withoutQueue } from './load-file.ts';
 import { runDueTasks } from './tasks.ts';

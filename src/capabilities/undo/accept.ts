@@ -4,7 +4,7 @@ import { uuidv7 } from '../../base/uuid.ts';
 import { countLimits, type GuardLimit, type Limits } from '../../domain/guards.ts';
 import { jobFields, type Origin } from '../../domain/task.ts';
 import type { LoadContext } from '../../load/context.ts';
-import { startLaneSoon } from '../../load/end-load.ts';
+import { startLaneSoon } from '../../load/end.ts';
 import { insertOwnLoad } from '../../load/store.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { claimIdempotencyKey } from '../../tasks/idempotency.ts';

@@ -10,7 +10,7 @@ import { renderJobListItem } from '../../http/render.ts';
 import { queueLoad, queues } from '../follow.ts';
 import { requireLoad } from '../read-store.ts';
 import { planJson } from '../render-load.ts';
-import { applyPlan, releaseLoad } from '../retry-load.ts';
+import { applyPlan, releaseLoad } from '../retry.ts';
 import type { ShownPlan } from './plans.ts';
 import { showPlan } from './plans.ts';
 

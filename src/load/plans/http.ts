@@ -9,7 +9,7 @@ import { exampleText } from '../../http/schema.ts';
 import { applyBody, plan } from '../api.ts';
 import { requireLoad } from '../read-store.ts';
 import { planJson } from '../render-load.ts';
-import { applyPlan, releaseLoad } from '../retry-load.ts';
+import { applyPlan, releaseLoad } from '../retry.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from './plans.ts';
 

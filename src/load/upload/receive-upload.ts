@@ -11,7 +11,7 @@ import { askForBody } from '../../http/plugins/request-body.ts';
 import { renderJob } from '../../http/render.ts';
 import type { Call } from '../../http/route.ts';
 import { requireQueueRoom } from '../../tasks/queue-room.ts';
-import { acceptLoad } from '../accept-load.ts';
+import { acceptLoad } from '../accept.ts';
 import { type Load, requireLoad } from '../read-store.ts';
 import { Intake } from '../receive/intake.ts';
 import type { ReceivedFile } from '../receive/receive.ts';

@@ -37,7 +37,7 @@ import type { System } from '../../../src/context.ts';
 import type { Environment } from '../../../src/domain/caller.ts';
 import type { Outcome } from '../../../src/domain/job.ts';
 import { endedStatuses } from '../../../src/domain/load.ts';
-import { cancelLoad } from '../../../src/load/end-load.ts';
+import { cancelLoad } from '../../../src/load/end.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
 import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
 import { type Concluded, concluded, drop, list, readConcluded } from '../../support/inbox.ts';

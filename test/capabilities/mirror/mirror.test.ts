@@ -3,9 +3,9 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
 import { MIRROR_SLICE_PROFILES } from '../../../src/capabilities/mirror/decide.ts';
-import { cancelLoad, startLane } from '../../../src/load/end-load.ts';
+import { cancelLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
-import { retryLoad } from '../../../src/load/retry-load.ts';
+import { retryLoad } from '../../../src/load/retry.ts';
 import {
   acceptFile,
   countLeftovers,

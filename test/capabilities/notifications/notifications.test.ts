@@ -37,7 +37,7 @@ import type { Outcome } from '../../../src/domain/job.ts';
 import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
 import { prune } from '../../../src/jobs/prune.ts';
-import { cancelLoad } from '../../../src/load/end-load.ts';
+import { cancelLoad } from '../../../src/load/end.ts';
 import { countRejects, readShown } from '../../../src/load/read-store.ts';
 import { renderLoadDetail } from '../../../src/load/render-load.ts';
 import { reconcileTasks } from '../../../src/tasks/reconcile.ts';

@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../../jobs/load.ts';
 import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
-import { cancelLoad, startLane } from '../../../src/load/end-load.ts';
+import { cancelLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
-import { applyPlan, retryLoad } from '../../../src/load/retry-load.ts';
+import { applyPlan, retryLoad } from '../../../src/load/retry.ts';
 import {
   acceptFile,
   type FileOptions,

@@ -12,7 +12,7 @@ import { endTask, renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
 import type { LoadContext } from './context.ts';
-import { startLane } from './end-load.ts';
+import { startLane } from './end.ts';
 import { isLoadTakenBack, requeueLoad } from './end-store.ts';
 import { releaseHeld } from './held-store.ts';
 import { countDrift } from './plans/rows-store.ts';

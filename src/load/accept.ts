@@ -1,0 +1,110 @@
+/*
+ * The way in of files: a load. `receive/` stores and cuts the file; here it is accepted, in one transaction
+ * with its chunks; `chunk.ts` maps and merges a chunk, `finish.ts` replays what came out of order and
+ * closes the balance; `end.ts` has the ends that are none of these. Promises: read =
+ * inserted + updated + unchanged + removed + superseded + rejected, and the result is that of reading the file from
+ * top to bottom.
+ */
+
+import { COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../base/limits.ts';
+import { uuidv7 } from '../base/uuid.ts';
+import { jobFields } from '../domain/task.ts';
+import type { FileRef } from '../files/file-store.ts';
+import { inTransaction } from '../postgres/database.ts';
+import type { Accepted, AcceptRequest, LoadRequest } from './accept-request.ts';
+import type { LoadContext } from './context.ts';
+import { startLaneSoon, startSmallLoadSoon } from './end.ts';
+import { refuseForeign, resolveEntity, rewriteForeign, withColumnNames } from './fit-file.ts';
+import { isInLedger } from './read-store.ts';
+import type { ReceivedFile } from './receive/receive.ts';
+import { discardReceived } from './received.ts';
+import { writeLoad } from './record-load.ts';
+import { findMended, readAsMended } from './rejects/mends.ts';
+import { askedFor } from './seam.ts';
+import { condemnReceived } from './upload-store.ts';
+
+/**
+ * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
+ * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `inSameTransaction` throws.
+ */
+export async function acceptLoad(context: LoadContext, asReceived: AcceptRequest): Promise<Accepted> {
+  const request = await prepare(context, asReceived);
+  const { received } = request;
+  const jobId = uuidv7();
+  const accepted = await commitLoad(context, request, jobId);
+  if (!accepted.created) {
+    await discardReceived(context, received.ref);
+    return accepted;
+  }
+  const fields = {
+    ...jobFields({ jobId, requestId: request.requestId ?? null }),
+    type: request.type,
+    rows: received.totalRows,
+    bytes: received.receivedBytes,
+  };
+  context.log.info(fields, 'load accepted');
+  if (isSmall(received)) startSmallLoadSoon(context, request.environmentId, jobId);
+  else startLaneSoon(context, request.environmentId);
+  return accepted;
+}
+
+function isSmall({ chunks }: ReceivedFile): boolean {
+  const [chunk] = chunks;
+  return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
+}
+
+/** Finds what the file mends, and rewrites one that has a preset. */
+async function prepare(context: LoadContext, request: AcceptRequest): Promise<LoadRequest> {
+  const { environmentId, received } = request;
+  try {
+    const mended = await findMended(context, environmentId, received);
+    const read = mended === null ? request : readAsMended(request, mended);
+    return await rewriteForeign(context, { ...read, mends: mended?.loadId ?? null });
+  } catch (error) {
+    await discardReceived(context, received.ref);
+    throw error;
+  }
+}
+
+async function commitLoad(context: LoadContext, request: LoadRequest, jobId: string): Promise<Accepted> {
+  let isWritten = false;
+  try {
+    const named = withColumnNames(request);
+    if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
+    const entity = resolveEntity(context, named);
+    for (const seam of askedFor(context.loads, named.options.source))
+      await seam.accept(context.db, named.options, entity);
+    return await inTransaction(context.pool, async ({ db }) => {
+      const accepted = await writeLoad({ ...context, db }, named, entity, jobId);
+      await request.inSameTransaction?.(db, accepted);
+      isWritten = true;
+      return accepted;
+    });
+  } catch (error) {
+    if (!isWritten) await discardReceived(context, request.received.ref);
+    else if (await wasCommitted(context, request.received.ref, jobId, error)) return { jobId, created: true };
+    throw error;
+  }
+}
+
+/**
+ * Tells whether a transaction is committed whose COMMIT was sent and not answered; if not, its file is removed. That it cannot be
+ * seen in the ledger says nothing, since COMMIT may still be on its way: the row of the file does, which is locked until then.
+ * If even that cannot be found out now, the file stays for the sweep: a load without its file would be worse than a file
+ * without its load.
+ */
+async function wasCommitted(
+  context: LoadContext,
+  ref: FileRef,
+  jobId: string,
+  cause: unknown,
+): Promise<boolean> {
+  try {
+    const isFree = await inTransaction(context.pool, ({ db }) => condemnReceived(db, ref, COMMIT_DOUBT_MS));
+    if (!isFree) return await isInLedger(context.db, jobId);
+  } catch {
+    throw cause;
+  }
+  await discardReceived(context, ref);
+  return false;
+}

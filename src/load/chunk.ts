@@ -1,0 +1,173 @@
+import { ConflictError } from '../base/errors.ts';
+import type { Reason } from '../domain/reject.ts';
+import { type TaskClaim, taskFields } from '../domain/task.ts';
+import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
+import { renewTask } from '../tasks/store.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import { readChunkRange } from './chunk-store.ts';
+import type { ClaimedChunk, DoneChunk } from './commit-chunk.ts';
+import {
+  causesOf,
+  commitChunk,
+  countRejects,
+  keepRejects,
+  prepareChunk,
+  requireFewRefused,
+  TooManyRefused,
+} from './commit-chunk.ts';
+import type { LoadContext } from './context.ts';
+import { afterCompletion, failLoad } from './end.ts';
+import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
+import type { Rows } from './map/rows.ts';
+import { newUserStamp } from './merge/merge-batch.ts';
+import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
+import { type ChunkReader, createStoringReader, type FindRefusedUsers, readChanged } from './read-chunk.ts';
+import { allRefused } from './rejects/rejects.ts';
+import { type CountedReject, insertRejects } from './rejects/store.ts';
+import { type LoadSource, readLoadSource } from './running-store.ts';
+import { kindOf } from './seam.ts';
+import { tooManyRejects } from './sound.ts';
+
+const notOurs = 'another attempt owns the task, or its load has ended';
+
+/**
+ * Does one chunk of one load: read and map, merge, count in the ledger; the last two in one transaction. Then what the chunk's end
+ * means for its load; should this process die before that, the reconciler does it.
+ */
+export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
+  const { rejected, maxErrors, isRefusedSoFar, completed, next } = await loadChunk(context, claim);
+  if (completed !== null) {
+    await afterCompletion(context, claim, completed);
+  } else if (maxErrors !== null && rejected > maxErrors) {
+    await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
+  } else if (isRefusedSoFar) {
+    await failLoad(context, claim.subjectId, await allRefused(context, claim));
+  } else if (next !== null) {
+    await notifyQueue(context, [next]);
+  }
+}
+
+/** Asks the capabilities that the environment uses which users they refuse. What they answer changes only between loads. */
+function refusalsOf(
+  { db, refusals }: LoadContext,
+  { environmentId, uses }: LoadSource,
+): FindRefusedUsers | null {
+  const seams = refusals.filter(({ use }) => uses.includes(use));
+  if (seams.length === 0) return null;
+  return async (ids) => {
+    const refused = new Map<string, Reason>();
+    for (const { find, reason } of seams)
+      for (const id of await find(db, environmentId, ids)) refused.set(id, reason);
+    return refused;
+  };
+}
+
+async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneChunk> {
+  const { db, memory } = context;
+  const source = await readLoadSource(context, claim.subjectId);
+  const chunk = await readChunkRange(db, claim.subjectId, claim.part);
+  const kind = kindOf(context.loads, source.type);
+  if (kind !== undefined) return { ...(await kind.chunk(context, claim, chunk)), completed: null };
+  return memory.withRows(async (rows) => {
+    const reader = await createStoringReader(context, source, rows, refusalsOf(context, source));
+    if (source.pass === 'validate') {
+      await reader.read(chunk, { hasDigests: false });
+      return keepRejects(context, source, claim, countRejects(source, chunk, rows));
+    }
+    try {
+      return await readAndMerge(context, source, { claim, chunk }, reader);
+    } catch (error) {
+      if (!(error instanceof TooManyRefused)) throw error;
+      return keepRejects(context, source, claim, error.rejects);
+    }
+  });
+}
+
+async function readAndMerge(
+  context: LoadContext,
+  source: LoadSource,
+  claimed: ClaimedChunk,
+  reader: ChunkReader,
+): Promise<DoneChunk> {
+  const { rows } = reader;
+  const { chunk } = claimed;
+  const inserted = await tryInserting(context, source, claimed, reader);
+  if (inserted !== null) return inserted;
+  await readChanged(context, source, chunk, reader);
+  requireFewRefused(source, () => countRejects(source, chunk, rows));
+  await prepareChunk(context, source, rows);
+  return mergeRead(context, source, claimed, rows);
+}
+
+/** Merges the chunk that was read. */
+async function mergeRead(
+  context: LoadContext,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
+  rows: Rows,
+): Promise<DoneChunk> {
+  try {
+    return await mergeChunk(context, source, { claim, chunk }, rows, false);
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    // An attempt that comes too late collides with the rows of the chunk's new owner.
+    if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
+    context.log.warn(
+      { ...taskFields(claim), err: error },
+      'chunk is merged without the records that the database refuses',
+    );
+    return mergeChunk(context, source, { claim, chunk }, rows, true);
+  }
+}
+
+/** Writes a chunk the short way if its users are all new. Returns null if they are not, and then nothing was written. */
+async function tryInserting(
+  context: LoadContext,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
+  reader: ChunkReader,
+): Promise<DoneChunk | null> {
+  const learned = context.memory.of(claim.subjectId);
+  if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
+  const rows = await reader.read(chunk, {
+    stamp: newUserStamp({ ...source, chunkNo: claim.part }),
+  });
+  requireFewRefused(source, () => countRejects(source, chunk, rows));
+  if (canBeInserted(rows)) {
+    await prepareChunk(context, source, rows);
+    try {
+      return await commitChunk(context, source, { claim, chunk }, rows, (transaction) =>
+        insertRows(transaction, source, claim.part, rows, learned),
+      );
+    } catch (error) {
+      // A key is known after all (or another defect of the data, which merging names): from now on, merge.
+      if (!isDataError(error) && !isDeadlock(error)) throw error;
+    }
+  }
+  learned.users = 'known';
+  return null;
+}
+
+async function mergeChunk(
+  context: LoadContext,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
+  rows: Rows,
+  careful: boolean,
+): Promise<DoneChunk> {
+  const refused: CountedReject[] = [];
+  const memory = context.memory.of(claim.subjectId);
+  return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
+    refused.length = 0;
+    const kinds = careful
+      ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, kind, message) => {
+          const reject = rows.rejectRecord(record, message, chunk);
+          refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
+        })
+      : await mergeRows(transaction, source, claim.part, rows, memory);
+    requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
+    await insertRejects(transaction, source, refused, causesOf(source));
+    learn(memory, kinds);
+    return kinds;
+  });
+}

@@ -1,0 +1,181 @@
+import { ConflictError } from '../base/errors.ts';
+import { propertyEntities } from '../domain/entity.ts';
+import type { ChunkRange } from '../domain/load.ts';
+import { addOutcomes, countedKinds, noOutcomes, noOutcomesByKind, toTally } from '../domain/load.ts';
+import type { Reject, RejectCause } from '../domain/reject.ts';
+import type { TaskClaim } from '../domain/task.ts';
+import type { Transaction } from '../postgres/database.ts';
+import { inTransaction } from '../postgres/database.ts';
+import { isMissingPartition } from '../postgres/sqlstate.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
+import type { ChunkTally, LoadProgress } from './chunk-store.ts';
+import { endValidation, finishChunk } from './chunk-store.ts';
+import type { LoadContext } from './context.ts';
+import { withNamed } from './create-named.ts';
+import type { CompletedLoad } from './end.ts';
+import { recordLoadEnd } from './end.ts';
+import type { Rows } from './map/rows.ts';
+import type { MergedKinds } from './merge-rows.ts';
+import { RejectCauses } from './rejects/causes.ts';
+import type { CountedReject } from './rejects/store.ts';
+import { insertRejects } from './rejects/store.ts';
+import type { LoadSource } from './running-store.ts';
+
+/* The end of a chunk: rows, refused records and tally in one transaction, which also holds the fence. */
+
+const notOurs = 'another attempt owns the task, or its load has ended';
+
+export interface DoneChunk extends LoadProgress {
+  /** The load, if it was completed with its only chunk. */
+  readonly completed: CompletedLoad | null;
+}
+
+export interface ClaimedChunk {
+  readonly claim: TaskClaim;
+  readonly chunk: ChunkRange;
+}
+
+/** More records of a load of one chunk are refused than it allows, so none is written. */
+export class TooManyRefused extends Error {
+  override readonly name = 'TooManyRefused';
+  readonly rejects: readonly CountedReject[];
+
+  constructor(rejects: readonly CountedReject[]) {
+    super('more records are refused than max_errors allows');
+    this.rejects = rejects;
+  }
+}
+
+/** Throws `TooManyRefused`. Only a load of one chunk has no pass that counts refused records before it writes. */
+export function requireFewRefused(
+  { chunkCount, maxErrors, pass }: LoadSource,
+  findRejects: () => readonly CountedReject[],
+): void {
+  if (pass !== 'load' || chunkCount > 1 || maxErrors === null) return;
+  const rejects = findRejects();
+  if (rejects.length > maxErrors) throw new TooManyRefused(rejects);
+}
+
+/** Ends a chunk of which only the refused records are kept. */
+export async function keepRejects(
+  context: LoadContext,
+  source: LoadSource,
+  claim: TaskClaim,
+  rejects: readonly CountedReject[],
+): Promise<DoneChunk> {
+  return inTransaction(context.pool, async (transaction) => {
+    const { db } = transaction;
+    await nameTaskSession(db, claim);
+    await insertRejects(transaction, source, rejects, causesOf(source));
+    const progress = await endValidation(db, claim, rejects.length);
+    if (progress === null) throw new ConflictError(notOurs);
+    return { ...progress, completed: null };
+  });
+}
+
+/** Commits a chunk in one transaction: rows, rejects, tally, the task, and the load if this is its only chunk. */
+export async function commitChunk(
+  context: LoadContext,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
+  rows: Rows,
+  write: (transaction: Transaction) => Promise<MergedKinds>,
+): Promise<DoneChunk> {
+  try {
+    const { tally, ...done } = await inTransaction(
+      context.pool,
+      async (transaction) => {
+        await nameTaskSession(transaction.db, claim);
+        const kinds = await withNamed(transaction, source, claim.part, rows, () => write(transaction));
+        const rejects = countRejects(source, chunk, rows);
+        await insertRejects(transaction, source, rejects, causesOf(source));
+        const tally = countChunk(source, rows, kinds, rejects);
+        const progress = await finishChunk(
+          transaction.db,
+          claim,
+          tally,
+          context.loads.flatMap(({ asked }) => asked?.option ?? []),
+        );
+        if (progress === null) throw new ConflictError(notOurs);
+        await rows.stage?.keep(transaction.db, claim.subjectId);
+        if (!progress.isCompleted) return { ...progress, tally, completed: null };
+        const end = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
+        return { ...progress, tally, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), ...end } };
+      },
+      { asynchronous: mayCommitLater(source) },
+    );
+    const { unchanged, rejected } = tally;
+    if (!source.dryRun)
+      context.rates.add(claim.environmentId, {
+        accepted: chunk.rowCount - unchanged - rejected,
+        unchanged,
+        rejected,
+      });
+    return done;
+  } catch (error) {
+    if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();
+    throw error;
+  }
+}
+
+/**
+ * Tells whether the commit of a chunk may return before it is on disk, as the only one here may: rows and ledger are lost together and done
+ * again together. Only if they are on one server; and not of the chunk that completes its load, which waits for the disk.
+ */
+function mayCommitLater({ chunkCount }: LoadSource): boolean {
+  return chunkCount > 1;
+}
+
+/** Counts the records that mapping refused, by kind where a file may hold several. */
+export function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
+  return rows.rejects.map((reject) => ({
+    reject,
+    kind: entity === 'auto' ? (rows.kinds.of(reject.row - firstRow) ?? 'unknown') : null,
+  }));
+}
+
+/** Gives refused records of a load their causes. A chunk that has none pays nothing. */
+export function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
+  let causes: RejectCauses | null = null;
+  return (reject) => {
+    causes ??= new RejectCauses(source);
+    return causes.of(reject);
+  };
+}
+
+/** The tally of a chunk; by kind too where a file may hold several. */
+function countChunk(
+  source: LoadSource,
+  rows: Rows,
+  merged: MergedKinds,
+  rejects: readonly CountedReject[],
+): ChunkTally {
+  const kinds = { ...noOutcomesByKind, ...merged };
+  for (const { kind } of rejects) {
+    const of = kind ?? 'unknown';
+    kinds[of] = addOutcomes(kinds[of], { rejected: 1 });
+  }
+  const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
+  return {
+    ...sum,
+    dropped: rows.dropped,
+    kinds: source.entity === 'auto' ? kinds : null,
+    hasEventTypes: source.entity === 'auto' && rows.kinds.some,
+  };
+}
+
+/** Creates names and partitions of events before the transaction that needs them. */
+export async function prepareChunk(
+  { knownProperties, db, pool, memory }: LoadContext,
+  { dryRun, environmentId }: LoadSource,
+  rows: Rows,
+): Promise<void> {
+  if (dryRun) return;
+  for (const entity of propertyEntities) {
+    await knownProperties.learn(db, environmentId, entity, rows.types[entity].types());
+  }
+  if (rows.events.rows === 0) return;
+  const names = new Map(Array.from(rows.events.names, (name) => [name, null]));
+  await knownProperties.learn(db, environmentId, 'event_names', names);
+  await memory.eventPartitions.ensure(pool, [...rows.events.months]);
+}

@@ -1,0 +1,98 @@
+import { ConflictError } from '../base/errors.ts';
+import { keepsPlan, type LoadPass } from '../domain/load.ts';
+import type { DueTask, TaskClaim } from '../domain/task.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import { endTask, renewTask } from '../tasks/store.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import { nameTaskSession } from '../tasks/worker-store.ts';
+import type { LoadContext } from './context.ts';
+import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end.ts';
+import { completeLoad } from './end-store.ts';
+import { afterHold, type Held, holdIfUnlike } from './hold.ts';
+import { noteEventRepeats } from './merge/event-repeats.ts';
+import { type ChunksDone, countRestored, findRepeats, resolveRepeats } from './merge/repeats.ts';
+import { concludePlan } from './plans/conclude.ts';
+import { takeBackRepeated } from './plans/store.ts';
+import { noteMends } from './rejects/mends.ts';
+import { replayLoad } from './replay.ts';
+import { replayEvents } from './replay-events.ts';
+import { beginPass } from './running-store.ts';
+import { type AskedSeam, askedFor } from './seam.ts';
+import { requireSound } from './sound.ts';
+
+const notOurs = 'another worker finishes the load, or it has ended';
+
+/**
+ * Ends a load whose chunks are all done: put the tally of keys that stood in several chunks right, replay those written out of order
+ * and the events that stood in several chunks, note what is mended, check that the ledger balances, complete, start the next of
+ * the lane. May be called twice, late, or again after half of it.
+ */
+export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
+  const done = await findRepeats(context.db, claim.subjectId);
+  if (done === null) throw new ConflictError(notOurs);
+  if (done.hasRepeats) await countRepeats(context, claim, done.pass);
+  await replayLoad(context, claim);
+  await replayEvents(context, claim);
+  const seams = done.pass === 'validate' ? [] : askedFor(context.loads, done.source);
+  for (const seam of seams) {
+    await decide(context, claim, seam);
+    if (done.pass === 'load') await seam.settle(context, claim);
+  }
+  if (done.pass === 'load') await noteMends(context, claim);
+  if (keepsPlan(done.pass)) await concludePlan(context, claim, done);
+  const completed = await complete(context, claim, done);
+  if ('tally' in completed) await afterCompletion(context, claim, completed);
+  else if ('held' in completed) await afterHold(context, claim, completed);
+  else await notifyQueue(context, completed.goesOn);
+}
+
+async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    await nameTaskSession(db, claim);
+    await noteEventRepeats(db, claim.subjectId);
+    await resolveRepeats(db, claim.subjectId);
+    if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
+    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+  });
+}
+
+/** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
+async function complete(
+  context: LoadContext,
+  claim: TaskClaim,
+  done: ChunksDone,
+): Promise<CompletedLoad | GoesOn | Held> {
+  return inTransaction(context.pool, async ({ db }) => {
+    await nameTaskSession(db, claim);
+    if (done.hasRewritten && (done.pass === 'load' || done.pass === 'dry_run'))
+      await countRestored(db, claim.subjectId, done.pass);
+    const { jobId, tally, pass } = await requireSound(context, db, claim);
+    if (pass === 'validate' || pass === 'guard')
+      return (await holdIfUnlike(context, db, claim, jobId)) ?? goOn(context, db, claim);
+    for (const seam of askedFor(context.loads, done.source)) await seam.completed(db, claim.subjectId);
+    await completeLoad(db, claim.subjectId);
+    const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
+    if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+    return { tally, ...end };
+  });
+}
+
+/** Lets a capability decide what it does, once nothing can fail the load any more. */
+async function decide(context: LoadContext, claim: TaskClaim, seam: AskedSeam): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    await nameTaskSession(db, claim);
+    await requireSound(context, db, claim);
+    await seam.decide(db, claim.subjectId);
+  });
+}
+
+/** No guard was hit: now the chunks load, and these are their tasks. */
+interface GoesOn {
+  readonly goesOn: readonly DueTask[];
+}
+
+async function goOn(context: LoadContext, db: Database, claim: TaskClaim): Promise<GoesOn> {
+  const goesOn = await beginPass(db, context, claim.subjectId, 'load');
+  if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  return { goesOn };
+}

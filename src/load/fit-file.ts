@@ -1,0 +1,75 @@
+import { inputError } from '../base/errors.ts';
+import { resolveMap } from '../domain/column-map.ts';
+import type { LoadEntity } from '../domain/entity.ts';
+import type { LoadOptions } from '../domain/load.ts';
+import { writeWhole } from '../files/file-store.ts';
+import type { AcceptRequest, LoadRequest } from './accept-request.ts';
+import type { LoadContext } from './context.ts';
+import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
+import { planFile, requireRecord } from './map/column-plan.ts';
+import type { ReceivedFile } from './receive/receive.ts';
+import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
+import { receivingStore } from './received.ts';
+/* What the file of a load must be for its options, before it is accepted. */
+
+/** With a map that names the columns as the header does. */
+export function withColumnNames(request: LoadRequest): LoadRequest {
+  const { received, options } = request;
+  if (received.header === null) return request;
+  const hasHeader = received.readAs.csv?.headerLine !== null;
+  const map = resolveMap(options.map, received.header.columns, hasHeader);
+  return { ...request, options: { ...options, map } };
+}
+
+/**
+ * Rewrites a file that has a preset as records of ours.
+ * @throws InputError `unrecognised_columns` for the file of another preset, and for options that do not fit.
+ */
+export async function rewriteForeign(context: LoadContext, request: LoadRequest): Promise<LoadRequest> {
+  const { received, options } = request;
+  const { preset, source } = options;
+  if (preset === null) return request;
+  const rewriter = requireRewriter(context.rewriter);
+  requirePresetFits(options);
+  rewriter.requireFitting(options);
+  requireColumns(options, received);
+  await refuseForeign(context, request);
+  const store = receivingStore(context);
+  const writer = await store.create();
+  const lines = rewriter.rewrite(store, received, preset, source);
+  const rewritten = await rewriteFile(received, lines, (each) => writeWhole(writer, each));
+  await store.remove(received.ref);
+  return { ...request, received: rewritten };
+}
+
+/** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
+export async function refuseForeign({ files, rewriter }: LoadContext, request: AcceptRequest): Promise<void> {
+  const { received, options } = request;
+  if (options.preset === null && options.entity !== 'auto') return;
+  const beginning = await readBeginning(files, received);
+  const foreign = findForeign(beginning, received.header !== null, options, rewriter?.recognise ?? null);
+  if (foreign !== null) throw foreignProblem(foreign, beginning.names);
+}
+
+/** In a CSV the header decides what the records are. */
+export function resolveEntity({ rewriter }: LoadContext, { received, options }: AcceptRequest): LoadEntity {
+  rewriter?.requireFitting(options);
+  if (options.preset !== null) return options.entity;
+  requireColumns(options, received);
+  if (received.object !== null) requireRecord(received.object, options.map);
+  if (received.header === null) return options.entity;
+  return planFile(received.header, options.map, options.entity, rewriter?.recognise).entity;
+}
+
+function requireColumns({ guard }: LoadOptions, { header, readAs }: ReceivedFile): void {
+  if (header !== null || guard === null || guard === 'usual' || guard.columns === undefined) return;
+  const message = `only CSV and workbooks have columns to compare; the file was read as ${readAs.format}: leave columns out`;
+  throw inputError('invalid_field', message, 'guard');
+}
+
+function requirePresetFits({ map, source }: LoadOptions): void {
+  if (source.types !== undefined)
+    throw inputError('invalid_field', 'give types or preset, not both', 'types');
+  if (Object.keys(map).length === 0) return;
+  throw inputError('invalid_field', 'give map or preset, not both', 'preset');
+}

@@ -1,0 +1,43 @@
+import { ConflictError } from '../base/errors.ts';
+import type { Surprise } from '../domain/guards.ts';
+import { findSurprises } from '../domain/guards.ts';
+import type { TaskClaim } from '../domain/task.ts';
+import { taskFields } from '../domain/task.ts';
+import type { Database } from '../postgres/database.ts';
+import { endTask } from '../tasks/store.ts';
+import type { LoadContext } from './context.ts';
+import type { LoadEnd } from './end.ts';
+import { afterEnd, recordLoadEnd } from './end.ts';
+import { holdLoad, readGuarded } from './held-store.ts';
+
+const notOurs = 'another worker finishes the load, or it has ended';
+
+/** The file is unlike what its guard expects: it waits for a person, and holds up nothing. */
+export interface Held extends LoadEnd {
+  readonly held: readonly Surprise[];
+}
+
+export async function holdIfUnlike(
+  context: LoadContext,
+  db: Database,
+  claim: TaskClaim,
+  jobId: string,
+): Promise<Held | null> {
+  const guarded = await readGuarded(db, claim.subjectId);
+  if (guarded === null) return null;
+  const held = findSurprises(guarded.guard, guarded.file, guarded.past);
+  if (held.length === 0) return null;
+  await holdLoad(db, claim.subjectId, held);
+  const end = await recordLoadEnd(context, db, claim.environmentId, jobId);
+  if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  return { held, ...end };
+}
+
+export async function afterHold(
+  context: LoadContext,
+  claim: TaskClaim,
+  { held, ...end }: Held,
+): Promise<void> {
+  context.log.warn({ ...taskFields(claim), held }, 'load held: its file is unlike what its guard expects');
+  await afterEnd(context, claim.environmentId, end);
+}

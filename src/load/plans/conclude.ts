@@ -1,0 +1,29 @@
+import type { RawBuilder } from 'kysely';
+import { ConflictError } from '../../base/errors.ts';
+import type { TaskClaim } from '../../domain/task.ts';
+import { inTransaction } from '../../postgres/database.ts';
+import { renewTask } from '../../tasks/store.ts';
+import { nameTaskSession } from '../../tasks/worker-store.ts';
+import type { LoadContext } from '../context.ts';
+import type { ChunksDone } from '../merge/repeats.ts';
+import { countRestored } from '../merge/repeats.ts';
+import { requireLoad } from '../read-store.ts';
+import { askedFor } from '../seam.ts';
+import { summarisePlan } from './store.ts';
+
+const notOurs = 'another worker finishes the load, or it has ended';
+
+/** Checks that all rows of a plan are there, and sums them up once. */
+export async function concludePlan(context: LoadContext, claim: TaskClaim, done: ChunksDone): Promise<void> {
+  const { environmentId, subjectId, jobId } = claim;
+  await inTransaction(context.pool, async ({ db }) => {
+    await nameTaskSession(db, claim);
+    if ((await requireLoad({ ...context, db }, environmentId, jobId ?? '')).plan !== null) return;
+    if (done.hasRewritten) await countRestored(db, subjectId, done.pass);
+    const load = await requireLoad({ ...context, db }, environmentId, jobId ?? '');
+    const planned: RawBuilder<unknown>[] = [];
+    for (const seam of askedFor(context.loads, done.source)) planned.push(await seam.planned(db, subjectId));
+    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind }, planned);
+    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+  });
+}

@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { inputError, TransientError } from '../base/errors.ts';
+import type { LoadEntity } from '../domain/entity.ts';
+import { countLimits } from '../domain/guards.ts';
+import type { LoadOptions, LoadPass } from '../domain/load.ts';
+import type { Database } from '../postgres/database.ts';
+import { claimIdempotencyKey, keepAnswer } from '../tasks/idempotency.ts';
+import type { Accepted, AcceptRequest, LoadRequest } from './accept-request.ts';
+import type { LoadContext } from './context.ts';
+import { findDuplicate, lockBytes } from './read-store.ts';
+import type { LoadSeam } from './seam.ts';
+import { insertLoad } from './store.ts';
+import { takeReceived } from './upload-store.ts';
+/* A load is written to the ledger: once for a key, and once for a file if that is asked. */
+
+export async function writeLoad(
+  context: Pick<LoadContext, 'db' | 'loads' | 'records'>,
+  request: LoadRequest,
+  entity: LoadEntity,
+  jobId: string,
+): Promise<Accepted> {
+  const { db, loads } = context;
+  const { environmentId, received, options, idempotencyKey } = request;
+  if (idempotencyKey !== null) {
+    const earlier = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
+    if (earlier !== null) return { jobId: earlier.jobId, created: false };
+  }
+  const duplicateOf = await findSame(db, loads, request, entity);
+  if (duplicateOf !== null && options.ifDuplicate === 'skip') {
+    if (idempotencyKey !== null) await keepAnswer(db, environmentId, idempotencyKey, { job_id: duplicateOf });
+    return { jobId: duplicateOf, created: false };
+  }
+  if (!(await takeReceived(db, received.ref)))
+    throw new TransientError('the file waited too long for its load');
+  await insertLoad(context, {
+    jobId,
+    requestId: request.requestId ?? null,
+    origin: request.origin ?? null,
+    environmentId,
+    type: request.type,
+    entity,
+    filename: request.filename,
+    fileSize: received.receivedBytes,
+    sha256: received.sha256,
+    fileRef: received.ref,
+    fileFormat: received.format,
+    header: received.header,
+    columnMap: options.map,
+    source: options.source,
+    readAs: received.readAs,
+    preset: options.preset,
+    totalRows: received.totalRows,
+    pass: firstPass(options, received.chunks.length),
+    limits: countLimits(options, received.totalRows),
+    guard: options.guard,
+    duplicateOf,
+    fileOf: request.fileOf ?? null,
+    ownFile: false,
+    mends: request.mends,
+    chunks: received.chunks,
+  });
+  return { jobId, created: true };
+}
+
+/** Returns the earlier load of the same file, or null. @throws InputError `duplicate_file` if there must not be one. */
+async function findSame(
+  db: Database,
+  loads: readonly LoadSeam[],
+  { environmentId, received, options }: AcceptRequest,
+  entity: LoadEntity,
+): Promise<string | null> {
+  if (options.dryRun || options.plan) return null;
+  const { sha256, format: fileFormat } = received;
+  const reading = { ...options, entity, sha256, fileFormat };
+  if (options.ifDuplicate === 'load') return findDuplicate(db, loads, environmentId, reading);
+  // Whoever sends a file again after a crash must not load it twice: one that is under way counts too.
+  await lockBytes(db, environmentId, sha256);
+  const same = await findDuplicate(db, loads, environmentId, reading, ['queued', 'processing', 'held']);
+  if (same === null || options.ifDuplicate === 'skip') return same;
+  throw inputError(
+    'duplicate_file',
+    'the same file was loaded before, or is being loaded',
+    `job_id: ${same}`,
+  );
+}
+
+/**
+ * Returns the first pass of the chunks. A guard is checked before anything is written. That of refused records needs no look at
+ * stored rows, and in a load of one chunk not even a pass of its own.
+ */
+function firstPass(
+  { plan, dryRun, maxErrors, maxChanged, maxRemovedValues, guard }: LoadOptions,
+  chunks: number,
+): LoadPass {
+  const needsPlan = maxChanged !== null || maxRemovedValues !== null;
+  if (plan || (dryRun && needsPlan)) return 'plan';
+  if (dryRun) return 'dry_run';
+  if (needsPlan) return 'guard';
+  return guard !== null || (maxErrors !== null && chunks > 1) ? 'validate' : 'load';
+}
+
+function digest({ type, received, options }: AcceptRequest): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify([type, received.sha256, received.format, options]))
+    .digest();
+}
