@@ -1,5 +1,5 @@
-import { EXPORT_PART_BYTES } from '../src/base/limits.ts';
 import { type ExportRequest, everything, exportFormatFacts } from '../src/domain/export.ts';
+import { EXPORT_PART_BYTES } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { openSystem } from '../src/processes/open-system.ts';
 

@@ -1,12 +1,11 @@
-import {
-  MAX_DELETION_FAILURES,
-  MAX_DELETION_LOSSES,
-  MAX_TIMEOUTS,
-  TASK_PAUSE_MS,
-} from '../src/base/limits.ts';
+import { MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/base/limits.ts';
 import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
 import type { DeletionContext } from '../src/deletion/seam.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+/** Attempts in a row at a deletion whose worker vanished before it got any further, and at one that met an error; then it fails. */
+export const MAX_DELETION_LOSSES = 10;
+const MAX_DELETION_FAILURES = 5;
 
 /** A deletion whose turn in its lane it is. Works in steps: errors and losses count from the last that got on. */
 export const deletionJob: TaskKind<DeletionContext> = {

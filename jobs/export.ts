@@ -1,8 +1,11 @@
-import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES, TASK_PAUSE_MS } from '../src/base/limits.ts';
+import { TASK_PAUSE_MS } from '../src/base/limits.ts';
 import type { ExportContext } from '../src/export/context.ts';
 import { failExport, runExport } from '../src/export/run-export.ts';
 import { removeLeftovers } from '../src/jobs/prune.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+export const MAX_EXPORT_LOSSES = 5;
+export const MAX_EXPORT_FAILURES = 5;
 
 /** An export that was asked for. Begun anew by whoever takes it over, so that errors that pass count too. */
 export const exportJob: TaskKind<ExportContext> = {

@@ -1,10 +1,15 @@
-import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/base/limits.ts';
+import { MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/base/limits.ts';
+import { processChunk } from '../src/load/chunk.ts';
 import type { LoadContext } from '../src/load/context.ts';
 import { failLoad, startIdleLanes } from '../src/load/end.ts';
 import { finishLoad } from '../src/load/finish.ts';
-import { processChunk } from '../src/load/chunk.ts';
 import { beginLoad } from '../src/load/retry.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+/** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */
+export const MAX_CHUNK_LOSSES = 10;
+/** Attempts a chunk gets at errors that are not known to pass. */
+const MAX_CHUNK_FAILURES = 5;
 
 const ofLoad = {
   stops: 'at the deadline',

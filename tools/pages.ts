@@ -1,22 +1,15 @@
 import { STATUS_CODES } from 'node:http';
 import { errorCodes } from '../src/base/errors.ts';
-import {
-  INFLATE_RATIO_GRACE_BYTES,
-  MAX_BLANK_BYTES,
-  MAX_CELL_CHARS,
-  MAX_COLUMNS,
-  MAX_EXCLUSION_PATTERNS,
-  MAX_EXCLUSIONS,
-  MAX_HEADER_BYTES,
-  MAX_INFLATE_RATIO,
-  MAX_MAPPED_COLUMNS,
-  MAX_REFUSED_AT_FIRST,
-  MAX_SHARED_TEXT_BYTES,
-  MAX_SHEETS,
-  MAX_ZIP_MEMBERS,
-} from '../src/base/limits.ts';
+import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_MAPPED_COLUMNS } from '../src/base/limits.ts';
 import { settings } from '../src/base/settings.ts';
 import { rejectCodes } from '../src/domain/reject.ts';
+import { MAX_EXCLUSION_PATTERNS, MAX_EXCLUSIONS } from '../src/export/read-request.ts';
+import { MAX_CELL_CHARS, MAX_SHARED_TEXT_BYTES } from '../src/formats/sheet-cells.ts';
+import { MAX_SHEETS } from '../src/formats/workbook.ts';
+import { MAX_ZIP_MEMBERS } from '../src/formats/zip.ts';
+import { MAX_REFUSED_AT_FIRST } from '../src/load/chunk-store.ts';
+import { MAX_BLANK_BYTES } from '../src/load/receive/csv-opening.ts';
+import { INFLATE_RATIO_GRACE_BYTES, MAX_INFLATE_RATIO } from '../src/load/receive/unpack.ts';
 
 const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   missing_id: 'No `user_id` or `company_id`, or an empty one.',

@@ -1,6 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Fault, inputError } from '../base/errors.ts';
-import { MAX_ALLOWED_ORIGINS } from '../base/limits.ts';
 import type { Environment } from '../domain/caller.ts';
 import { defaultEnvironmentName } from '../domain/caller.ts';
 import { displayName } from '../domain/definitions.ts';
@@ -9,6 +8,8 @@ import type { ExportLayout } from '../domain/export.ts';
 import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
 import { createApiKey } from './key-store.ts';
+
+const MAX_ALLOWED_ORIGINS = 100;
 
 export interface ListedEnvironment extends Environment {
   /** Origins of the pages that may send records. */

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
-import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../base/limits.ts';
+import { CONSOLE_SESSION_MS } from '../base/limits.ts';
 import { isShownText } from '../base/wording.ts';
 import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../domain/scope.ts';
 import { camel, inMs, snake } from '../postgres/columns.ts';
@@ -13,6 +13,10 @@ import {
   selectWhere,
   updateWhere,
 } from '../postgres/database.ts';
+
+const CONSOLE_LINK_MS = 15 * 60_000;
+/** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
+const MAX_SESSIONS_PER_KEY = 100;
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 

@@ -8,7 +8,7 @@
 
 import pLimit from 'p-limit';
 import { TransientError } from '../base/errors.ts';
-import { MAX_WAITING_LOOKUPS, RECORD_DEADLINE_MS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../base/limits.ts';
+import { RECORD_DEADLINE_MS } from '../base/limits.ts';
 import { withDeadline } from '../base/timers.ts';
 import type { Caller, KeyRefusal } from '../domain/caller.ts';
 import { defaultEnvironmentName, isRefusal } from '../domain/caller.ts';
@@ -17,6 +17,10 @@ import { render } from '../http/render.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment, type ListedEnvironment } from './environment-store.ts';
 import { type ApiKey, digestKey, findKey, keyIdOf, markUsed, matchesDigest } from './key-store.ts';
+
+/** Look-ups at a time, and the most that wait, for keys and sessions that were not valid at their last look-up. */
+export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
+export const MAX_WAITING_LOOKUPS = 1_000;
 
 /** Stands for the key of the configuration where others have their id. */
 export const staticKeyId = 'API_KEY';

@@ -6,9 +6,13 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { type TSchema, Type } from 'typebox';
-import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES, MAX_EVENT_RETENTION_DAYS } from './limits.ts';
+import { GiB } from './bytes.ts';
+import { MAX_EVENT_RETENTION_DAYS } from './limits.ts';
 import { isMailAddress } from './mail-address.ts';
 import { choice, rule } from './operator-file/schema.ts';
+
+const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
+const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;
 
 /*
  * The kinds of settings say how the text of each becomes a value, and which schema the value must fit. Only the table below uses

@@ -1,5 +1,4 @@
 import { ConflictError } from '../base/errors.ts';
-import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import {
@@ -26,6 +25,10 @@ import {
   failDeletion as markFailed,
   readIds,
 } from './store.ts';
+
+/** Ids that share the transactions of a deletion, and rows that one of those removes or changes. */
+const DELETION_BATCH_IDS = 200;
+const DELETION_BATCH_ROWS = 5_000;
 
 const notOurs = 'another worker has the deletion, or it has ended';
 

@@ -1,6 +1,8 @@
-import { MAX_CURSOR_CHARS } from '../base/limits.ts';
 import { eventKinds, isRecordKind } from './entity.ts';
 import type { LoadStatus } from './load.ts';
+
+/** The cursor of an export: 18 characters for each transaction that was open. */
+const MAX_CURSOR_CHARS = 64 * 1024;
 
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];

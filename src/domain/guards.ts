@@ -4,8 +4,10 @@
  * loads of the same source.
  */
 import { keepableText } from '../base/errors.ts';
-import { MAX_COLUMNS, MAX_SHOWN_COLUMNS, MIN_USUAL_LOADS } from '../base/limits.ts';
+import { MAX_COLUMNS, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
+
+const MIN_USUAL_LOADS = 3;
 
 /** A number, or a share of the records of the file in per cent. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };

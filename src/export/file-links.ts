@@ -5,12 +5,14 @@ import { readSigningKey } from '../access/environment-store.ts';
 import { digestKey, isLiveKey } from '../access/key-store.ts';
 import { staticKeyId } from '../access/verify-key.ts';
 import { InputError, inputError } from '../base/errors.ts';
-import { LINK_TTL_MS } from '../base/limits.ts';
 import type { ExportFile } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import type { ExportContext } from './context.ts';
 import { type Export, findExportFile, readExports } from './store.ts';
+
+/** A link to a file of an export is valid so long. Fetching the job again gives new ones. */
+const LINK_TTL_MS = 48 * 60 * 60 * 1000;
 
 /** A file of an export and where to get it, for whoever has the link. */
 export interface FileLink {

@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TString, Type } from 'typebox';
 import { inputError } from '../base/errors.ts';
-import { PREVIEWED_ROWS } from '../base/limits.ts';
 import { ruled, worded } from '../base/validation.ts';
 import type { System } from '../context.ts';
 import { named } from '../http/answers.ts';
@@ -34,6 +33,7 @@ import {
   openLinkedFile,
 } from './file-links.ts';
 import { renderCreated, renderExport, renderExportItem, requireExport } from './inspect-exports.ts';
+import { PREVIEWED_ROWS } from './limits.ts';
 import { previewExport, requestExport } from './request-export.ts';
 import { exportRequest } from './request-schema.ts';
 import { pageExports } from './store.ts';

@@ -1,12 +1,7 @@
 import type { Static } from 'typebox';
 import type { Problem } from '../base/errors.ts';
 import { type RangeEnd, readRangeEnd } from '../base/instant.ts';
-import {
-  MAX_EXCLUSION_PATTERNS,
-  MAX_EXCLUSIONS,
-  MAX_ID_BYTES,
-  MAX_REQUEST_PROBLEMS,
-} from '../base/limits.ts';
+import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from '../base/limits.ts';
 import { findMeant } from '../base/nearest.ts';
 import { compileSchema, textProblem } from '../base/validation.ts';
 import {
@@ -19,6 +14,10 @@ import {
   selectEvents,
 } from '../domain/export.ts';
 import { exportRequest, notASegmentId } from './request-schema.ts';
+
+export const MAX_EXCLUSIONS = 1_000;
+/** Exclusions with a wildcard: each is compared with every row and name, at the cost of the product of the two lengths. */
+export const MAX_EXCLUSION_PATTERNS = 100;
 
 /* The request of an export: what its body asks for, and the checks that its schema cannot express. */
 

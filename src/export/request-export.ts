@@ -3,14 +3,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { readExportLayout } from '../access/environment-store.ts';
 import { FinalFailure, InputError, inputError, type Problem, TookTooLong } from '../base/errors.ts';
-import {
-  EXPORT_COUNT_MS,
-  MAX_PAGE_BYTES,
-  MAX_SHOWN_RAW_BYTES,
-  MEASURED_ROWS,
-  PREVIEWED_ROWS,
-  READ_TIMEOUT_MS,
-} from '../base/limits.ts';
+import { MAX_PAGE_BYTES, MAX_SHOWN_RAW_BYTES, READ_TIMEOUT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { shorten } from '../base/wording.ts';
 import {
@@ -36,9 +29,13 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired, findSegments } from './filter.ts';
 import { findEventWarnings } from './kept-events.ts';
+import { MEASURED_ROWS, PREVIEWED_ROWS } from './limits.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
 import { insertExport } from './store.ts';
 import { type FilePlan, planFiles } from './write/write-export.ts';
+
+/** The rows of a file of an export are counted for so long, and then estimated. */
+const EXPORT_COUNT_MS = 2_000;
 
 export interface ExportExtras {
   /** The id of the HTTP request, if it came by one. */

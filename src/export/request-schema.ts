@@ -1,9 +1,12 @@
 import { type TSchema, Type } from 'typebox';
 import { readRangeEnd } from '../base/instant.ts';
-import { MAX_EVENT_NAME_BYTES, MAX_EXPORT_EMAILS, MAX_EXPORT_VALUES, MAX_ID_BYTES } from '../base/limits.ts';
+import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES } from '../base/limits.ts';
 import { isMailAddress } from '../base/mail-address.ts';
 import { ruled, textProblem, worded } from '../base/validation.ts';
 import { compressions, exportFormats, exportLayouts, isCursor } from '../domain/export.ts';
+
+const MAX_EXPORT_VALUES = 10_000;
+const MAX_EXPORT_EMAILS = 20;
 
 function end(name: 'from' | 'to', description: string) {
   const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;

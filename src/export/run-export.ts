@@ -1,5 +1,6 @@
+import { GiB } from '../base/bytes.ts';
 import { ConflictError, Fault, FinalFailure, inputError } from '../base/errors.ts';
-import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../base/limits.ts';
+import { HEARTBEAT_MS } from '../base/limits.ts';
 import { keepAlive } from '../base/timers.ts';
 import { plural } from '../base/wording.ts';
 import type { ExportWarning } from '../domain/export.ts';
@@ -26,6 +27,9 @@ import {
   recordProgress,
 } from './store.ts';
 import type { WrittenExport } from './write/write-export.ts';
+
+/** A file of an export that grows beyond it continues in the next part. Bytes as stored. */
+export const EXPORT_PART_BYTES = GiB;
 
 /*
  * The way out: an export becomes files. `request-export.ts` accepts the request, here it runs, in one

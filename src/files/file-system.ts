@@ -1,8 +1,9 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { MiB } from '../base/bytes.ts';
 import { Fault, TransientError } from '../base/errors.ts';
-import { FILE_SYNC_BYTES, FILE_TOUCH_MS, READ_BYTES } from '../base/limits.ts';
+import { FILE_TOUCH_MS, READ_BYTES } from '../base/limits.ts';
 import { type KeepAlive, keepAlive } from '../base/timers.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { codeOf, ioError, syncFolder } from './disk.ts';
@@ -16,6 +17,8 @@ import {
   isRef,
   streamOf,
 } from './file-store.ts';
+
+const FILE_SYNC_BYTES = 16 * MiB;
 
 const temporary = 'tmp';
 

@@ -20,17 +20,17 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { Fault } from '../base/errors.ts';
 import { guardAgent } from '../base/http-client.ts';
-import {
-  MAX_PRESIGNED_SECONDS,
-  MAX_S3_CONNECTIONS,
-  S3_ATTEMPTS,
-  S3_CHECK_MS,
-  S3_CONNECT_MS,
-  S3_STALL_MS,
-} from '../base/limits.ts';
+import { S3_ATTEMPTS } from '../base/limits.ts';
 import type { S3Location } from '../base/storage-url.ts';
 import { MissingFileError, type PresignedLink } from './file-store.ts';
 import { nameOf, s3Error } from './s3-error.ts';
+
+const S3_CONNECT_MS = 5_000;
+const S3_STALL_MS = 20_000;
+const S3_CHECK_MS = 5_000;
+/** Connections to S3 of one process; downloads that callers take slowly hold one each. */
+const MAX_S3_CONNECTIONS = 500;
+const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 
 export interface OpenObject {
   readonly body: Readable;

@@ -1,14 +1,8 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { MiB } from '../base/bytes.ts';
 import { messageOf, TransientError } from '../base/errors.ts';
-import {
-  MAX_S3_PARTS,
-  S3_ATTEMPTS,
-  S3_PART_BYTES,
-  S3_PARTS_IN_FLIGHT,
-  S3_REMOVALS_AT_A_TIME,
-  S3_UPLOAD_LIFE_MS,
-} from '../base/limits.ts';
+import { S3_ATTEMPTS } from '../base/limits.ts';
 import type { S3Location } from '../base/storage-url.ts';
 import {
   checkFolder,
@@ -22,6 +16,14 @@ import {
   streamOf,
 } from './file-store.ts';
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
+
+/** The parts in which a file is sent to S3: their size, how many are in flight, and the most of a file. */
+const S3_PART_BYTES = 8 * MiB;
+const S3_PARTS_IN_FLIGHT = 2;
+const MAX_S3_PARTS = 10_000;
+const S3_REMOVALS_AT_A_TIME = 8;
+/** A multipart upload to S3 that was begun this long ago is abandoned. */
+const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 
 interface S3StoreOptions {
   /** No file may be larger; it decides how large parts are. */

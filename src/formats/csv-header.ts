@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { InputError, inputError, type Problem } from '../base/errors.ts';
-import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../base/limits.ts';
+import { MAX_COLUMNS, MAX_HEADER_BYTES } from '../base/limits.ts';
 import { shorten } from '../base/wording.ts';
 import { type CellType, readCellType } from '../domain/cell-type.ts';
 import { resolveMap } from '../domain/column-map.ts';
@@ -12,6 +12,9 @@ import { createCsvScanner } from './csv-scanner.ts';
 import { isOwnHeader } from './csv-text.ts';
 import { CR, LF } from './record-scanner.ts';
 import { explainNotUtf8 } from './utf8.ts';
+
+const MAX_HEADER_PROBLEMS = 100;
+const MAX_HEADER_NOTES = 20;
 
 /** The header of a CSV: the names of its columns, and how all other records are written. */
 export interface CsvHeader {

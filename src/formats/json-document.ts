@@ -1,7 +1,8 @@
 import { type InputError, inputError } from '../base/errors.ts';
-import { MAX_RECORD_PROPERTIES, MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
+import { MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../base/limits.ts';
 import { type RecordsPath, recordsPathText } from '../domain/source.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
+import { MAX_RECORD_PROPERTIES } from './limits.ts';
 import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
 /** Keys of a document under which an array of objects is taken for its records unasked. */

@@ -1,9 +1,10 @@
 import { InputError } from '../base/errors.ts';
-import { MAX_SNIFFED_LINES } from '../base/limits.ts';
 import type { RecordsPath } from '../domain/source.ts';
 import { DocumentRecords } from './json-document.ts';
 import { type LineLayout, plainLines } from './json-lines.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
+
+const MAX_SNIFFED_LINES = 100;
 
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }

@@ -1,16 +1,12 @@
 import { getManyValues, isMany, type Many, none } from 'stream-chain/defs.js';
 import { jsonParser, type parser } from 'stream-json/core/parser.js';
-import {
-  MAX_DEPTH,
-  MAX_NUMBER_CHARS,
-  MAX_NUMBER_EXPONENT,
-  MAX_PARSED_DEPTH,
-  MAX_RECORD_PROPERTIES,
-  MAX_VALUE_BYTES,
-} from '../base/limits.ts';
+import { MAX_DEPTH, MAX_NUMBER_EXPONENT, MAX_PARSED_DEPTH, MAX_VALUE_BYTES } from '../base/limits.ts';
 import { shorten } from '../base/wording.ts';
 import { propertyNameProblem, type Reason } from '../domain/reject.ts';
 import { isNestedDeeper } from './json-position.ts';
+import { MAX_RECORD_PROPERTIES } from './limits.ts';
+
+const MAX_NUMBER_CHARS = 20_000;
 
 /**
  * JSON text → value without losing a digit. The few records with numbers that JavaScript would write otherwise go through

@@ -1,5 +1,4 @@
 import { Fault } from '../base/errors.ts';
-import { MAX_BODY_DEPTH } from '../base/limits.ts';
 import {
   firstState,
   isPlain,
@@ -10,6 +9,9 @@ import {
   tokenStopped,
   tokenTable,
 } from './json-position.ts';
+
+/** Nesting a JSON array body may reach before it is refused as a whole; bounds the parser's stack. */
+const MAX_BODY_DEPTH = 100_000;
 
 /** Told of what happens at the top: values inside fewer than `watchedDepth` containers. */
 export interface JsonListener {

@@ -1,7 +1,9 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { type Compressors, snappyUncompress } from 'hyparquet';
+import { MiB } from '../base/bytes.ts';
 import { DamagedFile } from '../base/errors.ts';
-import { MAX_PARQUET_PAGE_BYTES } from '../base/limits.ts';
+
+const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 
 /** Unpacks a page of Parquet to `bytes`. No decoder writes more, whatever the page contains. */
 type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;

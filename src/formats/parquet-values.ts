@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';
 import { DamagedFile } from '../base/errors.ts';
 import { dayText, instantText, timeOfDayText } from '../base/instant.ts';
-import { MAX_PARQUET_ROW_CHARS, MAX_PARSED_DEPTH } from '../base/limits.ts';
+import { MAX_PARSED_DEPTH } from '../base/limits.ts';
+import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 
 /* Values of Parquet as JSON. hyparquet returns them as stored, nothing rounded; our parser makes JSON once per dictionary entry. */
 

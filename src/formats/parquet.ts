@@ -7,20 +7,21 @@ import {
   parquetSchema,
   type RowGroup,
 } from 'hyparquet';
+import { MiB } from '../base/bytes.ts';
 import { DamagedFile, InputError, inputError } from '../base/errors.ts';
-import {
-  MAX_COLUMNS,
-  MAX_PARQUET_FOOTER_BYTES,
-  MAX_PARQUET_GROUP_BYTES,
-  MAX_PARQUET_ROW_CHARS,
-  PARQUET_SLICE_BYTES,
-  PARQUET_SLICE_VALUES,
-  READ_BYTES,
-} from '../base/limits.ts';
+import { MAX_COLUMNS, READ_BYTES } from '../base/limits.ts';
+import { MAX_PARQUET_ROW_CHARS } from './limits.ts';
 import { openCodecs } from './parquet-codecs.ts';
 import { columnOf, noCharacter, type ParquetColumn } from './parquet-values.ts';
 import { encodeUtf8 } from './utf8.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
+
+/** Bounds of a Parquet file: its footer, a row group (packed and unpacked), and an unpacked page. */
+const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
+const MAX_PARQUET_GROUP_BYTES = 160 * MiB;
+/** The values, and about the bytes, of a row group that are unpacked at a time. */
+const PARQUET_SLICE_VALUES = 2 * MiB;
+const PARQUET_SLICE_BYTES = 24 * MiB;
 
 /*
  * Parquet files as NDJSON, by hyparquet. The packed bytes of a row group are in memory, and its rows are unpacked a slice at a

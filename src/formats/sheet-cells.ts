@@ -1,8 +1,15 @@
+import { MiB } from '../base/bytes.ts';
 import { DamagedFile } from '../base/errors.ts';
-import { MAX_CELL_CHARS, MAX_SHARED_TEXT_BYTES, MAX_SHEET_COLUMNS, MAX_SHEET_ROWS } from '../base/limits.ts';
+import { MAX_VALUE_BYTES } from '../base/limits.ts';
 import { type CsvText, csvCell } from './csv-text.ts';
 import { type NumberKind, numberText, temporalText } from './workbook-numbers.ts';
 import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
+
+export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
+const MAX_SHEET_ROWS = 1_048_576;
+const MAX_SHEET_COLUMNS = 16_384;
+/** A cell; Excel itself takes 32 767 characters. */
+export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 
 export interface CellContext {
   readonly shared: SharedText;

@@ -1,11 +1,17 @@
+import { KiB } from '../base/bytes.ts';
 import { DamagedFile, inputError } from '../base/errors.ts';
-import { MAX_SHEET_NAME_CHARS, MAX_SHEETS, MAX_WORKBOOK_STYLES, SHEET_SNIFF_BYTES } from '../base/limits.ts';
+import { MAX_SHEET_NAME_CHARS } from '../base/limits.ts';
 import { CsvText } from './csv-text.ts';
 import type { InflateGuard } from './decompress.ts';
 import { type CellContext, SharedTextReader, SheetCells } from './sheet-cells.ts';
 import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
+
+/** Bounds of a workbook: sheets, relations and styles; shared text held in memory; rows and columns as in Excel. */
+export const MAX_SHEETS = 1_000;
+const MAX_WORKBOOK_STYLES = 100_000;
+const SHEET_SNIFF_BYTES = 256 * KiB;
 
 /*
  * Excel workbooks (.xlsx) as CSV, a sheet at a time: UTF-8, commas, LF, quotes where they are needed; a row of the sheet that

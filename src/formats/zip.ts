@@ -1,10 +1,12 @@
 import { crc32 } from 'node:zlib';
 import yauzl from 'yauzl';
 import { InputError, inputError } from '../base/errors.ts';
-import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS } from '../base/limits.ts';
 import { shorten } from '../base/wording.ts';
 import { type InflateGuard, inflateMember } from './decompress.ts';
 import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
+
+export const MAX_ZIP_MEMBERS = 10_000;
+const MAX_NAMED_PARTS = 10;
 
 /*
  * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and never believes what stands before a member; we unpack

@@ -7,11 +7,12 @@ import {
   MAX_ID_BYTES,
   MAX_INTEGER,
   MAX_PAGE_BYTES,
-  MAX_PAGE_OFFSET,
   MAX_PAGE_SIZE,
 } from '../base/limits.ts';
 import { isUuid, optional, ruled, textProblem } from '../base/validation.ts';
 import { text } from './schema.ts';
+
+const MAX_PAGE_OFFSET = 100_000;
 
 /* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
 

@@ -1,15 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { MiB } from '../base/bytes.ts';
 import { TransientError } from '../base/errors.ts';
-import {
-  MAX_WAITING_BYTES,
-  MAX_WAITING_RECORDS,
-  MAX_WINDOW_BYTES,
-  MAX_WINDOW_RECORDS,
-  MAX_WINDOW_RETRIES,
-  RECORD_DEADLINE_MS,
-} from '../base/limits.ts';
+import { RECORD_DEADLINE_MS } from '../base/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
+import { MAX_WINDOW_RETRIES } from './limits.ts';
 import { RecordsRefused, refused } from './records.ts';
+
+/** Records that share a statement of the commit window, and the bytes they were sent in. */
+const MAX_WINDOW_RECORDS = 500;
+const MAX_WINDOW_BYTES = 4 * MiB;
+/** Records that wait for a statement, and their bytes; one more is refused for the moment. */
+const MAX_WAITING_RECORDS = 20_000;
+export const MAX_WAITING_BYTES = 64 * MiB;
 
 export interface CommitWindowOptions<T> {
   /** Writes all of them, in this order, or none; resolves when they are committed. */

@@ -1,10 +1,10 @@
 import type { InputError } from '../base/errors.ts';
-import { MAX_WINDOW_RETRIES } from '../base/limits.ts';
 import type { QueryFile } from '../postgres/database.ts';
 import { composeGuards, type Guard, type RefusalSeam } from '../postgres/guard.ts';
 import { constraintOf, isUnknownUse } from '../postgres/sqlstate.ts';
 import { readUses } from '../postgres/uses.ts';
 import { Judge } from './judge.ts';
+import { MAX_WINDOW_RETRIES } from './limits.ts';
 import { type AnyRecord, type IngestContext, RecordsRefused } from './records.ts';
 
 /** Knows what environments use: has their records judged, and composes the statements of single records for it, once for each set of capabilities. */

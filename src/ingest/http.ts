@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { InputError } from '../base/errors.ts';
-import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../base/limits.ts';
+import { MAX_BATCH_BYTES } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { environmentId } from '../http/caller.ts';
@@ -11,6 +11,7 @@ import { directRoute, type Route, route } from '../http/route.ts';
 import { type Example, exampleText, listOf, withExamples } from '../http/schema.ts';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from './api.ts';
 import { type Fields, openRecord } from './fields.ts';
+import { MAX_BATCH_ITEMS } from './limits.ts';
 import { readItem } from './read-batch.ts';
 import { readCompany, readEvent, readUser } from './read-record.ts';
 import type { IngestEntity } from './records.ts';

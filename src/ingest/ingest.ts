@@ -3,7 +3,7 @@
  * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
  * write it. Promise: a request is acknowledged after its commit.
  */
-import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
+import { MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
@@ -26,6 +26,8 @@ import {
 } from './records.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter, profileWriter } from './write-records.ts';
+
+const BATCH_DEADLINE_MS = 30_000;
 
 /**
  * The way in of single records. Each call resolves when its record is committed, and throws `InputError` (the database

@@ -1,11 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type ErrorCode, InputError, inputError } from '../base/errors.ts';
-import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../base/limits.ts';
+import { MAX_RECORD_BYTES, READ_BYTES } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
 import type { Fields } from './fields.ts';
+import { MAX_BATCH_ITEMS } from './limits.ts';
 import { readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { BatchItem, ItemRecord } from './records.ts';
+
+/** Items that are read until other requests have their turn. */
+const BATCH_ITEMS_AT_A_TIME = 250;
 
 const itemTypes = ['identify', 'track', 'company'] as const;
 

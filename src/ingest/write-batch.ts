@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { type InputError, TransientError } from '../base/errors.ts';
-import { BATCH_STATEMENT_EVENTS } from '../base/limits.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Guard } from '../postgres/guard.ts';
@@ -21,6 +20,9 @@ import {
   type UserRecord,
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, type profileWriter } from './write-records.ts';
+
+/** Events of a batch that share a statement: more would not fit into PostgreSQL's default work_mem. */
+const BATCH_STATEMENT_EVENTS = 2_000;
 
 export interface BatchAnswer {
   readonly accepted: number;

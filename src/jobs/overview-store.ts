@@ -1,19 +1,15 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import {
-  RATE_STEPS,
-  RECOUNTED_LOADS,
-  SHOWN_FAILING_TASKS,
-  SHOWN_FAILURES,
-  SHOWN_JOB_DAYS,
-  SHOWN_LANE_JOBS,
-} from '../base/limits.ts';
+import { RATE_STEPS, SHOWN_FAILURES } from '../base/limits.ts';
 import { outcomes } from '../domain/load.ts';
 import { timeText } from '../postgres/columns.ts';
 import { type Database, rowOf, rowsOf } from '../postgres/database.ts';
 import { readFigures } from '../postgres/pool.ts';
 import { currentStep, stepOf } from '../telemetry/rate-store.ts';
+import { SHOWN_FAILING_TASKS, SHOWN_JOB_DAYS, SHOWN_LANE_JOBS } from './limits.ts';
 import type { Overview } from './overview-api.ts';
+
+const RECOUNTED_LOADS = 200;
 
 /* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
 

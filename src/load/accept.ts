@@ -6,7 +6,6 @@
  * top to bottom.
  */
 
-import { COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
@@ -15,6 +14,7 @@ import type { Accepted, AcceptRequest, LoadRequest } from './accept-request.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end.ts';
 import { refuseForeign, resolveEntity, rewriteForeign, withColumnNames } from './fit-file.ts';
+import { SMALL_LOAD_BYTES } from './limits.ts';
 import { isInLedger } from './read-store.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { discardReceived } from './received.ts';
@@ -22,6 +22,9 @@ import { writeLoad } from './record-load.ts';
 import { findMended, readAsMended } from './rejects/mends.ts';
 import { askedFor } from './seam.ts';
 import { condemnReceived } from './upload-store.ts';
+
+/** An upload waits so long to learn whether a COMMIT without an answer took effect: without one, the session ends after 15 s idle. */
+const COMMIT_DOUBT_MS = 20_000;
 
 /**
  * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is

@@ -1,13 +1,5 @@
 import { type Static, Type } from 'typebox';
-import {
-  MAX_COUNTED_REJECTS,
-  MAX_PLAN_PROPERTIES,
-  MAX_READ_AS_COLUMNS,
-  MAX_SAMPLE_PROPERTIES,
-  MAX_SAMPLE_VALUE_CHARS,
-  MAX_SHOWN_MENDS,
-  PLAN_SAMPLE_ROWS,
-} from '../base/limits.ts';
+import { MAX_COUNTED_REJECTS } from '../base/limits.ts';
 import { optional } from '../base/validation.ts';
 import { entities } from '../domain/entity.ts';
 import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../domain/load.ts';
@@ -44,6 +36,14 @@ import {
   url,
   uuid,
 } from '../http/schema.ts';
+import {
+  MAX_PLAN_PROPERTIES,
+  MAX_READ_AS_COLUMNS,
+  MAX_SAMPLE_PROPERTIES,
+  MAX_SAMPLE_VALUE_CHARS,
+  MAX_SHOWN_MENDS,
+  PLAN_SAMPLE_ROWS,
+} from './limits.ts';
 
 const tally = defineRecord(
   'Tally',

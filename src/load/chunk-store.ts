@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely';
-import { MAX_REFUSED_AT_FIRST } from '../base/limits.ts';
 import {
   type ChunkRange,
   countedKinds,
@@ -12,6 +11,9 @@ import type { DueTask, TaskClaim } from '../domain/task.ts';
 import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
 import { isOwn } from '../tasks/store.ts';
+
+/** A load fails early once the ledger counts this many of its records and all of them are refused. */
+export const MAX_REFUSED_AT_FIRST = 100_000;
 
 /* Chunks are the byte ranges of a load's file, with what became of each. Their tasks (`src/tasks/store.ts`) name the worker. */
 

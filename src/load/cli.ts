@@ -1,5 +1,4 @@
 import { InvalidArgumentError } from 'commander';
-import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../base/limits.ts';
 import {
   choice,
   defineCommand,
@@ -25,8 +24,12 @@ import {
   volumeGuardRule,
 } from '../domain/guards.ts';
 import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
+import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
 import { fileFlags, optionsOfFlag, readSourceFlags } from './source-flags.ts';
+
+/** A command that has not loaded a small file by then starts workers. */
+const SMALL_LOAD_MS = 1_000;
 
 const guard = (flags: string, description: string) =>
   parsed<GuardLimit | null>(flags, description, parseGuard, null);

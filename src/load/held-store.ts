@@ -1,10 +1,13 @@
 import { sql } from 'kysely';
-import { USUAL_AMONG, USUAL_LOADS } from '../base/limits.ts';
 import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 import type { Origin } from '../domain/task.ts';
 import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
 import { noteDecision, queuedAgain } from './end-store.ts';
+
+/** The latest loads of a source that say what is usual, the fewest that do, and the loads of an environment among which they are searched. */
+const USUAL_LOADS = 10;
+const USUAL_AMONG = 10_000;
 
 /* Volume guards: what is usual for a source, by the ledger, and the loads that are held until a person decides. */
 

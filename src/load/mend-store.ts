@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import { MAX_SHOWN_MENDS } from '../base/limits.ts';
 import { camel } from '../postgres/columns.ts';
 import { type Database, selectWhere } from '../postgres/database.ts';
+import { MAX_SHOWN_MENDS } from './limits.ts';
 
 /* Mends: loads of corrected files of rejects. Each of their records mends a refused record of another load. */
 

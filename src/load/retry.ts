@@ -1,5 +1,4 @@
 import { ConflictError, FinalFailure, type InputError, inputError } from '../base/errors.ts';
-import { UPLOAD_KEPT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
@@ -15,6 +14,7 @@ import type { LoadContext } from './context.ts';
 import { startLane } from './end.ts';
 import { isLoadTakenBack, requeueLoad } from './end-store.ts';
 import { releaseHeld } from './held-store.ts';
+import { UPLOAD_KEPT_MS } from './limits.ts';
 import { countDrift } from './plans/rows-store.ts';
 import { readLoadId, readReading, requireLoad, type StoredReading } from './read-store.ts';
 import { sheetDialect } from './receive/receive.ts';

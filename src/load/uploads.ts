@@ -4,11 +4,11 @@
  */
 import type { Readable } from 'node:stream';
 import { inputError, TransientError } from '../base/errors.ts';
-import { UPLOAD_KEPT_MS } from '../base/limits.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { type FileStore, MissingFileError, streamOf } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import type { LoadContext } from './context.ts';
+import { UPLOAD_KEPT_MS } from './limits.ts';
 import type { Load } from './read-store.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';

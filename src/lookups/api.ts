@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../base/limits.ts';
+import { SEGMENT_PREVIEW_USERS } from '../base/limits.ts';
 import { dataTypes } from '../domain/data-type.ts';
 import { embedTypes, makers } from '../domain/definitions.ts';
 import {
@@ -15,6 +15,7 @@ import {
   orNull,
   text,
 } from '../http/schema.ts';
+import { MAX_LOOKUP_PAGE_SIZE } from './limits.ts';
 
 const id = ordinal('ID of the item. Never reused.');
 const title = text('Display name.', 'Quarterly NPS');

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { inputError } from '../base/errors.ts';
-import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE } from '../base/limits.ts';
+import { DEFAULT_PAGE_SIZE } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import type { KeyedItem, KeyedKind, TitledKind } from '../domain/definitions.ts';
 import type { PropertyEntity } from '../domain/entity.ts';
@@ -25,6 +25,7 @@ import {
   surveyItem,
   titledItem,
 } from './api.ts';
+import { MAX_LOOKUP_PAGE_SIZE } from './limits.ts';
 import { listProperties, pageProperties } from './property-store.ts';
 import { type LookupPage, listSegments, type PageQuery } from './segment-store.ts';
 import { definitionsOf, listFeaturesAndEvents } from './store.ts';

@@ -19,10 +19,14 @@ import {
 } from 'kysely';
 import type pg from 'pg';
 import { Fault } from '../base/errors.ts';
-import { LOCK_PAUSE_MS, LOCK_TRIES, WRITERS_POLL_MS } from '../base/limits.ts';
 import { packageRoot } from '../base/package-root.ts';
 import { type CamelCase, snake, type Tables } from './columns.ts';
 import { isLockTimeout } from './sqlstate.ts';
+
+const WRITERS_POLL_MS = 20;
+/** The tries at a lock that holds up others while it is waited for. */
+const LOCK_TRIES = 10;
+const LOCK_PAUSE_MS = 250;
 
 /** Queries over the schema generated from the migrations (`npm run generate:schema`). */
 export type Database = Kysely<Tables>;

@@ -10,12 +10,8 @@ import { addAuth } from '../access/auth.ts';
 import { addCors } from '../access/cors.ts';
 import { environmentRoutes, keyRoutes } from '../access/http.ts';
 import { sessionRoutes } from '../access/session-http.ts';
-import {
-  MAX_BATCH_BYTES,
-  MAX_DELETION_BYTES,
-  MAX_HELD_BATCH_BYTES,
-  MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
-} from '../base/limits.ts';
+import { MiB } from '../base/bytes.ts';
+import { MAX_BATCH_BYTES, MAX_DELETION_BYTES, MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import { deletionRoutes } from '../deletion/http.ts';
 import { exportRoutes } from '../export/http.ts';
@@ -52,6 +48,8 @@ import { profileRoutes } from '../profiles/http.ts';
 import { segmentRoutes } from '../profiles/segments-http.ts';
 import { capabilities } from '../registry.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './service-http.ts';
+
+export const MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT = 24 * MiB;
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 

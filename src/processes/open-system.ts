@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { chunkJob } from '../../jobs/load.ts';
-import { EXPORT_TIMEOUT_MS } from '../base/limits.ts';
 import { droppedLines } from '../base/logger.ts';
 import type { System, SystemOptions } from '../context.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
@@ -19,6 +18,9 @@ import { jobEvents } from '../tasks/job-seam.ts';
 import { openOwnTasks } from '../tasks/runner.ts';
 import { createHealth } from '../telemetry/health/ready.ts';
 import { Metrics, Rates } from '../telemetry/metrics.ts';
+
+/** A longer export fails: its snapshot holds back the clean-up of the whole database. */
+const EXPORT_TIMEOUT_MS = 12 * 60 * 60 * 1000;
 
 const figures = () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? []));
 

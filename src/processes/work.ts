@@ -2,7 +2,6 @@
 import { openJobs } from '../../jobs/kinds.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../base/errors.ts';
-import { SILENT_WORKER_MS } from '../base/limits.ts';
 import { shutDown } from '../base/timers.ts';
 import { defineCommand, flag, hidden, type Invocation, text } from '../cli/define-command.ts';
 import {
@@ -20,6 +19,9 @@ import { queuePeriodic } from '../tasks/periodic.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { openSandboxes } from './open-sandboxes.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
+
+/** A worker that runs, but whose event loop gives no sign for so long, is ended. Longer than a lease: others own by then what it had claimed. */
+const SILENT_WORKER_MS = 20_000;
 
 /** `silentMs`: after which the process ends itself if its event loop does not turn; fault tests have another. */
 export function workCommand(silentMs: number): AddCommand {

@@ -1,10 +1,14 @@
 import { sql } from 'kysely';
-import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES } from '../base/limits.ts';
+import { MiB } from '../base/bytes.ts';
+import { MAX_PAGE_BYTES } from '../base/limits.ts';
 import type { Entity } from '../domain/entity.ts';
 import { isKey } from '../postgres/change-log.ts';
 import { instantText } from '../postgres/columns.ts';
 import { type Database, findValue, rowsOf } from '../postgres/database.ts';
 import type { ChangeMaker, ProfileChange } from './api.ts';
+
+/** Stored bytes of the images on a page of a profile's history. The first image is on it even if it is larger. */
+const MAX_HISTORY_BYTES = 8 * MiB;
 
 /* The log of changes, read for one profile: its images, each as the profile was before a change. */
 

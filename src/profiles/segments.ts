@@ -2,7 +2,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { inputError, TookTooLong } from '../base/errors.ts';
-import { SEGMENT_PREVIEW_TIMEOUT_MS } from '../base/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { findSegmentItem, readMembers, type SegmentMembers } from '../lookups/segment-store.ts';
 import { compileSegment } from '../lookups/segments/compile-segment.ts';
@@ -11,6 +10,8 @@ import type { Segment } from '../lookups/segments/segment.ts';
 import { type Database, databaseOn } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { inSnapshot } from '../postgres/session.ts';
+
+const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
 
 export interface Sources {
   readonly reader: Reader;

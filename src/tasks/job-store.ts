@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../base/errors.ts';
-import { MAX_SHOWN_PARAMETERS } from '../base/limits.ts';
 import { type ExportRequest, toGivenRequest } from '../domain/export.ts';
 import type { ListedJob } from '../domain/job.ts';
 import type { SourceOptions } from '../domain/source.ts';
@@ -8,6 +7,8 @@ import { toGivenSource } from '../domain/source-options.ts';
 import type { Origin } from '../domain/task.ts';
 import { camel, daysAgo } from '../postgres/columns.ts';
 import { countOf, type Database, literally, selectWhere } from '../postgres/database.ts';
+
+const MAX_SHOWN_PARAMETERS = 100;
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 

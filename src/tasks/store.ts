@@ -6,10 +6,14 @@
  */
 import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
-import { LEASE_MS, MAX_WORKER_NAME_CHARS, SUSPECT_LOSSES } from '../base/limits.ts';
+import { LEASE_MS } from '../base/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../domain/task.ts';
 import { columnOf, type Database, findValue, firstRow, hasRows, rowsOf } from '../postgres/database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from './worker-store.ts';
+
+/** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
+export const SUSPECT_LOSSES = 2;
+const MAX_WORKER_NAME_CHARS = 100;
 
 /** A task is due if nobody has it and its pause is over. If it waits since the future, the database's clock went back: no pause. */
 const isDue = sql<boolean>`(

@@ -4,9 +4,11 @@
  */
 
 import type { Logger } from 'pino';
-import { RATES_FLUSH_MS } from '../base/limits.ts';
 import type { Database } from '../postgres/database.ts';
 import { addRates, type Counted } from './rate-store.ts';
+
+/** A process adds its counts to the rates this often. */
+const RATES_FLUSH_MS = 5_000;
 
 /** A histogram. Adding a value is a few additions, and allocates nothing. */
 export class Distribution {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { SMALL_LOAD_BYTES } from '../../src/base/limits.ts';
+import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
 import { type PoolMode, startPgBouncer } from '../support/pgbouncer.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
 import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';

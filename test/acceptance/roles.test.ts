@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SMALL_LOAD_BYTES } from '../../src/base/limits.ts';
+import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
 import { connectTo } from '../support/connect.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -6,18 +6,16 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
+import { MAX_DELETION_LOSSES } from '../../jobs/deletion.ts';
+import { MAX_EXPORT_LOSSES } from '../../jobs/export.ts';
+import { MAX_CHUNK_LOSSES } from '../../jobs/load.ts';
 import { createEnvironment } from '../../src/access/environment-store.ts';
 import { createApiKey } from '../../src/access/key-store.ts';
-import {
-  MAX_CHUNK_LOSSES,
-  MAX_DELETION_LOSSES,
-  MAX_EXPORT_LOSSES,
-  SMALL_LOAD_BYTES,
-  SUSPECT_LOSSES,
-} from '../../src/base/limits.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { superviseWorkers } from '../../src/cli/processes.ts';
+import { SMALL_LOAD_BYTES } from '../../src/load/limits.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
+import { SUSPECT_LOSSES } from '../../src/tasks/store.ts';
 import { bundleOptions } from '../../tools/bundle-options.ts';
 import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';

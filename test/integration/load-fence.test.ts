@@ -1,13 +1,19 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/base/limits.ts';
+import { MAX_CHUNK_LOSSES } from '../../jobs/load.ts';
 import type { System } from '../../src/context.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad, startLane } from '../../src/load/end.ts';
 import { retryLoad } from '../../src/load/retry.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/tasks/store.ts';
+import {
+  claimNextTask,
+  claimTask,
+  findNextTasks,
+  findSuspect,
+  SUSPECT_LOSSES,
+} from '../../src/tasks/store.ts';
 import {
   countLeftovers,
   expireLeases,

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/base/errors.ts';
-import { MAX_REFUSED_AT_FIRST } from '../../src/base/limits.ts';
 import { pruneFiles } from '../../src/jobs/prune.ts';
+import { MAX_REFUSED_AT_FIRST } from '../../src/load/chunk-store.ts';
 import { cancelLoad, startLane } from '../../src/load/end.ts';
 import type { Load } from '../../src/load/read-store.ts';
 import { listRejects } from '../../src/load/rejects/rejects.ts';

@@ -5,9 +5,10 @@
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
-import { MAX_SCHEMA_ERRORS } from '../limits.ts';
 import { follow, keysOf, listErrors, ruled, validatorOf } from '../validation.ts';
 import { hiddenCharacters } from '../wording.ts';
+
+const MAX_SCHEMA_ERRORS = 50_000;
 
 export interface TextRule {
   readonly maxChars: number;

@@ -16,13 +16,11 @@ import {
   Parser,
   type YAMLMap,
 } from 'yaml';
-import {
-  MAX_OPERATOR_FILE_BYTES,
-  MAX_OPERATOR_FILE_DEPTH,
-  MAX_OPERATOR_FILE_ITEMS,
-  MAX_OPERATOR_FILE_PROBLEMS,
-} from '../limits.ts';
+import { MAX_OPERATOR_FILE_BYTES, MAX_OPERATOR_FILE_ITEMS } from '../limits.ts';
 import { type Keys, pathText } from './schema.ts';
+
+const MAX_OPERATOR_FILE_DEPTH = 64;
+export const MAX_OPERATOR_FILE_PROBLEMS = 100;
 
 export interface Position {
   readonly line: number;

@@ -3,8 +3,10 @@ import { setPriority } from 'node:os';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Fault, InputError, inputError, type Problem, TransientError } from '../errors.ts';
-import { SANDBOX_START_MS } from '../limits.ts';
 import { packageRoot } from '../package-root.ts';
+
+/** The longest time that a sandbox takes to start, that a task waits for a sandbox, and that a sandbox waits for a task. */
+const SANDBOX_START_MS = 30_000;
 
 /** The niceness, on the kernel's scale of -20 to 19, that lets processes that answer callers go first. */
 const niceness = 10;

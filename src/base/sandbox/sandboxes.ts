@@ -5,16 +5,17 @@
  */
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../errors.ts';
-import {
-  MAX_LONG_TASKS,
-  MAX_SANDBOXES,
-  MAX_SANDBOXES_PER_OWNER,
-  SANDBOX_HEAP_MIB,
-  SANDBOX_IDLE_MS,
-  SANDBOX_ITEM_MS,
-  SANDBOX_WAIT_MS,
-} from '../limits.ts';
 import { Sandbox, type SandboxLimits, type TaskHandler, type Turn } from './sandbox.ts';
+
+/** Sandboxes of a process in all, of one environment, and for whole files, so that one stays free for what a person waits for. */
+const MAX_SANDBOXES = 4;
+const MAX_SANDBOXES_PER_OWNER = 2;
+const MAX_LONG_TASKS = 3;
+const SANDBOX_HEAP_MIB = 192;
+/** The time that one piece of work may take in a sandbox. */
+const SANDBOX_ITEM_MS = 30_000;
+const SANDBOX_WAIT_MS = 30_000;
+const SANDBOX_IDLE_MS = 60_000;
 
 export interface SandboxesOptions extends SandboxLimits {
   /** The most processes at a time: in all, for one owner, and for tasks that may take minutes. */

@@ -1,6 +1,5 @@
 import { inputError } from '../../base/errors.ts';
 import { type Instant, readEpoch, readInstant } from '../../base/instant.ts';
-import { CLOCK_TOLERANCE_MS } from '../../base/limits.ts';
 import { capitalise } from '../../base/wording.ts';
 import { kindOfEntity, PAGE_VIEW_NAME } from '../../domain/entity.ts';
 import type { Preset } from '../../domain/source.ts';
@@ -12,6 +11,9 @@ import type { ItemRecord } from '../../ingest/records.ts';
 import { splitUrl } from '../../load/map/event-checks.ts';
 import { readRecords } from './read-records.ts';
 import { isReason } from './record.ts';
+
+/** A sender's clock that differs from ours by more is wrong; less may be the time that its request took. */
+const CLOCK_TOLERANCE_MS = 5_000;
 
 /** The request that an SDK sends. */
 export interface CallContext {

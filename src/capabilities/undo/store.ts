@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
-import { MAX_COUNTED_REJECTS, MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from '../../base/limits.ts';
+import { MAX_COUNTED_REJECTS } from '../../base/limits.ts';
 import { camel } from '../../postgres/columns.ts';
 import type { Database } from '../../postgres/database.ts';
+import { MAX_SHOWN_LATER_LOADS, MAX_SHOWN_UNDONE } from './limits.ts';
 
 export type Undoable = Awaited<ReturnType<typeof readUndoable>>[number];
 

@@ -2,9 +2,13 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import type { Logger } from 'pino';
-import { GZIP_BLOCK_BYTES, MAX_GZIP_BLOCKS } from '../../base/limits.ts';
+import { KiB } from '../../base/bytes.ts';
 import type { Compression, ExportFile } from '../../domain/export.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
+
+/** The block of an exported file that a thread packs at a time, and the blocks that are held. */
+const GZIP_BLOCK_BYTES = 256 * KiB;
+const MAX_GZIP_BLOCKS = 4;
 
 /** The files of one attempt at an export: all of them, or none. */
 export class AttemptFiles {

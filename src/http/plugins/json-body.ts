@@ -1,13 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { MiB } from '../../base/bytes.ts';
 import { inputError, TransientError } from '../../base/errors.ts';
-import {
-  MAX_HELD_STRANGERS_BYTES,
-  MAX_HELD_STRANGERS_BYTES_PER_ADDRESS,
-  MAX_PARSED_DEPTH,
-  MAX_RECORD_BYTES,
-} from '../../base/limits.ts';
+import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';
@@ -16,6 +12,10 @@ import { wentAway } from '../gone-client.ts';
 import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
+
+/** Bounds the held bodies of callers whose key is in the body and not yet known, in all and from one address. */
+const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
+const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 
 /** Bytes of bodies that a scope holds at a time, from the first until the answer; more are refused for the moment. */
 interface HeldLimits {

@@ -1,9 +1,13 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { KiB, MiB } from '../../base/bytes.ts';
 import { type InputError, inputError } from '../../base/errors.ts';
-import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../base/limits.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
+
+/** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
+export const MAX_HELD_BYTES = 128 * MiB;
+export const ANSWER_PIECE_BYTES = 64 * KiB;
 
 const maxHeldBytesPerConnection = 4 * 1024 * 1024;
 const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;

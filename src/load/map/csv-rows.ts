@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../../base/limits.ts';
+import { MAX_VALUE_BYTES } from '../../base/limits.ts';
 import type { CellType } from '../../domain/cell-type.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
@@ -8,6 +8,7 @@ import { marksOf } from '../../formats/csv-dialect.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { fromByteString, isObject, parseJsonText, toByteString } from '../../formats/json-text.ts';
+import { RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../limits.ts';
 import { readTyped } from './cell-types.ts';
 import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';

@@ -1,13 +1,10 @@
 import { type Instant, readEpoch, readInstant } from '../../base/instant.ts';
-import {
-  EARLIEST_EVENT,
-  MAX_EVENT_AHEAD_MS,
-  MAX_EVENT_NAME_BYTES,
-  MAX_EVENT_SOURCE_BYTES,
-} from '../../base/limits.ts';
+import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS, MAX_EVENT_NAME_BYTES } from '../../base/limits.ts';
 import { shorten } from '../../base/wording.ts';
 import { kindOfEntity, type LoadEntity, type RecordKind, recordKinds } from '../../domain/entity.ts';
 import type { Reason } from '../../domain/reject.ts';
+
+const MAX_EVENT_SOURCE_BYTES = 256;
 
 /*
  * Checks of records that say in `event_type` what they are, be they CSV or JSON.

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { RECORDS_AT_A_TIME } from '../../base/limits.ts';
 import { type Entity, idColumn, type LoadEntity } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reason, Reject } from '../../domain/reject.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
+import { RECORDS_AT_A_TIME } from '../limits.ts';
 import { JsonRecords, type RecordReading, type RefusedBefore } from './json-records.ts';
 import { notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';

@@ -1,5 +1,4 @@
 import type { Instant } from '../../base/instant.ts';
-import { SAMPLED_ROWS } from '../../base/limits.ts';
 import {
   type Entity,
   type EventKind,
@@ -19,6 +18,7 @@ import {
   plainNumber,
   wholeNumber,
 } from '../../formats/json-text.ts';
+import { SAMPLED_ROWS } from '../limits.ts';
 import {
   type CellList,
   kind as cellKind,

@@ -1,4 +1,4 @@
-import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES, SAMPLED_ROWS } from '../../base/limits.ts';
+import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { type DataType, dataTypeOf, resemblesIsoDateBytes, widen } from '../../domain/data-type.ts';
 import { type Entity, type RecordKind, recordKinds } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
@@ -10,6 +10,7 @@ import {
   toByteString,
   unescapeCopy,
 } from '../../formats/json-text.ts';
+import { SAMPLED_ROWS } from '../limits.ts';
 import { textArray } from './binary-array.ts';
 import { type CellList, kind } from './cells.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';

@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
-import { MAX_PLAN_PROPERTIES, PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
+import { PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
 import type { Entity } from '../../domain/entity.ts';
 import type { PlannedEvents, PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
 import { type Database, rowsOf, updateWhere } from '../../postgres/database.ts';
+import { MAX_PLAN_PROPERTIES } from '../limits.ts';
 import { sumsOf } from './plan-batch.ts';
 
 /*

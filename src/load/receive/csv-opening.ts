@@ -1,5 +1,6 @@
+import { KiB, MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
-import { DIALECT_SAMPLE_BYTES, MAX_BLANK_BYTES, MAX_HEADER_BYTES } from '../../base/limits.ts';
+import { MAX_HEADER_BYTES } from '../../base/limits.ts';
 import {
   type CsvHeader,
   type CsvReading,
@@ -9,6 +10,9 @@ import {
 } from '../../formats/csv-header.ts';
 import { type CsvBeginning, type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 import { CR, LF } from '../../formats/record-scanner.ts';
+
+export const MAX_BLANK_BYTES = 64 * KiB;
+const DIALECT_SAMPLE_BYTES = MiB;
 
 /** The lines before the first record of a CSV: those that are skipped, and the header. */
 export class CsvOpening {

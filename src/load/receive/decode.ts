@@ -1,10 +1,6 @@
+import { MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
-import {
-  ENCODING_SNIFF_BYTES,
-  JSON_SNIFF_BYTES,
-  MAX_COLUMNAR_RATIO,
-  SNIFF_BYTES,
-} from '../../base/limits.ts';
+import { SNIFF_BYTES } from '../../base/limits.ts';
 import { inTurns, turn } from '../../base/yielding.ts';
 import type { SourceFormat } from '../../domain/source.ts';
 import { detectFormat, isBinary, layoutOfJson, recordKeyTest } from '../../formats/detect-format.ts';
@@ -23,6 +19,12 @@ import {
   type Unpacked,
   type UnpackHints,
 } from './unpack.ts';
+
+const ENCODING_SNIFF_BYTES = MiB;
+/** The beginning of a file from which the layout of JSON is told, and the lines that are parsed for it. */
+const JSON_SNIFF_BYTES = MiB;
+/** Bytes of NDJSON per byte of a Parquet file, which writes a repeated value only once. */
+const MAX_COLUMNAR_RATIO = 2_000;
 
 const BOM = Buffer.from('\ufeff');
 const [newline, openObject] = [0x0a, 0x7b];

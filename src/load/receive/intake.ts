@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { inputError } from '../../base/errors.ts';
-import { READ_BYTES, UPLOAD_RATE_WINDOW_MS } from '../../base/limits.ts';
+import { READ_BYTES } from '../../base/limits.ts';
+
+const UPLOAD_RATE_WINDOW_MS = 10_000;
 
 export interface ReceiveLimits {
   readonly maxUploadBytes: number;

@@ -4,15 +4,10 @@
  * load.
  */
 
+import { KiB } from '../../base/bytes.ts';
 import type { Config } from '../../base/config.ts';
 import { inputError } from '../../base/errors.ts';
-import {
-  CHUNK_BYTES,
-  CHUNK_RECORDS,
-  MAX_READ_AS_COLUMNS,
-  MAX_RECORD_BYTES,
-  SNIFFED_HERE_BYTES,
-} from '../../base/limits.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS, MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { turn } from '../../base/yielding.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
@@ -21,6 +16,7 @@ import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
+import { MAX_READ_AS_COLUMNS } from '../limits.ts';
 import { listed } from '../map/column-plan.ts';
 import { type Decoded, decode, storedText } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
@@ -34,6 +30,9 @@ import {
   type UnpackHints,
   unpack,
 } from './unpack.ts';
+
+/** The longest beginning that is sniffed outside of a sandbox: a wide file takes tenths of a second. */
+const SNIFFED_HERE_BYTES = 64 * KiB;
 
 export interface ReceiveHints extends UnpackHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */

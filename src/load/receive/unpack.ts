@@ -1,11 +1,6 @@
+import { MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
-import {
-  FILE_TOUCH_MS,
-  INFLATE_RATIO_GRACE_BYTES,
-  MAX_GZIP_LAYERS,
-  MAX_INFLATE_RATIO,
-  SNIFF_BYTES,
-} from '../../base/limits.ts';
+import { FILE_TOUCH_MS, SNIFF_BYTES } from '../../base/limits.ts';
 import { type KeepAlive, keepAlive } from '../../base/timers.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { CsvBeginning, Sniffed } from '../../formats/csv-sniff.ts';
@@ -16,6 +11,11 @@ import type { ReadRange, WholeFile } from '../../formats/whole-file.ts';
 import { documentKind, openWorkbook } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
 import { type Intake, type Peeked, peek } from './intake.ts';
+
+const MAX_GZIP_LAYERS = 2;
+/** Decompressed bytes per compressed byte, looked at after the first 16 MiB; gzip's own limit is about 1032. */
+export const MAX_INFLATE_RATIO = 200;
+export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 /*
  * Unpacking: gzip, and ZIP archives with one file of data in them, or several of JSON lines. A workbook is a ZIP archive too, of the parts of a document;

@@ -1,11 +1,5 @@
 import { type Static, Type } from 'typebox';
-import {
-  CAUSE_SAMPLES,
-  MAX_SAMPLE_CHARS,
-  MAX_SHAPE_CHARS,
-  MAX_SHOWN_CAUSES,
-  MAX_SHOWN_RAW_BYTES,
-} from '../../base/limits.ts';
+import { MAX_SHAPE_CHARS, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import {
   choice,
@@ -20,6 +14,7 @@ import {
   text,
   texts,
 } from '../../http/schema.ts';
+import { CAUSE_SAMPLES, MAX_SAMPLE_CHARS, MAX_SHOWN_CAUSES } from '../limits.ts';
 
 const row = ordinal('Position among the data records of the file.', 3);
 const line = ordinal('Line on which the record starts.', 4);

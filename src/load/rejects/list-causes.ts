@@ -1,20 +1,19 @@
+import { KiB } from '../../base/bytes.ts';
 import { InputError } from '../../base/errors.ts';
-import {
-  CAUSE_SAMPLES,
-  CAUSES_MS,
-  MAX_REJECT_RAW_BYTES,
-  MAX_SAMPLE_CHARS,
-  MAX_SHOWN_CAUSES,
-  SAMPLE_BYTES,
-} from '../../base/limits.ts';
+import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { runTask } from '../../base/sandbox/sandboxes.ts';
 import { writeCauseId } from '../../domain/reject.ts';
 import type { LoadContext } from '../context.ts';
+import { CAUSE_SAMPLES, MAX_SAMPLE_CHARS, MAX_SHOWN_CAUSES } from '../limits.ts';
 import { readLoadSource } from '../running-store.ts';
 import { sampleCauses } from '../sandbox-tasks.ts';
 import type { CauseSample } from './causes.ts';
 import { requireSource } from './rejects.ts';
 import { type CountedCause, countCauses, readRejectsPage } from './store.ts';
+
+/** The time, in milliseconds, that a list of causes spends on its samples. */
+const CAUSES_MS = 10_000;
+const SAMPLE_BYTES = 256 * KiB;
 
 /** A cause with samples of its records. */
 export interface ListedCause extends CountedCause {

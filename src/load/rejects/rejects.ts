@@ -1,11 +1,6 @@
+import { KiB } from '../../base/bytes.ts';
 import { Fault, inputError } from '../../base/errors.ts';
-import {
-  MAX_PAGE_BYTES,
-  MAX_REJECT_RAW_BYTES,
-  MAX_SHOWN_RAW_BYTES,
-  REJECT_BYTES_AT_A_TIME,
-  REJECTS_AT_A_TIME,
-} from '../../base/limits.ts';
+import { MAX_PAGE_BYTES, MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../base/limits.ts';
 import { shorten } from '../../base/wording.ts';
 import { recordKinds } from '../../domain/entity.ts';
 import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../../domain/load.ts';
@@ -26,6 +21,10 @@ import {
   readRejectsSource,
 } from './store.ts';
 import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './text.ts';
+
+/** Refused records, and bytes of them, that a download of rejects holds at a time. */
+const REJECTS_AT_A_TIME = 1_000;
+const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 
 export type RejectsFormat = 'csv' | 'ndjson';
 

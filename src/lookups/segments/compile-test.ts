@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../base/errors.ts';
-import { MAX_COMPARED_CHARS } from '../../base/limits.ts';
+import { MAX_COMPARED_CHARS } from '../limits.ts';
 import type { Comparison, PropertyTest, Scalar } from './segment.ts';
 
 /* Every test is true or false, never null: what is missing must not slip through `not`. */

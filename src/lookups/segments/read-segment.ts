@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { MAX_SEGMENT_CONDITIONS, MAX_SEGMENT_DEPTH, MAX_SEGMENT_VALUES } from '../../base/limits.ts';
 import { findProblems, type Keys, pathText, rule } from '../../base/operator-file/schema.ts';
+import { MAX_SEGMENT_CONDITIONS, MAX_SEGMENT_DEPTH, MAX_SEGMENT_VALUES } from '../limits.ts';
 import {
   type Comparison,
   type Condition,

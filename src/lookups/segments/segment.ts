@@ -1,13 +1,12 @@
 import { type TSchema, Type } from 'typebox';
+import { MAX_EVENT_NAME_BYTES, MAX_PROPERTY_NAME_CHARS } from '../../base/limits.ts';
+import { describe, objectOf, published, rule, type Wording } from '../../base/operator-file/schema.ts';
 import {
   MAX_COMPARED_CHARS,
-  MAX_EVENT_NAME_BYTES,
-  MAX_PROPERTY_NAME_CHARS,
   MAX_SEGMENT_CONDITIONS,
   MAX_SEGMENT_DEPTH,
   MAX_SEGMENT_VALUES,
-} from '../../base/limits.ts';
-import { describe, objectOf, published, rule, type Wording } from '../../base/operator-file/schema.ts';
+} from '../limits.ts';
 
 const maxSegmentStringChars = 1_024;
 const maxSegmentDays = 36_500;

@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { EVENT_STORE_LOCK_MS } from '../../base/limits.ts';
 import { type Database, onConnection, rowsOf } from '../database.ts';
 import { readFigure } from '../pool.ts';
+
+/** A month that is taken out of the events waits so long for exports to end, and new exports for it. */
+const EVENT_STORE_LOCK_MS = 3_000;
 
 /** Spells RETN. */
 const pruningLock = 0x5245544e;

@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../base/errors.ts';
-import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../base/limits.ts';
 import { instantText } from '../columns.ts';
 import { changedBy, countOf, type Database, findValue, inTransaction, rowOf, rowsOf } from '../database.ts';
 import {
@@ -12,6 +11,11 @@ import {
   readHeldNames,
   setLockTimeout,
 } from './retention.ts';
+
+/** Events that one statement removes when they have outlived their retention. */
+const RETIREMENT_BATCH_ROWS = 5_000;
+/** The wait for writers of events that follows, which they wait for as long. */
+const EVENTS_LOCK_MS = 200;
 
 /*
  * Events leave `sluice.events` a month at a time, in steps that whoever finds a dead worker's takes up:

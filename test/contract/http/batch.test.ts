@@ -1,12 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
-import {
-  MAX_BATCH_BYTES,
-  MAX_HELD_BATCH_BYTES,
-  MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
-  MAX_RECORD_BYTES,
-} from '../../../src/base/limits.ts';
+import { MAX_BATCH_BYTES, MAX_HELD_BATCH_BYTES, MAX_RECORD_BYTES } from '../../../src/base/limits.ts';
 import type { BatchAnswer } from '../../../src/ingest/write-batch.ts';
+import { MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT } from '../../../src/processes/app.ts';
 import type { ErrorBody } from '../../support/http.ts';
 import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';

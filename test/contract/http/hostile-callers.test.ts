@@ -2,8 +2,11 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../../src/base/limits.ts';
-import { addSlowReaderLimits } from '../../../src/http/plugins/slow-readers.ts';
+import {
+  ANSWER_PIECE_BYTES,
+  addSlowReaderLimits,
+  MAX_HELD_BYTES,
+} from '../../../src/http/plugins/slow-readers.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, RawConnection, serve, serversPerTest } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_PLAN_PROPERTIES } from '../../../src/base/limits.ts';
 import type { JobDetail as Detail, Plan } from '../../../src/load/api.ts';
+import { MAX_PLAN_PROPERTIES } from '../../../src/load/limits.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
-import { MAX_WAITING_BYTES } from '../../../src/base/limits.ts';
+import { MAX_WAITING_BYTES } from '../../../src/ingest/commit-window.ts';
 import { errorsOf, openRecordSite, type RecordAnswer } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

@@ -1,8 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { KeyCache, LookupTurns } from '../../../src/access/verify-key.ts';
+import {
+  KeyCache,
+  LookupTurns,
+  MAX_WAITING_LOOKUPS,
+  UNKNOWN_LOOKUPS_AT_A_TIME,
+} from '../../../src/access/verify-key.ts';
 import { TransientError } from '../../../src/base/errors.ts';
-import { MAX_WAITING_LOOKUPS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../../../src/base/limits.ts';
 import type { Caller, KeyRefusal } from '../../../src/domain/caller.ts';
 
 const refusal: KeyRefusal = { refused: 'unknown', keyId: null };

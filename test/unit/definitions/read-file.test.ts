@@ -2,11 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  MAX_OPERATOR_FILE_BYTES,
-  MAX_OPERATOR_FILE_ITEMS,
-  MAX_OPERATOR_FILE_PROBLEMS,
-} from '../../../src/base/limits.ts';
+import { MAX_OPERATOR_FILE_BYTES, MAX_OPERATOR_FILE_ITEMS } from '../../../src/base/limits.ts';
+import { MAX_OPERATOR_FILE_PROBLEMS } from '../../../src/base/operator-file/source.ts';
 import { packageRoot } from '../../../src/base/package-root.ts';
 import { readDefinitionsFile } from '../../../src/lookups/definitions.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SAMPLED_ROWS } from '../../../src/base/limits.ts';
 import { type DataType, dataTypeOf, widen } from '../../../src/domain/data-type.ts';
+import { SAMPLED_ROWS } from '../../../src/load/limits.ts';
 import type { Rows } from '../../../src/load/map/rows.ts';
 import { readCsvRows, readNdjsonRows } from './read-rows.ts';
 
