@@ -3,8 +3,8 @@ import { MAX_PREVIEWED_ROWS } from '../base/limits.ts';
 import { type Entity, idColumn } from '../domain/entity.ts';
 import { isKey } from '../postgres/change-log.ts';
 import { changedBy, columnOf, countOf, type Database, rowOf, rowsOf } from '../postgres/database.ts';
-import { eventTable } from '../postgres/stores/retention.ts';
-import { inEventTables, isSameEvent, lockTables, removeDoomed } from '../postgres/stores/retirements.ts';
+import { eventTable } from '../postgres/retention.ts';
+import { inEventTables, isSameEvent, lockTables, removeDoomed } from '../postgres/retirements.ts';
 
 export interface DeletionBatch {
   readonly deletionId: number;

@@ -1,7 +1,7 @@
 /** Tells of events that a range includes and that retention may have taken out of the database. */
 import type { ExportRequest, ExportWarning } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
-import { findKeptFrom } from '../postgres/stores/retirements.ts';
+import { findKeptFrom } from '../postgres/retirements.ts';
 import { microsOf } from './filter.ts';
 
 /** Returns the instant from which all events are kept if older ones are asked for, else `null`. No row changed since a cursor has left. */

@@ -16,7 +16,7 @@ import { cancelLoad } from '../load/end.ts';
 import { countRejects, type Load, readLoads, readShown, requireLoad } from '../load/read-store.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
-import { readEventRetention } from '../postgres/stores/retention.ts';
+import { readEventRetention } from '../postgres/retention.ts';
 import { readLanes } from '../tasks/lane-store.ts';
 import { readLiveWorkers } from '../tasks/worker-store.ts';
 import { readBacklog, readNeeds } from '../telemetry/health/store.ts';

@@ -1,6 +1,6 @@
 /**
  * Retention: removes the events that have outlived it, into an archive if there is one. `pruneEvents` is where it begins; a month goes in the
- * steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a killed process.
+ * steps that src/postgres/retirements.ts draws, and each of them may be the last of a killed process.
  */
 
 import { Fault } from '../base/errors.ts';
@@ -12,7 +12,7 @@ import {
   readHeldNames,
   recordEventPruning,
   withPruningLock,
-} from '../postgres/stores/retention.ts';
+} from '../postgres/retention.ts';
 import {
   deleteEvents,
   dropTable,
@@ -23,7 +23,7 @@ import {
   type Retirement,
   recordDeleted,
   retireMonth,
-} from '../postgres/stores/retirements.ts';
+} from '../postgres/retirements.ts';
 import type { RetentionContext } from './seam.ts';
 
 export interface PrunedEvents {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../base/config.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
-import type { Retirement } from '../postgres/stores/retirements.ts';
+import type { Retirement } from '../postgres/retirements.ts';
 
 export interface RetentionContext {
   readonly pool: pg.Pool;

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import { outcomes } from '../domain/load.ts';
 import type { ChangeLog } from '../postgres/change-log.ts';
-import type { EventRetention } from '../postgres/stores/retention.ts';
+import type { EventRetention } from '../postgres/retention.ts';
 import type { HealthReport } from './health/ready.ts';
 import type { Backlog, LoadRows, Unfinished } from './health/store.ts';
 import type { Metrics } from './metrics.ts';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-client';
 import { readChangeLog } from '../postgres/change-log.ts';
-import { readEventRetention } from '../postgres/stores/retention.ts';
+import { readEventRetention } from '../postgres/retention.ts';
 import {
   ofBacklog,
   ofChanges,

@@ -1,7 +1,7 @@
 import type { RetentionContext } from '../../jobs/seam.ts';
 import { databaseOn } from '../../postgres/database.ts';
+import { listMonths, recordEventPruning } from '../../postgres/retention.ts';
 import { inSnapshot } from '../../postgres/session.ts';
-import { listMonths, recordEventPruning } from '../../postgres/stores/retention.ts';
 import { commitChanges, type LakeChange, MAX_ARCHIVE_TRIES } from './archive-events.ts';
 import { refreshLake, removeFiles, removeReplaced } from './commit.ts';
 import { selectEvents, writeData } from './data-files.ts';

@@ -1,14 +1,9 @@
 import { ConflictError, TransientError } from '../../base/errors.ts';
 import type { RetentionContext } from '../../jobs/seam.ts';
 import { type Database, databaseOn, inTransaction } from '../../postgres/database.ts';
+import { eventTable } from '../../postgres/retention.ts';
+import { beginArchiving, markArchived, type Retirement, readRevision } from '../../postgres/retirements.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
-import { eventTable } from '../../postgres/stores/retention.ts';
-import {
-  beginArchiving,
-  markArchived,
-  type Retirement,
-  readRevision,
-} from '../../postgres/stores/retirements.ts';
 import { commitLake, isAbandoned, type LakeContext, removeFiles } from './commit.ts';
 import { checkContent, checkLength, hashPlan, selectEvents, writeData } from './data-files.ts';
 import { listData, storeData, type WrittenFile } from './file-store.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { changedBy, type Database, firstRow, isTrue, rowsOf } from '../../postgres/database.ts';
-import { eventTable, type Month } from '../../postgres/stores/retention.ts';
-import { removeDoomed } from '../../postgres/stores/retirements.ts';
+import { eventTable, type Month } from '../../postgres/retention.ts';
+import { removeDoomed } from '../../postgres/retirements.ts';
 
 /** Files that are added to a month of the lake before the whole month is written. */
 export const LAKE_APPENDS = 48;

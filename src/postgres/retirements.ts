@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { ConflictError } from '../../base/errors.ts';
-import { instantText } from '../columns.ts';
-import { changedBy, countOf, type Database, findValue, inTransaction, rowOf, rowsOf } from '../database.ts';
+import { ConflictError } from '../base/errors.ts';
+import { instantText } from './columns.ts';
+import { changedBy, countOf, type Database, findValue, inTransaction, rowOf, rowsOf } from './database.ts';
 import {
   eventTable,
   type HeldNames,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { type Database, onConnection, rowsOf } from '../database.ts';
-import { readFigure } from '../pool.ts';
+import { type Database, onConnection, rowsOf } from './database.ts';
+import { readFigure } from './pool.ts';
 
 /** A month that is taken out of the events waits so long for exports to end, and new exports for it. */
 const EVENT_STORE_LOCK_MS = 3_000;
