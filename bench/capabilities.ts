@@ -41,7 +41,7 @@ async function bundleWithout(outdir: string): Promise<string> {
   await build({
     ...bundleOptions,
     plugins: [...bundleOptions.plugins, plugin],
-    entryPoints: ['main', 'sandbox'].map((name) => join(packageRoot, 'src/processes', `${name}.ts`)),
+    entryPoints: ['cli/main', 'processes/sandbox'].map((name) => join(packageRoot, 'src', `${name}.ts`)),
     outdir,
     entryNames: '[name]',
   });

@@ -22,9 +22,7 @@ await writeFile(join(dist, 'openapi.json'), `${JSON.stringify(await describeApi(
 async function bundleProgram(): Promise<void> {
   const outdir = join(dist, 'bundle');
   await rm(outdir, { recursive: true, force: true });
-  const entryPoints = ['processes/main.ts', 'processes/sandbox.ts'].map((path) =>
-    join(packageRoot, 'src', path),
-  );
+  const entryPoints = ['cli/main.ts', 'processes/sandbox.ts'].map((path) => join(packageRoot, 'src', path));
   const { metafile } = await build({
     ...bundleOptions,
     entryPoints,

@@ -6,5 +6,5 @@ if (words.length === 1 && /^(-v|--version)$/.test(words[0] ?? '')) {
   process.stdout.write(`${readPackage().version}\n`);
 } else {
   // Loading this takes longer than Node needs to start.
-  await (await import('./program.ts')).run(words);
+  await (await import('../processes/program.ts')).run(words);
 }
