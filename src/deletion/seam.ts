@@ -39,9 +39,9 @@ export interface DeletionContext extends LoadContext {
 export interface DeletionOption {
   /** In the body of the request and in the job; `--name` on the command line. */
   readonly name: string;
-  /** What such a deletion deletes. */
+  /** The entity that such a deletion deletes. */
   readonly entity: Entity;
-  /** What it does: for the body, for the job, for the command line, and behind the question before the deletion. */
+  /** Sentences that say what it does: for the body, for the job, for the command line, and behind the question before the deletion. */
   readonly request: string;
   readonly record: string;
   readonly flag: string;

@@ -1,4 +1,4 @@
-/** What texts may look like that say who somebody is, and what most people do with each. */
+/** Looks of texts that say who somebody is, and what most people do with each. */
 export const usualActions = {
   email: 'hash',
   phone: 'hash',

@@ -36,7 +36,7 @@ export interface NeedCounts {
   readonly unaccounted?: number;
 }
 
-/** What is missing is `null`. */
+/** Missing counts are `null`. */
 export type FoundNeed = Pick<Need, 'kind' | 'count' | 'says'> & Partial<Need>;
 
 /** Returns what the core needs a person for. */

@@ -1,4 +1,4 @@
-/** What a failed call of S3 means, in words for whoever can mend it. */
+/** The meaning of a failed call of S3, in words for whoever can mend it. */
 import { Fault, messageOf, TransientError } from '../base/errors.ts';
 import { MissingFileError } from './file-store.ts';
 

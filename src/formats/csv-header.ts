@@ -38,7 +38,7 @@ export interface CsvHeader {
 export interface CsvReading {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
-  /** As in `SourceOptions`. */
+  /** The value in `SourceOptions`. */
   readonly types?: readonly string[];
   /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
   readonly headerRows: number;

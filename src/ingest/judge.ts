@@ -11,7 +11,7 @@ export class Judge {
   readonly #context: IngestContext;
   readonly #seam: JudgeSeam;
   readonly #known = new Map<number, { stage: Promise<JudgeStage | null>; until: number }>();
-  /** What is stored of records, or why they are refused: a window may be written several times. */
+  /** The stored form of records, or why they are refused: a window may be written several times. */
   #judged = new WeakMap<AnyRecord, AnyRecord | InputError>();
 
   constructor(context: IngestContext, seam: JudgeSeam) {

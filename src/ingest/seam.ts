@@ -6,7 +6,7 @@ import type { ReadItem } from './read-batch.ts';
 
 /** Calls that are not ours, at the addresses of our records. */
 export interface CallSeam {
-  /** What the API document says of them: a sentence, answers by status, and refusals. */
+  /** Their part of the API document: a sentence, answers by status, and refusals. */
   readonly description: string;
   readonly answers: Readonly<Record<number, object>>;
   readonly refuses: readonly ErrorCode[];

@@ -115,7 +115,7 @@ export class BatchWriter {
       await this.#writeOnce(batches);
     } catch (error) {
       if (error instanceof RecordsRefused) {
-        // What cannot be judged now is a whole batch.
+        // If judging fails for now, it fails for the whole batch.
         const causes = new Map(batches.map((each) => [each, error.causes.get(each.items[0]?.record)]));
         const failed = Array.from(causes).filter(([, cause]) => cause instanceof TransientError);
         if (failed.length > 0) throw new RecordsRefused(new Map(failed), error);

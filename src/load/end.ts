@@ -76,7 +76,7 @@ async function discardedAt(db: Database, environmentId: number, jobId: string): 
   throw inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
 }
 
-/** What is left to do once the transaction that ended a load, or holds it, has committed. */
+/** The work that is left once the transaction that ended a load, or holds it, has committed. */
 export interface LoadEnd {
   /** Tasks that the end made due. */
   readonly due: readonly DueTask[];

@@ -88,7 +88,7 @@ export const waitOption = flag(
   'do it now, and follow it to its end, without needing a running server',
 );
 
-/** What commands that queue a load have in common. */
+/** The parts that commands which queue a load have in common. */
 export const queues = {
   argument: jobIdArgument,
   options: { wait: waitOption },

@@ -36,7 +36,7 @@ export interface ReadScope extends Omit<ChunkScope, 'origin' | 'refused'> {
 
 type MapScope = ReadScope & ChunkScope;
 
-/** What decides how the chunks of a load are read. */
+/** The part of a load that decides how its chunks are read. */
 export type ReadSource = Pick<
   LoadSource,
   | ('entity' | 'header' | 'columnMap' | 'preset' | 'recordKey')

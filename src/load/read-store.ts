@@ -227,7 +227,7 @@ export async function readShown(
     own.includes(field) ? field.render(load, found[field.name]) : field.absent,
   ]);
   return {
-    /** As callers see them. */
+    /** The fields in the form that callers see. */
     fields: Object.fromEntries(fields) as Readonly<Record<string, unknown>>,
     /** Something that the caller asked for was not done. */
     isPartial: own.some((field) => field.isPartial?.(found[field.name])),

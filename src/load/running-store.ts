@@ -44,7 +44,7 @@ export async function readLoadSource(
   const { options, ...load } = row;
   return {
     ...load,
-    /** Of its refused records only place and reason are kept. */
+    /** Only place and reason of its refused records are kept. */
     isSecret: (await secretOf({ db, secrets }, load)) !== undefined,
     /** The keys that each chunk meets are kept: another may meet them, or a capability asks for them. */
     keepsKeys: load.chunkCount > 1 || askedFor(loads, options).length > 0,

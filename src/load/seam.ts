@@ -12,7 +12,7 @@ import type { Database } from '../postgres/database.ts';
 import type { LoadProgress } from './chunk-store.ts';
 import type { RecordStage } from './map/seam.ts';
 
-/** What a capability adds to loads. */
+/** The part of a capability that loads call. */
 export interface LoadSeam {
   readonly fields?: readonly LoadField[];
   /** Hooks in the loads that ask for it. */
@@ -38,7 +38,7 @@ export interface AskedSeam {
   forget(db: Database, loadId: number): Promise<void>;
 }
 
-/** What hooks with transactions of their own work with. */
+/** The context of hooks with transactions of their own. */
 export interface HookContext {
   readonly pool: pg.Pool;
   readonly db: Database;
@@ -85,7 +85,7 @@ export interface LoadField {
 }
 
 interface FieldLoad {
-  /** What its environment uses. */
+  /** The capabilities that its environment uses. */
   readonly uses: readonly string[];
   readonly type: LoadType;
   readonly source: SourceOptions;

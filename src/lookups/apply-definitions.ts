@@ -104,7 +104,7 @@ function compareItems<Item extends { readonly key: string }>(
 
 function changedFields<Item extends object>(before: Item, after: Item): string[] {
   return (Object.keys(after) as (keyof Item & string)[]).filter(
-    // As it is stored: -0 comes back as 0.
+    // The stored form: -0 comes back as 0.
     (name) => !isDeepStrictEqual(before[name], JSON.parse(JSON.stringify(after[name]))),
   );
 }

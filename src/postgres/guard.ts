@@ -17,10 +17,10 @@ export interface RefusalSeam {
   find(db: Database, environmentId: number, ids: readonly string[] | Buffer): Promise<ReadonlySet<string>>;
 }
 
-/** What a statement of single records is composed for. */
+/** The environments and capabilities that a statement of single records is composed for. */
 export interface Guard {
   readonly environments: readonly number[];
-  /** What these are known to use, `1 name` each. The statement fails by `isUnknownUse` if one of them uses more. */
+  /** Their known uses, `1 name` each. The statement fails by `isUnknownUse` if one of them uses more. */
   readonly uses: readonly string[];
   compose(query: QueryFile): QueryFile;
 }

@@ -9,7 +9,7 @@ import type { Database } from '../postgres/database.ts';
 export interface JobEvent {
   readonly type: `${string}.${Outcome}` | 'file.refused';
   readonly environmentId: number;
-  /** Null if it is not about a job. */
+  /** Is null if it is not about a job. */
   readonly jobId: string | null;
   /** Addresses that the job or the work itself names for this outcome. */
   readonly emails: readonly string[];

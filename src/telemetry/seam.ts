@@ -16,7 +16,7 @@ export type Counted = Readonly<Record<'environmentId' | 'count', number>>;
 /** Something that failed, with the fields that `sluice status` shows of it. */
 export type Failure = object & { readonly endedAt: Date };
 
-/** What `/metrics`, `sluice status` and the overview show of a capability. */
+/** The figures of a capability in `/metrics`, `sluice status` and the overview. */
 export interface FigureSeam {
   /** Work that is unfinished; `sluice status` shows it too, by the names of its figures. */
   readonly backlog?: Figures;

@@ -30,7 +30,7 @@ export interface LakeChange extends LakeMonth {
   readonly state: MonthState | null;
   /** `null` if the month has left `sluice.events`. */
   readonly next: Parameters<typeof settleMonth>[3] | null;
-  /** What becomes of the hot files; `null` if they stay. */
+  /** The fate of the hot files; `null` if they stay. */
   readonly before: 'replaced' | 'kept' | null;
   readonly hot: readonly WrittenFile[];
   /** Files that will be all that is left of their events, and the hash of what they must hold. */

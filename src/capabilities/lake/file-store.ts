@@ -145,7 +145,7 @@ export async function findHolders(
   return new Set(found);
 }
 
-/** Where the bits of ids are in filters. */
+/** The positions of the bits of ids in filters. */
 export interface IdBits {
   readonly hash: readonly number[];
   readonly first: readonly number[];

@@ -21,13 +21,13 @@ import type { WrittenFile } from './file-store.ts';
 
 const columns = columnsOf('events', everything);
 
-/** Of values: times become microseconds, and a mark at the beginning of a text belongs to it. */
+/** The form of values: times become microseconds, and a mark at the beginning of a text belongs to it. */
 const parsers = {
   timestampFromMicroseconds: String,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString(),
 };
 
-/** Of the bounds in a footer, which are written again. */
+/** The form of the bounds in a footer, which are written again. */
 const footerParsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
   stringFromBytes: (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes),

@@ -205,7 +205,7 @@ export function composeMail(
   };
 }
 
-/** What ended, how and why: enough to decide on a phone whether to get up. */
+/** Tells what ended, how and why: enough to decide on a phone whether to get up. */
 function titleOf(event: EventBody): string {
   if (event.type === 'ping') return 'Test of a notification';
   const file = refusedFileOf(event);

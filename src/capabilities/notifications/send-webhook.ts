@@ -51,7 +51,7 @@ export async function sendWebhook(
   }
 }
 
-/** What is not encrypted stays in private networks. */
+/** Unencrypted calls stay in private networks. */
 export function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   if (protocol === 'http:') return 'private';
   return allowPrivate ? 'any' : 'public';

@@ -57,7 +57,7 @@ export async function openPersonal(
   return new PersonalValues(Buffer.from(hkdfSync('sha256', personalKey, salt, 'personal hash', KEY_BYTES)));
 }
 
-/** What changes the properties of one entity; by default, as where records are only looked at, values are hidden. Actions by property: `address.street` is a member of `address`, an object, a list of them or their JSON text, or a property of that name. */
+/** Changes the properties of one entity; by default, as where records are only looked at, values are hidden. Actions by property: `address.street` is a member of `address`, an object, a list of them or their JSON text, or a property of that name. */
 export class PersonalProperties {
   readonly #actions = new Map<string, PersonalAction>();
   /** Names of objects, or lists of objects, of which members have actions. */

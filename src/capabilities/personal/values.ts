@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { markedNumber, writeJson } from '../../formats/json-text.ts';
 
-/** What is stored in place of a personal value. */
+/** The text that is stored in place of a personal value. */
 export const personalActions = ['drop', 'hash'] as const;
 export type PersonalAction = (typeof personalActions)[number];
 

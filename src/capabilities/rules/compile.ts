@@ -12,7 +12,7 @@ import type {
 } from './document.ts';
 import { RuledProperty } from './property.ts';
 
-/** Null: nothing of the entity is ruled. */
+/** `null` if nothing of the entity is ruled. */
 type Stages = { readonly [Of in PropertyEntity]: EntityStage | null };
 
 /** By default personal values are hidden, as where records are only looked at. */

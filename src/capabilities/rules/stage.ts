@@ -14,7 +14,7 @@ export function openStage(document: RulesDocument, personal?: PersonalValues) {
   const findings = new FindingCounts();
   return {
     key: document,
-    /** What was found in records that became rows. */
+    /** The findings in records that became rows. */
     findings,
     reset() {
       if (personal !== undefined) findings.reset();

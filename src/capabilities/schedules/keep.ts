@@ -65,12 +65,12 @@ export async function removeSchedule(db: Database, environmentId: number, name: 
 }
 
 interface ApplyOptions {
-  /** Whether schedules that are not wanted are deleted. */
+  /** Deletes schedules that are not wanted. */
   readonly prune: boolean;
   readonly dryRun: boolean;
 }
 
-/** What applying a file changes, by names. */
+/** The changes that applying a file makes, by names. */
 export interface ScheduleChanges {
   readonly added: readonly string[];
   readonly changed: readonly { readonly name: string; readonly fields: readonly string[] }[];

@@ -278,7 +278,7 @@ export const schedulesSchema = objectOf('a schedules file', 'What is to be loade
   schedules: listOf(schedule, 'The schedules.', MAX_SCHEDULES),
 });
 
-/** One schedule, whose name may be left to its address. */
+/** A schedule, whose name may be left to its address. */
 export const oneSchedule = Type.Object({ ...members, name: Type.Optional(members.name) }, options);
 
 /** A schedule as the API takes and shows it. */

@@ -114,7 +114,7 @@ export async function markUndone(db: Database, loadId: number): Promise<void> {
     where loads.load_id = u.load_id`.execute(db);
 }
 
-/** Of a row of `loads`: an undo of it waits for its turn, or runs. */
+/** Tells of a row of `loads` whether an undo of it waits for its turn, or runs. */
 export const isToBeUndone = sql<boolean>`exists (
   select 1
   from load_undos
@@ -137,13 +137,13 @@ const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly s
 
 const ownUndoes = sql`(select undoes from load_undos where load_id = loads.load_id)::bigint[]`;
 
-/** Of the row of an undo: the jobs that it undoes. */
+/** Selects the jobs that the row of an undo undoes. */
 export const undoneJobs = jobsOf(sql`o.load_id = any(${ownUndoes})`, MAX_SHOWN_UNDONE);
 
-/** Of the row of a load: the undo that took it back. */
+/** Selects the undo that took back the row of a load. */
 export const undoneByJob = sql<string>`(select u.job_id from loads u where u.load_id = loads.taken_back_by)`;
 
-/** What there is to know of an undo besides its counts. */
+/** The facts of an undo besides its counts. */
 export interface UndoFacts {
   readonly eventsGone: number;
   readonly laterLoads: readonly string[];
@@ -151,7 +151,7 @@ export interface UndoFacts {
   readonly failed: number;
 }
 
-/** Of the row of an undo. */
+/** Selects the facts of the row of an undo. */
 export const undoFacts = sql<UndoFacts>`json_build_object(
   'eventsGone', case when loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
     select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)

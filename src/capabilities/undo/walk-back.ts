@@ -156,7 +156,7 @@ export class ProfileWalk {
     const maker = made ?? madeAt.get(String(position)) ?? null;
     const values = memberTexts(properties);
     if (state.company !== null) values.set(company, state.company);
-    // What a known load wrote before the first change, it made.
+    // A known load made what it wrote before the first change.
     const isGiven = !(this.#isBegun || (maker !== null && known.has(maker)));
     this.#isBegun = true;
     if (isGiven) {

@@ -115,7 +115,7 @@ export interface FileRows {
   readonly owner?: FileOwner;
 }
 
-/** What is wanted of files besides their rows. */
+/** The demands on files besides their rows. */
 export interface FileOwner {
   /** The properties that get columns of their own. */
   readonly fields: readonly PropertyField[];

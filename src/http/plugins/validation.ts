@@ -143,7 +143,7 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
   };
 }
 
-/** What other services page by. A client whose parameter were ignored would read the first page for ever. */
+/** Parameters by which other services page. A client whose parameter were ignored would read the first page for ever. */
 const pagers: ReadonlySet<string> = new Set(['page', 'per_page', 'offset']);
 const cursors: ReadonlySet<string> = new Set(['cursor', 'after_cursor']);
 

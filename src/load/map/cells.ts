@@ -171,7 +171,7 @@ export class RecordCells {
   entity: Entity | null = null;
   /** The properties that the address of an event's page gives; null: the record has no address. */
   page: Record<string, unknown> | null = null;
-  /** What the stage found in it; null: the stage has not seen it. */
+  /** The stage's finding; null if it has not seen the cell. */
   found: unknown = null;
 
   constructor(own = new CellList()) {

@@ -4,15 +4,15 @@ import { type Look, looks } from '../../domain/looks.ts';
 
 const hasLook: Readonly<Record<Look, (text: string) => boolean>> = {
   email: isMailAddress,
-  // As E.164 writes numbers; a number without its country could be anything.
+  // Numbers as E.164 writes them; a number without its country could be anything.
   phone: (text) => /^\+[1-9]\d{7,14}$/.test(text.replace(/[ ().\-/]/g, '')),
   card: isCardNumber,
   ip: isIpAddress,
 };
 
-/** One such value in ten may be something else. */
+/** At most a tenth of such values may be something else. */
 const leastShare = 0.9;
-/** One digit string in ten passes for a card number. */
+/** A tenth of all digit strings pass for card numbers. */
 const leastCards = 5;
 
 /** Returns what nearly all of a column's values look like, or null. */

@@ -39,7 +39,7 @@ export interface ProfileRow {
   readonly key: string;
   /** An object as JSON. */
   readonly properties: string;
-  /** Null leaves the company as it is, '' removes it. */
+  /** `null` leaves the company as it is, '' removes it. */
   readonly company: string | null;
   readonly flags: number;
 }

@@ -30,7 +30,7 @@ import { UnchangedRecords } from './unchanged-records.ts';
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-/** What one chunk comes to: rows per entity, and what was refused. It is reused from chunk to chunk. */
+/** The result of a chunk: rows per entity, and what was refused. It is reused from chunk to chunk. */
 export class Rows {
   readonly records = new RecordIndex();
   readonly kinds = new RecordKinds();
@@ -50,7 +50,7 @@ export class Rows {
   readonly times = new EventTimes();
   /** See `RowBuffer.keepsFirst`; nulls are left out, since they remove nothing. */
   #keepsExisting = false;
-  /** What judges the records; null: nothing does. */
+  /** Judges the records; null: nothing does. */
   stage: RecordStage | null = null;
   rejects: Reject[] = [];
   /** They are refused unread. */

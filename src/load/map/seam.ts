@@ -4,7 +4,7 @@ import type { JudgeStage } from '../../ingest/judge-seam.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { RecordCells } from './cells.ts';
 
-/** What the records of a load pass before they are rows. It counts what it finds in those of one chunk. */
+/** Records of a load pass it before they are rows. It counts what it finds in those of one chunk. */
 export interface RecordStage extends JudgeStage {
   /** Decides what becomes of a record, as JSON: with another key, none is known to be unchanged. */
   readonly key: unknown;

@@ -60,7 +60,7 @@ export function isAwayStatus(status: number): boolean {
 interface Outage {
   /** When the first request failed. */
   readonly since: string;
-  /** Null until a second question has failed too: one failure is no outage. */
+  /** Stays null until a second question has failed too: one failure is no outage. */
   readonly cause: 'unreachable' | 'overloaded' | 'database' | null;
 }
 

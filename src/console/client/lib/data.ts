@@ -27,9 +27,9 @@ export function useApiPage<T>(path: string | null, pause?: Pause<Page<T>>, state
 }
 
 interface State<T> extends Pick<Loaded<T>, 'data' | 'error'> {
-  /** What was asked for. */
+  /** The path that was asked for. */
   readonly key: string | null;
-  /** What was asked for, and which time. */
+  /** The path that was asked for, and which time. */
   readonly asked: string;
 }
 
@@ -90,7 +90,7 @@ export function useData<T>(
           data: subjectOf(before.key) === subjectOf(key) ? before.data : undefined,
           ...{ error, key, asked },
         }));
-        // What does not exist is not waited for.
+        // Nobody waits for something that does not exist.
         if (error.status === 404) return;
       }
       again();

@@ -15,7 +15,7 @@ import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export type Entity = 'users' | 'companies';
 
-/** One profile. */
+/** The profile of a row. */
 export interface Who {
   readonly entity: Entity;
   readonly id: string;

@@ -134,7 +134,7 @@ export function useTyped(value: string, onChange: (value: string) => void, pause
   const [text, setText] = useState(value);
   const taken = useRef(value);
   useEffect(() => {
-    // What was typed comes back as the value, without its spaces, while more is typed.
+    // The typed text comes back as the value, without its spaces, while more is typed.
     if (value !== taken.current.trim()) setText(value);
     taken.current = value;
   }, [value]);

@@ -89,7 +89,7 @@ export function FormDialog({ verb, isComplete, act, onClose, children, title }: 
 interface ConfirmProps {
   /** Names the deed, such as "Delete u1". */
   readonly title: string;
-  /** What it means: "14 rows will not be processed. What has been applied stays." */
+  /** The meaning for the user: "14 rows will not be processed. What has been applied stays." */
   readonly sentence: ComponentChildren;
   /** Choices below the sentence. */
   readonly beside?: ComponentChildren;

@@ -156,7 +156,7 @@ interface EntryProps {
   readonly children: ComponentChildren;
 }
 
-/** What happened at a time, in a list of class `events`; unfolded, with its facts. */
+/** An event at a time, in a list of class `events`; unfolded, with its facts. */
 export function Entry({ at, facts, children }: EntryProps): VNode {
   return (
     <li>

@@ -54,7 +54,7 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
 }
 
 const dayMs = 86_400_000;
-/** Of more days, several share a bar. */
+/** If there are more days, several share a bar. */
 const mostDayBars = 60;
 const mostNames = 20;
 
