@@ -86,7 +86,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
 });
 
 test('a process that was paused for longer than it may be silent lives on, and ends once its event loop hangs', async () => {
-  const processes = join(packageRoot, 'src', 'cli', 'service', 'processes.ts');
+  const processes = join(packageRoot, 'src', 'cli', 'processes.ts');
   await build({ ...bundleOptions, entryPoints: [processes], outdir });
   const script = `
     const { startWatchdog } = await import(${JSON.stringify(pathToFileURL(join(outdir, 'processes.js')))});
