@@ -1,7 +1,7 @@
 /**
  * npm run bench:capabilities [-- --rows N] [--turns N] [--seconds N]
  *
- * What capabilities cost where nobody uses them: the same loads and single records on the service with all of them and on one whose
+ * Measures the cost of capabilities that nobody uses: the same loads and single records on the service with all of them and on one whose
  * registry is empty, in turns. Prints the processor time of all processes and the ratio all : none. Linux only.
  */
 import { cp, rm } from 'node:fs/promises';
@@ -89,7 +89,7 @@ try {
   await writeEventsFile(join(folder, 'events.csv'), rows, 'csv');
   const found: Record<keyof typeof entries, Figures[]> = { all: [], none: [] };
   for (let turn = 0; turn < turns; turn++) {
-    // Whoever is first has the warmer machine: they change places.
+    // The first of a pair has the cooler machine, so they change places.
     for (const which of turn % 2 === 0 ? (['all', 'none'] as const) : (['none', 'all'] as const)) {
       const service = await startService({}, entries[which]);
       try {

@@ -2,7 +2,7 @@
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
 -- $2 integer[]  the environments of the rows
 -- $3 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
---          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
+--          writersKnow waits for the sessions that hold its lock. The limit makes PostgreSQL plan it once, not for each window
 with incoming as materialized (
   select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
   from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)

@@ -3,7 +3,7 @@
 --          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
 -- $2 integer[]  the environments of the rows
 -- $3 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
---          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
+--          writersKnow waits for the sessions that hold its lock. The limit makes PostgreSQL plan it once, not for each window
 -- Times that are not given are taken in the order of the list, before the join may change it.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)

@@ -5,7 +5,7 @@
 -- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
 -- $4 integer[]  the environments of the rows
 -- $5 text[]  what these were known to use when src/ingest/guards.ts composed the statement, `1 name` each. It fails if one uses more.
---          writersKnow waits for whoever holds its lock. The limit makes PostgreSQL plan it once, not for each window
+--          writersKnow waits for the sessions that hold its lock. The limit makes PostgreSQL plan it once, not for each window
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
 -- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
 -- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.

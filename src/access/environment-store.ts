@@ -1,7 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Fault, inputError } from '../base/errors.ts';
-import type { Environment } from '../domain/caller.ts';
-import { defaultEnvironmentName } from '../domain/caller.ts';
+import { defaultEnvironmentName, type Environment } from '../domain/caller.ts';
 import { displayName } from '../domain/definitions.ts';
 import { entities } from '../domain/entity.ts';
 import type { ExportLayout } from '../domain/export.ts';

@@ -1,6 +1,6 @@
 import { KiB, MiB } from './bytes.ts';
 
-/** Every bound in one place, in bytes unless the name says otherwise. Those that an operator may change are defaults of `settings.ts`. */
+/* Bounds that several folders share, in bytes unless the name says otherwise. `settings.ts` has those that an operator may change. */
 
 export const MAX_INTEGER = 2 ** 31 - 1;
 
@@ -11,7 +11,7 @@ export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Listed properties of an environment and entity, and event names of an environment. */
 export const MAX_LISTED_NAMES = 10_000;
-/** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
+/** Bytes of a file that an operator wrote, and items of one of its lists. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_ITEMS = 5_000;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
@@ -32,7 +32,7 @@ export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 export const CHUNK_BYTES = 2 * MiB;
 export const CHUNK_RECORDS = 50_000;
 export const READ_BYTES = 256 * KiB;
-/** Bytes that are scanned for records in one step: well under a millisecond, whatever they hold. */
+/** Bytes that are scanned for records in one step: well under a millisecond. */
 export const SCAN_BYTES = 32 * KiB;
 /** Temporary files that nobody touched for so long belong to a killed process, as do received files that nobody loaded. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
@@ -40,7 +40,7 @@ export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
 /** Attempts at a request to S3, and at resuming a read without a byte since the last attempt. */
 export const S3_ATTEMPTS = 3;
-/** The beginnings of a file from which its format and its encoding are told. */
+/** The beginning of a file, which tells its format and its encoding. */
 export const SNIFF_BYTES = 4 * KiB;
 export const MAX_RECORDS_PATH = 16;
 
@@ -49,12 +49,12 @@ export const MIN_UPLOAD_BYTES_PER_SECOND = 1024;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
-/** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
+/** A page of rows as JSON ends with the row that passes this, even if more rows were asked for. */
 export const MAX_PAGE_BYTES = MiB;
 /** The part of a refused record that a page of JSON shows; files of rejects have all that is kept. */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 export const MAX_SHAPE_CHARS = 48;
-/** Rows of a plan, and bytes of them, that a download holds at a time. */
+/** Rows of a plan that a download holds at a time. */
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
 export const MAX_COUNTED_REJECTS = 100_000;
 export const MAX_COUNTED_AHEAD = 10_000;
@@ -68,11 +68,11 @@ export const RECONCILE_MS = 2_000;
 /** Tries in a row that a timeout of the server ended before the job fails. More than of other errors: waits for others' locks count. */
 export const MAX_TIMEOUTS = 10;
 
-/** The body of POST /v1/batch once unpacked, and its items. */
+/** The body of POST /v1/batch once unpacked. */
 export const MAX_BATCH_BYTES = 10 * MiB;
-/** Bodies of batches that a serving process holds, from their first byte to the answer, in all and of one environment: what is parsed takes a multiple. */
+/** All bodies of batches that a serving process holds, from first byte to answer. Parsed, they take a multiple. */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
-/** A caller of the commit window, or one whose key is looked up, is told after so long that the database does not answer. */
+/** The time after which a single record, or the look-up of a key, is refused because the database does not answer. */
 export const RECORD_DEADLINE_MS = 10_000;
 export const MAX_EVENT_NAME_BYTES = 256;
 /** The time of an event may be so far ahead of our clock: the sender's clock may be wrong, or on local time. */

@@ -7,8 +7,7 @@ import type { RefusedFile } from '../base/operator-file/read.ts';
 import { plural } from '../base/wording.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { exitCodes, UsageError } from './errors.ts';
-import type { Terminal } from './terminal.ts';
-import { printable } from './terminal.ts';
+import { printable, type Terminal } from './terminal.ts';
 
 export interface Input {
   /** The path; null for standard input. */

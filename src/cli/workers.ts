@@ -1,8 +1,7 @@
 import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { findRedisFault } from '../telemetry/health/checks.ts';
 import { CommandFailed } from './errors.ts';
-import type { StopRequest } from './processes.ts';
-import { type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
+import { type StopRequest, type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
 import type { Session } from './session.ts';
 
 const checkMs = 3_000;

@@ -12,8 +12,7 @@ import {
   text,
 } from '../cli/define-command.ts';
 import { CommandFailed, exitCodeOf, UsageError } from '../cli/errors.ts';
-import type { Followed } from '../cli/follow.ts';
-import { follow } from '../cli/follow.ts';
+import { type Followed, follow } from '../cli/follow.ts';
 import { readBytes } from '../cli/input-files.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';

@@ -1,6 +1,7 @@
 import type { deletionTypes } from './deletion.ts';
 import type { LoadStatus, LoadType } from './load.ts';
 import type { Origin } from './task.ts';
+
 /** The ends of jobs, and held: a load waits for a person. */
 export const outcomes = ['completed', 'completed_with_rejects', 'held', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];

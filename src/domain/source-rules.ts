@@ -1,7 +1,6 @@
 import { inputError } from '../base/errors.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
-import type { SourceOptionName } from './source-options.ts';
-import { keyOf, sourceOptionNames, sourceOptions } from './source-options.ts';
+import { keyOf, type SourceOptionName, sourceOptionNames, sourceOptions } from './source-options.ts';
 
 /* Which options of a file go together, and how messages name them. */
 

@@ -15,8 +15,7 @@ import {
   text,
 } from '../cli/define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from '../cli/errors.ts';
-import type { Followed, Progress } from '../cli/follow.ts';
-import { createProgress, follow } from '../cli/follow.ts';
+import { createProgress, type Followed, follow, type Progress } from '../cli/follow.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
 import { printable, printRecords } from '../cli/terminal.ts';

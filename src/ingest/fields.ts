@@ -1,10 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import type { Problem } from '../base/errors.ts';
-import { InputError, inputError } from '../base/errors.ts';
+import { InputError, inputError, type Problem } from '../base/errors.ts';
 import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../base/limits.ts';
 import { capitalise } from '../base/wording.ts';
 import type { Reason } from '../domain/reject.ts';
-import type { ParsedJson } from '../formats/json-text.ts';
 import {
   hasTooManyProperties,
   idText,
@@ -13,6 +11,7 @@ import {
   type JsonObject,
   markedNumber,
   numberText,
+  type ParsedJson,
   parseJsonText,
   propertyProblem,
   tooManyProperties,

@@ -4,8 +4,7 @@ import { MAX_PAGE_SIZE } from '../base/limits.ts';
 import { formatCount, plural } from '../base/wording.ts';
 import { choice, defineCommand, flag, jobIdArgument, limitOption } from '../cli/define-command.ts';
 import { exitCodeOf } from '../cli/errors.ts';
-import type { Followed } from '../cli/follow.ts';
-import { createProgress } from '../cli/follow.ts';
+import { createProgress, type Followed } from '../cli/follow.ts';
 import { listenForStop } from '../cli/processes.ts';
 import { withEnvironment } from '../cli/session.ts';
 import { printDone, printList, printRecord, type Terminal } from '../cli/terminal.ts';
@@ -20,8 +19,7 @@ import { apply, plan, release } from '../load/plans/cli.ts';
 import { rejects } from '../load/rejects/cli.ts';
 import { retryLoad } from '../load/retry.ts';
 import { pageJobs } from '../tasks/job-store.ts';
-import type { Job } from './jobs.ts';
-import { cancelFoundJob, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';
+import { cancelFoundJob, type Job, jobTypes, renderJobDetail, requireJob, requireRetryable } from './jobs.ts';
 
 const list = defineCommand({
   name: 'list',

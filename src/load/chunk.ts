@@ -5,11 +5,12 @@ import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { renewTask } from '../tasks/store.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { readChunkRange } from './chunk-store.ts';
-import type { ClaimedChunk, DoneChunk } from './commit-chunk.ts';
 import {
+  type ClaimedChunk,
   causesOf,
   commitChunk,
   countRejects,
+  type DoneChunk,
   keepRejects,
   prepareChunk,
   requireFewRefused,

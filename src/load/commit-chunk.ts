@@ -1,24 +1,26 @@
 import { ConflictError } from '../base/errors.ts';
 import { propertyEntities } from '../domain/entity.ts';
-import type { ChunkRange } from '../domain/load.ts';
-import { addOutcomes, countedKinds, noOutcomes, noOutcomesByKind, toTally } from '../domain/load.ts';
+import {
+  addOutcomes,
+  type ChunkRange,
+  countedKinds,
+  noOutcomes,
+  noOutcomesByKind,
+  toTally,
+} from '../domain/load.ts';
 import type { Reject, RejectCause } from '../domain/reject.ts';
 import type { TaskClaim } from '../domain/task.ts';
-import type { Transaction } from '../postgres/database.ts';
-import { inTransaction } from '../postgres/database.ts';
+import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
-import type { ChunkTally, LoadProgress } from './chunk-store.ts';
-import { endValidation, finishChunk } from './chunk-store.ts';
+import { type ChunkTally, endValidation, finishChunk, type LoadProgress } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { withNamed } from './create-named.ts';
-import type { CompletedLoad } from './end.ts';
-import { recordLoadEnd } from './end.ts';
+import { type CompletedLoad, recordLoadEnd } from './end.ts';
 import type { Rows } from './map/rows.ts';
 import type { MergedKinds } from './merge-rows.ts';
 import { RejectCauses } from './rejects/causes.ts';
-import type { CountedReject } from './rejects/store.ts';
-import { insertRejects } from './rejects/store.ts';
+import { type CountedReject, insertRejects } from './rejects/store.ts';
 import type { LoadSource } from './running-store.ts';
 
 /* The end of a chunk: rows, refused records and tally in one transaction, which also holds the fence. */

@@ -1,17 +1,15 @@
 import { type RawBuilder, sql, type UpdateObject } from 'kysely';
-import type { LoadStatus } from '../domain/load.ts';
 import {
   ALL_RECORDS_REFUSED,
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   HOLD_EXPIRED,
   JOB_EXPIRED,
+  type LoadStatus,
 } from '../domain/load.ts';
 import type { Origin, TaskFailure } from '../domain/task.ts';
-import type { Tables } from '../postgres/columns.ts';
-import { camel } from '../postgres/columns.ts';
-import type { Database } from '../postgres/database.ts';
-import { hasRows, updateWhere } from '../postgres/database.ts';
+import { camel, type Tables } from '../postgres/columns.ts';
+import { type Database, hasRows, updateWhere } from '../postgres/database.ts';
 import { deleteTasks } from '../tasks/store.ts';
 import { forgetRepeats, forgetReplays } from './merge/repeats.ts';
 import type { LoadSeam } from './seam.ts';

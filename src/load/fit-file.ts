@@ -10,6 +10,7 @@ import { planFile, requireRecord } from './map/column-plan.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
+
 /* What the file of a load must be for its options, before it is accepted. */
 
 /** With a map that names the columns as the header does. */

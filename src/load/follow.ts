@@ -1,21 +1,17 @@
 /** Follows a load until it has ended, for a command. */
 
 import { formatCount, formatDuration, plural } from '../base/wording.ts';
-import type { Invocation } from '../cli/define-command.ts';
-import { flag, jobIdArgument } from '../cli/define-command.ts';
+import { flag, type Invocation, jobIdArgument } from '../cli/define-command.ts';
 import { exitCodeOf } from '../cli/errors.ts';
-import type { Followed, Progress } from '../cli/follow.ts';
-import { createProgress, follow } from '../cli/follow.ts';
+import { createProgress, type Followed, follow, type Progress } from '../cli/follow.ts';
 import { listenForStop } from '../cli/processes.ts';
-import type { EnvironmentSession } from '../cli/session.ts';
-import { withEnvironment } from '../cli/session.ts';
+import { type EnvironmentSession, withEnvironment } from '../cli/session.ts';
 import { printable, printDone } from '../cli/terminal.ts';
 import { withWorkers } from '../cli/workers.ts';
 import type { System } from '../context.ts';
 import { renderJobListItem } from '../http/render.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
-import type { Load } from './read-store.ts';
-import { requireLoad } from './read-store.ts';
+import { type Load, requireLoad } from './read-store.ts';
 import { rowsPerSecond } from './render-load.ts';
 
 export function followLoad({ db }: System, followed: Followed, progress: Progress): Promise<Load> {

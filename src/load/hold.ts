@@ -1,13 +1,10 @@
 import { ConflictError } from '../base/errors.ts';
-import type { Surprise } from '../domain/guards.ts';
-import { findSurprises } from '../domain/guards.ts';
-import type { TaskClaim } from '../domain/task.ts';
-import { taskFields } from '../domain/task.ts';
+import { findSurprises, type Surprise } from '../domain/guards.ts';
+import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 import { endTask } from '../tasks/store.ts';
 import type { LoadContext } from './context.ts';
-import type { LoadEnd } from './end.ts';
-import { afterEnd, recordLoadEnd } from './end.ts';
+import { afterEnd, type LoadEnd, recordLoadEnd } from './end.ts';
 import { holdLoad, readGuarded } from './held-store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';

@@ -11,6 +11,7 @@ import { findDuplicate, lockBytes } from './read-store.ts';
 import type { LoadSeam } from './seam.ts';
 import { insertLoad } from './store.ts';
 import { takeReceived } from './upload-store.ts';
+
 /* A load is written to the ledger: once for a key, and once for a file if that is asked. */
 
 export async function writeLoad(

@@ -1,7 +1,6 @@
 import { ConflictError } from '../base/errors.ts';
 import { entities } from '../domain/entity.ts';
-import type { TaskClaim } from '../domain/task.ts';
-import { taskFields } from '../domain/task.ts';
+import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { renewTask } from '../tasks/store.ts';
 import { nameTaskSession } from '../tasks/worker-store.ts';
@@ -15,8 +14,7 @@ import { batchOf } from './merge-rows.ts';
 import { replanIncoming } from './plans/plan-batch.ts';
 import { createStoringReader } from './read-chunk.ts';
 import { readRefusedRows } from './rejects/store.ts';
-import type { LoadSource } from './running-store.ts';
-import { readLoadSource } from './running-store.ts';
+import { type LoadSource, readLoadSource } from './running-store.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 

@@ -1,7 +1,13 @@
 import { type NotNull, type RawBuilder, sql } from 'kysely';
 import { Fault } from '../base/errors.ts';
-import type { LoadType } from '../domain/load.ts';
-import { keepsPlan, type LoadPass, type OnDrift, outcomes, type Tally } from '../domain/load.ts';
+import {
+  keepsPlan,
+  type LoadPass,
+  type LoadType,
+  type OnDrift,
+  outcomes,
+  type Tally,
+} from '../domain/load.ts';
 import type { DueTask } from '../domain/task.ts';
 import { camel, instantText } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';

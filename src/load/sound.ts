@@ -1,15 +1,13 @@
 import { ConflictError, Fault, FinalFailure } from '../base/errors.ts';
 import { plural } from '../base/wording.ts';
 import type { Limits } from '../domain/guards.ts';
-import type { PlanSummary } from '../domain/load.ts';
-import { balances, GUARD_EXCEEDED, keepsPlan } from '../domain/load.ts';
+import { balances, GUARD_EXCEEDED, keepsPlan, type PlanSummary } from '../domain/load.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
 import { renewTask } from '../tasks/store.ts';
 import type { LoadContext } from './context.ts';
 import { allRefused } from './rejects/rejects.ts';
-import type { FinishState } from './running-store.ts';
-import { readFinishState, readLimitedPlan } from './running-store.ts';
+import { type FinishState, readFinishState, readLimitedPlan } from './running-store.ts';
 
 /* What may fail a load whose chunks are done. */
 

@@ -10,8 +10,7 @@ import { Command, CommanderError, Help } from 'commander';
 import { messageOf } from '../base/errors.ts';
 import { readPackage } from '../base/package-root.ts';
 import { exitCodes, explainError, UsageError } from '../cli/errors.ts';
-import type { AddCommand } from '../cli/settings.ts';
-import { addGlobalOptions, type Cli } from '../cli/settings.ts';
+import { type AddCommand, addGlobalOptions, type Cli } from '../cli/settings.ts';
 import { createTerminal, type Terminal } from '../cli/terminal.ts';
 import { capabilities } from '../registry.ts';
 

@@ -9,8 +9,7 @@ import {
 } from '../support/load-file.ts';
 import { readPlannedRows } from '../support/plans.ts';
 import { runs } from '../support/runs.ts';
-import type { Json } from '../support/serial-oracle.ts';
-import { type Profiles, SerialOracle } from '../support/serial-oracle.ts';
+import { type Json, type Profiles, SerialOracle } from '../support/serial-oracle.ts';
 import { systemOfFile } from '../support/system.ts';
 
 const t = await systemOfFile();

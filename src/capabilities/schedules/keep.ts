@@ -8,8 +8,7 @@ import {
   type StoredSchedule,
   saveSchedule,
 } from './schedule-store.ts';
-import type { Schedule, ScheduleDefinition } from './schema.ts';
-import { MAX_SCHEDULES } from './schema.ts';
+import { MAX_SCHEDULES, type Schedule, type ScheduleDefinition } from './schema.ts';
 
 /** Schedules are stored as they were checked. */
 const toSchedule = (stored: StoredSchedule): Schedule => ({

@@ -2,17 +2,14 @@
 
 import { formatCount } from '../../base/wording.ts';
 import { defineCommand, flag, jobIdArgument } from '../../cli/define-command.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable, printDone, printRecords, printTable } from '../../cli/terminal.ts';
-import type { PlannedEvents } from '../../domain/load.ts';
-import { onDriftChoices } from '../../domain/load.ts';
+import { printable, printDone, printRecords, printTable, type Terminal } from '../../cli/terminal.ts';
+import { onDriftChoices, type PlannedEvents } from '../../domain/load.ts';
 import { renderJobListItem } from '../../http/render.ts';
 import { queueLoad, queues } from '../follow.ts';
 import { requireLoad } from '../read-store.ts';
 import { planJson } from '../render-load.ts';
 import { applyPlan, releaseLoad } from '../retry.ts';
-import type { ShownPlan } from './plans.ts';
-import { showPlan } from './plans.ts';
+import { type ShownPlan, showPlan } from './plans.ts';
 
 export const release = defineCommand({
   name: 'release',

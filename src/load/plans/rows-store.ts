@@ -1,10 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MiB } from '../../base/bytes.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
-import type { Entity } from '../../domain/entity.ts';
-import { idColumn } from '../../domain/entity.ts';
-import type { Database } from '../../postgres/database.ts';
-import { countOf, rowsOf } from '../../postgres/database.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { countOf, type Database, rowsOf } from '../../postgres/database.ts';
 import { MAX_SAMPLE_PROPERTIES, MAX_SAMPLE_VALUE_CHARS, PLAN_SAMPLE_ROWS } from '../limits.ts';
 
 const PLANNED_BYTES_AT_A_TIME = MiB;

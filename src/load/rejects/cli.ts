@@ -9,10 +9,8 @@ import { choice, defineCommand, flag, jobIdArgument, parsed } from '../../cli/de
 import { UsageError } from '../../cli/errors.ts';
 import type { EnvironmentSession } from '../../cli/session.ts';
 import { type Columns, printable, printTable, type Terminal } from '../../cli/terminal.ts';
-import type { Reject } from '../../domain/reject.ts';
-import { readCauseId, writeCauseId } from '../../domain/reject.ts';
-import type { Load } from '../read-store.ts';
-import { countRejects, requireLoad } from '../read-store.ts';
+import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
+import { countRejects, type Load, requireLoad } from '../read-store.ts';
 import { renderReject } from '../render-load.ts';
 import { type ListedCause, listCauses, renderCauses } from './list-causes.ts';
 import { exportRejects, listRejects, type RejectsFormat } from './rejects.ts';

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ErrorBody } from '../../support/http.ts';
-import { openServer } from '../../support/http.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
 
 const { server } = await openServer();
 

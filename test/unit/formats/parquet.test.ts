@@ -9,8 +9,7 @@ import { Sandboxes } from '../../../src/base/sandbox/sandboxes.ts';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
 import { openCodecs } from '../../../src/formats/parquet-codecs.ts';
 import { columnOf } from '../../../src/formats/parquet-values.ts';
-import type { Converted, Stretch } from '../../../src/load/receive/unpack.ts';
-import { textOf } from '../../../src/load/receive/unpack.ts';
+import { type Converted, type Stretch, textOf } from '../../../src/load/receive/unpack.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
 const bufferOf = (columnData: readonly ColumnSource[], options: object = {}): Buffer =>

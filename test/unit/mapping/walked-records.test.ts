@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LoadEntity } from '../../../src/domain/entity.ts';
-import { propertyEntities } from '../../../src/domain/entity.ts';
+import { type LoadEntity, propertyEntities } from '../../../src/domain/entity.ts';
 import { JsonRecords } from '../../../src/load/map/json-records.ts';
 import { Rows } from '../../../src/load/map/rows.ts';
 import { copiedFields } from './copy-text.ts';
