@@ -28,6 +28,7 @@ const findApiPageAssets: Plugin = {
 
 /** The globals that CommonJS modules expect. */
 const banner = `import { createRequire as bundleRequire } from 'node:module';
+import { dirname as bundleDirname } from 'node:path';
 import { fileURLToPath as bundlePath } from 'node:url';
 
 const require = bundleRequire(import.meta.url);
