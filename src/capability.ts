@@ -1,6 +1,7 @@
 import type { SandboxTasks } from './base/sandbox/sandbox.ts';
 import type { AddCommand } from './cli/settings.ts';
 import type { DeletionSeam } from './deletion/seam.ts';
+import type { OptionTable } from './domain/option-table.ts';
 import type { TaggedRoutes } from './http/seam.ts';
 import type { CallSeam } from './ingest/seam.ts';
 import type { ArchiveSeam } from './jobs/seam.ts';
@@ -38,7 +39,8 @@ export interface Capability {
   /** Tasks that parse bytes from outside. */
   readonly sandboxTasks?: (rewriter: RewriteSeam | null) => Promise<SandboxTasks>;
   readonly preflight?: Preflight;
-  readonly routes?: () => Promise<TaggedRoutes>;
+  /** `options`: the options that loads may have. */
+  readonly routes?: (options: OptionTable) => Promise<TaggedRoutes>;
   /** By the word after `sluice`. A word of the core gets a further command below it. */
   readonly commands?: Readonly<Record<string, () => Promise<AddCommand>>>;
 }

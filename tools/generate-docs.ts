@@ -7,8 +7,10 @@ import { join } from 'node:path';
 import { packageRoot } from '../src/base/package-root.ts';
 import { rulesFileSchema } from '../src/capabilities/rules/file.ts';
 import { schedulesFileSchema } from '../src/capabilities/schedules/file.ts';
+import { OptionTable } from '../src/domain/option-table.ts';
 import { definitionsFileSchema } from '../src/lookups/definitions.ts';
 import { segmentSchema } from '../src/lookups/segments/segment.ts';
+import { capabilities } from '../src/registry.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 import { proofsPage } from './proofs.ts';
 
@@ -20,7 +22,10 @@ for (const [name, page] of [
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
   ['schemas/rules.schema.json', `${JSON.stringify(rulesFileSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
-  ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(), null, 2)}\n`],
+  [
+    'schemas/schedules.schema.json',
+    `${JSON.stringify(schedulesFileSchema(new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []))), null, 2)}\n`,
+  ],
 ] as const) {
   const path = join(packageRoot, 'docs', name);
   if (!verify) await writeFile(path, page);

@@ -30,7 +30,7 @@ interface CommandSpec<O extends Options, A> {
   /** By default the summary, as a sentence. */
   readonly description?: string;
   readonly argument?: ArgumentOf<A>;
-  readonly options?: O;
+  readonly options?: O | ((cli: Cli) => O);
   /** Takes --env; a text if it is not just the environment. */
   readonly environment?: true | string;
   /** Takes --json; a text if that says more than that JSON is printed. */
@@ -51,8 +51,10 @@ export function defineCommand<const O extends Options = Record<never, never>, A 
   spec: CommandSpec<O, A>,
 ): AddCommand {
   const { argument, environment = spec.inEnvironment && true, json, summary } = spec;
-  const options = Object.entries(spec.options ?? {});
   return (parent, cli) => {
+    const options = Object.entries(
+      (typeof spec.options === 'function' ? spec.options(cli) : spec.options) ?? {},
+    );
     const command = parent
       .command(spec.name)
       .summary(summary)

@@ -1,5 +1,5 @@
 import { ConfigError, InputError, Interrupted, messageOf, TransientError } from '../base/errors.ts';
-import { withFlags } from '../domain/source-rules.ts';
+import type { OptionTable } from '../domain/option-table.ts';
 import { MissingFileError } from '../files/file-store.ts';
 import { embeddedPostgres } from '../postgres/embedded/embedded-postgres.ts';
 import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
@@ -63,11 +63,11 @@ const knownCodes: Readonly<Record<string, string>> = {
   '53100': 'The disk of the database is full. Make room there and try again.',
 };
 
-export function explainError(error: unknown): Explanation {
+export function explainError(error: unknown, table: OptionTable): Explanation {
   if (error instanceof ConfigError) return usage(`The configuration is wrong.\n${error.message}`);
   if (error instanceof UsageError) return usage(error.message);
   if (error instanceof CommandFailed) return failed(error.message);
-  if (error instanceof InputError) return explainInput(error);
+  if (error instanceof InputError) return explainInput(error, table);
   if (error instanceof Interrupted)
     return { message: error.message, exitCode: exitCodes.ok, unforeseen: false };
   if (
@@ -89,11 +89,11 @@ export function explainError(error: unknown): Explanation {
   return { message: messageOf(error), exitCode: exitCodes.failed, unforeseen: true };
 }
 
-function explainInput(error: InputError): Explanation {
+function explainInput(error: InputError, table: OptionTable): Explanation {
   const message = error.problems
     .map((problem) => (problem.details === '' ? problem.message : `${problem.message} (${problem.details})`))
     // The message names the HTTP parameter; here it is a flag.
-    .map(withFlags)
+    .map((message) => table.withFlags(message))
     .join('\n');
   return usageCodes.has(error.problems[0].code) ? usage(message) : failed(message);
 }

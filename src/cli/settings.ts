@@ -7,6 +7,7 @@ import { findMeant } from '../base/nearest.ts';
 import { settings } from '../base/settings.ts';
 import type { System, SystemOptions } from '../context.ts';
 import type { Environment } from '../domain/caller.ts';
+import type { OptionTable } from '../domain/option-table.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
@@ -29,6 +30,7 @@ export interface Cli {
   /** Loads the figures of capabilities, which need no system. */
   readonly figures: System['figures'];
   readonly rewriter: System['rewriter'];
+  readonly optionTable: OptionTable;
 }
 
 export interface Settings {

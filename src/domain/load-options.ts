@@ -16,17 +16,7 @@ import {
 import type { FileOptions } from '../domain/load.ts';
 import { presets, sourceFormats } from '../domain/source.ts';
 import type { LoadEntity } from './entity.ts';
-import {
-  type GivenSource,
-  type SourceOption,
-  type SourceOptionName,
-  schemaOfSourceOption,
-  sourceOptionNames,
-  sourceOptionProblem,
-  sourceOptions,
-  toSourceOptions,
-} from './source-options.ts';
-import { findContradictions } from './source-rules.ts';
+import type { GivenSource, OptionTable } from './option-table.ts';
 
 const guard = (description: string) =>
   Type.Union(
@@ -63,40 +53,30 @@ const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
       : rule('must be pairs such as `Customer ID: user_id`')(value),
 });
 
+function sourceMembers(table: OptionTable): Record<never, TSchema> {
+  return Object.fromEntries(table.names.map((name) => [name, Type.Optional(sourceMember(table, name))]));
+}
+
 /** To YAML, `header: 3` is a number. What it takes for a number, a comment or nothing must stand in quotes. */
-const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> = {
-  header: ['string', 'integer'],
-  null: ['string', 'array'],
-  types: ['string', 'array'],
-  max_removed: ['string', 'integer'],
-};
-
-/** Members that say how the files are written, each optional. */
-const sourceMembers = Object.fromEntries(
-  sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
-) as Record<never, TSchema>;
-
-function sourceMember(name: SourceOptionName): TSchema {
-  const option: SourceOption = sourceOptions[name];
+function sourceMember(table: OptionTable, name: string): TSchema {
+  const option = table.option(name);
   const isText = option.type === 'string' || option.type === 'array';
   const problem = (value: unknown) => {
     const cure = isText && typeof value !== 'string' ? '; put text in quotes' : '';
     return rule(option.rule)(value) + cure;
   };
-  const schema = schemaOfSourceOption(name);
+  const schema = table.schemaOf(name);
   const member = Type.Unsafe<unknown>({
     ...schema,
-    type: yamlTypes[name] ?? schema.type,
+    type: option.fileTypes ?? schema.type,
     ...(schema.items !== undefined && { items: { ...schema.items, problem } }),
     problem,
   });
-  return ruled(member, (value) =>
-    sourceOptionProblem(name, value) === null ? null : rule(option.rule)(value),
-  );
+  return ruled(member, (value) => (table.problem(name, value) === null ? null : rule(option.rule)(value)));
 }
 
-/** The members, `entity` left out. */
-export const loadMembers = {
+/** Returns the members, `entity` left out. */
+export const loadMembers = (table: OptionTable) => ({
   map: withDefault(columnMap, {}),
   preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),
   options_of: Type.Optional(
@@ -124,10 +104,16 @@ export const loadMembers = {
     'skip',
   ),
   format: Type.Optional(choice(sourceFormats, 'Default: found out.')),
-  ...sourceMembers,
-};
+  ...sourceMembers(table),
+});
 
-export function toFileOptions(given: Static<TObject<typeof loadMembers>>, entity: LoadEntity): FileOptions {
+export type LoadMembers = ReturnType<typeof loadMembers>;
+
+export function toFileOptions(
+  table: OptionTable,
+  given: Static<TObject<LoadMembers>>,
+  entity: LoadEntity,
+): FileOptions {
   return {
     entity,
     map: given.map,
@@ -137,15 +123,15 @@ export function toFileOptions(given: Static<TObject<typeof loadMembers>>, entity
     guard: readVolumeGuard(given.guard) ?? null,
     ifDuplicate: given.if_duplicate,
     format: given.format ?? null,
-    source: toSourceOptions(given as GivenSource),
+    source: table.read(given as GivenSource),
   };
 }
 
 /** Reports options that contradict each other. */
-export function checkLoad(load: Place): void {
+export function checkLoad(table: OptionTable, load: Place): void {
   const { value } = load;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  for (const { name, what } of findContradictions(toSourceOptions(value))) {
+  for (const { name, what } of table.contradictions(table.read(value as GivenSource))) {
     load.at([name]).reportName(what);
   }
 }

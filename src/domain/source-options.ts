@@ -1,41 +1,26 @@
 import { MAX_MAPPED_COLUMNS, MAX_SHEET_NAME_CHARS } from '../base/limits.ts';
-import { capitalise } from '../base/wording.ts';
 import { cellTypes, readCellType } from './cell-type.ts';
-import { guardPattern, guardRule } from './guards.ts';
 import { parseRecordsPath, type SourceOptions } from './source.ts';
-
-/*
- * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in
- * in files of the operator, and as flags of the command line. Each of these makes its own schema of this table.
- */
+import {
+  action,
+  count,
+  isLine,
+  type OptionSeam,
+  readNumber,
+  type SourceOption,
+  type SourceProblem,
+} from './source-option.ts';
 
 const maxDelimiterChars = 8;
 const maxCommentChars = 8;
 const maxNullTokens = 20;
 const maxNullChars = 100;
 const maxRecordsPathChars = 1_000;
-const maxGroupChars = 200;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
 /** Records at the end of a file that `skip_footer` may pass over: their places are held until the end has come. */
 const maxFooterRecords = 1_000;
-
-export interface SourceOption {
-  readonly type: 'string' | 'integer' | 'boolean' | 'array';
-  readonly range?: readonly [least: number, most: number];
-  readonly choices?: readonly string[];
-  readonly argument: string;
-  /** A sentence without the full stop. */
-  readonly description: string;
-  /** Goes on from the name of the option. */
-  readonly rule: string;
-  readonly examples: readonly (string | number | boolean | readonly string[])[];
-  /** The most items of a list. */
-  readonly most?: number;
-  /** Reads the value, of a list one item, from text; returns `undefined` if it breaks the rule. */
-  readonly read: (text: string) => string | number | boolean | undefined;
-}
 
 const delimiterWords: Readonly<Record<string, string>> = {
   comma: ',',
@@ -46,44 +31,9 @@ const delimiterWords: Readonly<Record<string, string>> = {
   blanks: 'blanks',
 };
 
-function count(range: readonly [number, number], description: string, example: number) {
-  const [least, most] = range;
-  return {
-    type: 'integer',
-    range,
-    argument: 'n',
-    description,
-    rule: `must be a number from ${least} to ${most}`,
-    examples: [example],
-    read: (text) => readNumber(text, range),
-  } satisfies SourceOption;
-}
-
-function flag(description: string) {
-  return {
-    type: 'boolean',
-    argument: '',
-    description,
-    rule: 'must be true or false',
-    examples: [true],
-    read: readFlag,
-  } satisfies SourceOption;
-}
-
-function action(choices: readonly [string, string], description: string, example: string) {
-  return {
-    type: 'string',
-    choices,
-    argument: 'action',
-    description,
-    rule: `must be ${choices.join(' or ')}`,
-    examples: [example],
-    read: (text) => choices.find((choice) => choice === text),
-  } satisfies SourceOption;
-}
-
-export const sourceOptions = {
+const options = {
   encoding: {
+    formats: ['csv', 'ndjson', 'json'],
     type: 'string',
     argument: 'name',
     description: 'character encoding, by its name in the WHATWG Encoding Standard',
@@ -92,6 +42,7 @@ export const sourceOptions = {
     read: readEncoding,
   },
   delimiter: {
+    formats: ['csv'],
     type: 'string',
     argument: 'characters',
     description:
@@ -101,6 +52,7 @@ export const sourceOptions = {
     read: readDelimiter,
   },
   quote: {
+    formats: ['csv'],
     type: 'string',
     argument: 'character',
     description: 'quote character of a CSV. none: quotes have no meaning',
@@ -109,6 +61,7 @@ export const sourceOptions = {
     read: readQuote,
   },
   escape: {
+    formats: ['csv'],
     type: 'string',
     argument: 'character',
     description:
@@ -118,6 +71,8 @@ export const sourceOptions = {
     read: readQuote,
   },
   header: {
+    fileTypes: ['string', 'integer'],
+    formats: ['csv', 'xlsx'],
     type: 'string',
     argument: 'which',
     description:
@@ -126,14 +81,20 @@ export const sourceOptions = {
     examples: ['none', '3'],
     read: (text) => (text === 'none' ? 'none' : readNumber(text, [1, maxHeaderRecord])),
   },
-  header_rows: count(
-    [1, maxHeaderRows],
-    'number of records in the header. The names in a column are joined',
-    2,
-  ),
-  skip_rows: count([0, maxSkippedLines], 'number of lines to skip at the start', 4),
-  skip_footer: count([0, maxFooterRecords], 'number of records to skip at the end', 1),
+  header_rows: {
+    ...count([1, maxHeaderRows], 'number of records in the header. The names in a column are joined', 2),
+    formats: ['csv', 'xlsx'],
+  },
+  skip_rows: {
+    ...count([0, maxSkippedLines], 'number of lines to skip at the start', 4),
+    formats: ['csv', 'xlsx'],
+  },
+  skip_footer: {
+    ...count([0, maxFooterRecords], 'number of records to skip at the end', 1),
+    formats: ['csv', 'xlsx'],
+  },
   comment: {
+    formats: ['csv'],
     type: 'string',
     argument: 'characters',
     description: 'prefix of comment lines. none: there are no comments',
@@ -142,6 +103,8 @@ export const sourceOptions = {
     read: readComment,
   },
   null: {
+    fileTypes: ['string', 'array'],
+    formats: ['csv', 'xlsx'],
     type: 'array',
     most: maxNullTokens,
     argument: 'text',
@@ -151,6 +114,8 @@ export const sourceOptions = {
     read: (text) => (isLine(text, maxNullChars) ? text : undefined),
   },
   types: {
+    fileTypes: ['string', 'array'],
+    formats: ['csv', 'xlsx'],
     type: 'array',
     most: MAX_MAPPED_COLUMNS,
     argument: 'column=type',
@@ -159,17 +124,24 @@ export const sourceOptions = {
     examples: [['Seats=number', 'Signed up=day_first']],
     read: (text) => (readCellType(text) === undefined ? undefined : text),
   },
-  ragged: action(
-    ['refuse', 'pad'],
-    'treatment of records with fewer cells than the header: refuse them, or pad them with empty cells',
-    'pad',
-  ),
-  apostrophes: action(
-    ['remove', 'keep'],
-    'treatment of an apostrophe before a cell that a spreadsheet would run as a formula. By default it is removed from files with the columns of an export',
-    'remove',
-  ),
+  ragged: {
+    ...action(
+      ['refuse', 'pad'],
+      'treatment of records with fewer cells than the header: refuse them, or pad them with empty cells',
+      'pad',
+    ),
+    formats: ['csv', 'xlsx'],
+  },
+  apostrophes: {
+    ...action(
+      ['remove', 'keep'],
+      'treatment of an apostrophe before a cell that a spreadsheet would run as a formula. By default it is removed from files with the columns of an export',
+      'remove',
+    ),
+    formats: ['csv'],
+  },
   sheet: {
+    formats: ['xlsx'],
     type: 'string',
     argument: 'name',
     description: 'sheet of a workbook, by name or by number from 1. Default: the first with data',
@@ -178,6 +150,7 @@ export const sourceOptions = {
     read: (text) => (isLine(text, MAX_SHEET_NAME_CHARS) ? text : undefined),
   },
   records: {
+    formats: ['json'],
     type: 'string',
     argument: 'path',
     description: 'path of the array of records in a JSON document: keys separated by dots',
@@ -185,114 +158,41 @@ export const sourceOptions = {
     examples: ['data.users'],
     read: (text) => (isLine(text, maxRecordsPathChars) && parseRecordsPath(text) !== null ? text : undefined),
   },
-  company_from: {
-    type: 'string',
-    argument: 'group',
-    description:
-      'kind of group that is the company, in files of Mixpanel (a group key), Amplitude and PostHog. Default: company, organization or account, else the first of a record',
-    rule: `must be the name of a kind of group, at most ${maxGroupChars} characters without control characters`,
-    examples: ['project'],
-    read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
-  },
   existing: action(
     ['replace', 'keep'],
     'treatment of values that a profile has already: replace them, or keep them and add only what is missing. With keep, the first record of a key in the file wins, and null removes nothing',
     'keep',
   ),
-  mirror: {
-    type: 'string',
-    argument: 'action',
-    description:
-      'declares that the file holds all users (or companies). Those that it does not hold are removed once it is loaded',
-    choices: ['remove'],
-    rule: 'must be remove. To mark profiles instead of removing them, load a file with a column of marks',
-    examples: ['remove'],
-    read: (text) => (text === 'remove' ? text : undefined),
-  },
-  max_removed: {
-    type: 'string',
-    argument: 'limit',
-    description:
-      'most profiles that a mirror may remove: a number, or a share of those that are stored. If more are missing from the file, all stay. Default: 5%',
-    rule: guardRule,
-    examples: ['5%', '200'],
-    read: (text) => (new RegExp(guardPattern).test(text) ? text : undefined),
-  },
-  mirror_despite_rejects: flag(
-    'lets a mirror act although records of the file were refused. Profiles that only refused records name count as missing',
-  ),
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
-export type SourceOptionName = keyof typeof sourceOptions;
-export const sourceOptionNames = Object.keys(sourceOptions) as SourceOptionName[];
+/** The options of the core: how a file is written, and what becomes of values that are there. */
+export const coreOptions: OptionSeam = { options, contradictions };
 
-export function keyOf(name: SourceOptionName): keyof SourceOptions {
-  const key = name === 'null' ? 'nulls' : name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-  return key as keyof SourceOptions;
-}
-
-export function schemaOfSourceOption(name: SourceOptionName) {
-  const { type, range, choices, description, examples }: SourceOption = sourceOptions[name];
-  return {
-    type,
-    ...(range !== undefined && { minimum: range[0], maximum: range[1] }),
-    ...(type === 'array' && { items: { type: 'string' } }),
-    ...(choices !== undefined && { enum: choices }),
-    description: `${capitalise(description)}.`,
-    examples,
-  };
-}
-
-/** Options as a caller writes them; other names are ignored. */
-export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
-
-/** Returns the rule that a value breaks, as it goes on from the name of the option; `null` if it breaks none. */
-export function sourceOptionProblem(name: SourceOptionName, value: unknown): string | null {
-  const { read, type, rule, most = 1 }: SourceOption = sourceOptions[name];
-  const items = type === 'array' ? itemsOf(value) : [value];
-  if (items.length > most) return rule;
-  return items.every((item) => isWritten(item) && read(String(item)) !== undefined) ? null : rule;
-}
-
-function itemsOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [value];
-}
-
-function isWritten(value: unknown): boolean {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-}
-
-/** Reads options whose values are all valid. Those that are left out or switched off are absent. */
-export function toSourceOptions(given: GivenSource): SourceOptions {
-  const entries = sourceOptionNames.flatMap((name): [string, unknown][] => {
-    const value = given[name];
-    const { type, read }: SourceOption = sourceOptions[name];
-    if (value === undefined || value === null) return [];
-    const items = itemsOf(value).map((item) => read(String(item)));
-    const meant = type === 'array' ? [...new Set(items)] : items[0];
-    return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
-  });
-  const options = Object.fromEntries(entries) as SourceOptions;
-  // Who names a quote character as what doubles it has named the quote character.
-  const { quote, escape: mark = '' } = options;
-  return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
-}
-
-export function toGivenSource(options: SourceOptions): GivenSource {
-  const entries = sourceOptionNames.flatMap((name): [SourceOptionName, unknown][] => {
-    const value = options[keyOf(name)];
-    return value === undefined ? [] : [[name, value === '' ? 'none' : value]];
-  });
-  return Object.fromEntries(entries);
-}
-
-function readFlag(given: string): boolean | undefined {
-  return given === 'true' || given === 'false' ? given === 'true' : undefined;
-}
-
-function readNumber(given: string, [least, most]: readonly [number, number]): number | undefined {
-  const number = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
-  return number >= least && number <= most ? number : undefined;
+function contradictions({
+  quote,
+  comment = '',
+  header,
+  headerRows,
+  ...source
+}: SourceOptions): SourceProblem[] {
+  const delimiter = source.delimiter === 'blanks' ? ' ' : (source.delimiter ?? '');
+  const isPart = (mark: string) => mark !== '' && delimiter.includes(mark);
+  const startsWith = (mark: string) => mark !== '' && comment.startsWith(mark);
+  const checks: readonly (readonly [isWrong: boolean, name: string, what: string])[] = [
+    [isPart(quote ?? ''), 'quote', 'is part of the delimiter'],
+    [source.escape === '\\' && isPart('\\'), 'escape', 'is part of the delimiter'],
+    [
+      !['', '\\', quote ?? ''].includes(source.escape ?? ''),
+      'escape',
+      `must be ${
+        quote === '' ? 'none or a backslash, as quote is none' : `none, a backslash or ${quote}, as quote is`
+      }`,
+    ],
+    [startsWith(delimiter), 'comment', 'starts with the delimiter'],
+    [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
+    [header === 'none' && headerRows !== undefined, 'header_rows', 'has no effect where header is none'],
+  ];
+  return checks.filter(([isWrong]) => isWrong).map(([, name, what]) => ({ name, what }));
 }
 
 function readEncoding(label: string): string | undefined {
@@ -323,9 +223,4 @@ function readQuote(given: string): string | undefined {
 function readComment(given: string): string | undefined {
   if (given === 'none') return '';
   return isLine(given, maxCommentChars) && !/^\s/.test(given) ? given : undefined;
-}
-
-function isLine(given: string, maxChars: number): boolean {
-  const length = Array.from(given).length;
-  return length > 0 && length <= maxChars && given.isWellFormed() && !/\p{Cc}/u.test(given);
 }

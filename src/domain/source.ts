@@ -18,7 +18,7 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
 /** Products whose groups are of several kinds: `company_from` says which are companies. */
 export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
 
-/** The options of a file's format, as `sourceOptions` explains them. Those left out are detected from its first MiB. */
+/** The options of a file's format, as `source-options.ts` explains them. Those left out are detected from its first MiB. */
 export interface SourceOptions {
   readonly encoding?: string;
   readonly delimiter?: string;
@@ -36,11 +36,9 @@ export interface SourceOptions {
   readonly apostrophes?: 'remove' | 'keep';
   readonly sheet?: string;
   readonly records?: string;
-  readonly companyFrom?: string;
   readonly existing?: string;
-  readonly mirror?: string;
-  readonly maxRemoved?: string;
-  readonly mirrorDespiteRejects?: boolean;
+  /** Those of capabilities. */
+  readonly [option: string]: unknown;
 }
 
 export interface ReadAs {

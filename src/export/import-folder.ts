@@ -64,7 +64,7 @@ export async function importFolder(
   for (const file of inOrder(listed)) {
     const { imported, found } = await loadBack(terminal, session, folder, file, options);
     loads.push(imported);
-    if (!options.json) printImported(terminal, imported);
+    if (!options.json) printImported(terminal, session.system.optionTable, imported);
     if (found === null) break;
     back.push(found);
   }

@@ -23,6 +23,7 @@ import {
   type VolumeGuard,
   volumeGuardRule,
 } from '../domain/guards.ts';
+import { flagOf } from '../domain/option-table.ts';
 import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
 import { SMALL_LOAD_BYTES } from './limits.ts';
 import { withOptionsOf } from './options-of.ts';
@@ -58,7 +59,7 @@ export const importFiles = (folders: ExportFolders) =>
       '<files...>',
       'files, patterns in quotes such as "data/*.csv", - for standard input, or the folder of an export',
     ),
-    options: {
+    options: ({ optionTable }) => ({
       dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
       plan: flag('--plan', 'a dry run that keeps what would change, prints it, and can be applied'),
       maxErrors: guard('--max-errors <n>', 'fail once more records than this are refused: 100, or 5%'),
@@ -86,9 +87,9 @@ export const importFiles = (folders: ExportFolders) =>
       rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
       wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
       quiet: flag('-q, --quiet', 'no progress'),
-      ...fileFlags,
+      ...fileFlags(optionTable),
       optionsOf: optionsOfFlag,
-    },
+    }),
     environment: 'environment to load into',
     json: 'print the result as JSON',
     details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
@@ -112,7 +113,8 @@ again.`,
       const folder = await folders.find(argument);
       const inputs = folder === null ? await findInputs(argument) : [];
       if (folder !== null) requireUnchanged(flags);
-      const source = readSourceFlags(flags);
+      const { optionTable } = cli;
+      const source = readSourceFlags(optionTable, flags);
       const stop = listenForStop();
       stop.signal.addEventListener('abort', () => {
         if (!flags.quiet)
@@ -122,9 +124,10 @@ again.`,
         const { system, environmentId } = session;
         const { entity = 'auto' as const, preset = null, format = null, optionsOf = null } = flags;
         const given = { ...flags, entity, preset, format, optionsOf, source };
-        const options = await withOptionsOf(system.db, environmentId, given);
-        if (inputs.length > 1 && options.source.mirror !== undefined)
-          throw new UsageError('The file of a mirror holds all there is: give one file.');
+        const options = await withOptionsOf(system, environmentId, given);
+        const single = optionTable.ofOneFile(options.source);
+        if (inputs.length > 1 && single !== undefined)
+          throw new UsageError(`${flagOf(single)} is about one file: give one file.`);
         const all = async (workers: Workers | null) => {
           const all = { ...options, json, workers, signal: stop.signal };
           if (folder !== null) return [await folders.load(terminal, session, folder, all)];
@@ -187,7 +190,7 @@ async function importAll(
   for (const [index, input] of inputs.entries()) {
     const result = await importFile(terminal, session, input, options);
     results.push({ exitCode: result.exitCode, json: renderImported(result, session.baseUrl) });
-    if (!options.json) printImported(terminal, result);
+    if (!options.json) printImported(terminal, session.system.optionTable, result);
     if (result.exitCode === exitCodes.ok) continue;
     const left = inputs.slice(index + 1).map(({ path }) => path ?? 'standard input');
     if (left.length > 0) terminal.inform(`Not loaded, because of this: ${left.join(', ')}`);

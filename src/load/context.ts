@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Sandboxes } from '../base/sandbox/sandboxes.ts';
+import type { OptionTable } from '../domain/option-table.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { EventPartitions } from '../ingest/event-store.ts';
 import type { JudgeContext } from '../ingest/judge-seam.ts';
@@ -22,6 +23,8 @@ export interface LoadContext extends TaskContext, JudgeContext {
   /** The hooks of capabilities. */
   readonly refusals: readonly RefusalSeam[];
   readonly loads: readonly LoadSeam[];
+  /** The options that loads may have. */
+  readonly optionTable: OptionTable;
   readonly rewriter: RewriteSeam | null;
   readonly records: RecordSeam | null;
   readonly secrets: readonly SecretSeam[];

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import { type Entity, entities } from '../domain/entity.ts';
+import type { OptionTable } from '../domain/option-table.ts';
 import { jobRecord } from '../http/job.ts';
 import { bodyHeaders, jobParameters } from '../http/parameters.ts';
 import { optionFields } from '../http/plugins/validation.ts';
@@ -44,9 +45,9 @@ const rawBodies: Readonly<Record<string, { readonly schema: TSchema }>> = {
 
 const importEntities = ['users', 'companies', 'auto'] as const;
 
-export const importKind: UploadKind = {
+export const importKind = (table: OptionTable): UploadKind => ({
   entity: null,
-  readOptions: optionsReader(importEntities, true),
+  readOptions: optionsReader(table, importEntities, true),
   mediaTypes: [...Object.keys(rawBodies), 'application/json'],
   // Spreadsheets and other programs send these for the same.
   otherMediaTypes: [
@@ -64,23 +65,24 @@ export const importKind: UploadKind = {
   ],
   defaultFilename: 'upload',
   takesUpload: true,
-};
+});
 
-/** The request of a route that takes a file. */
-export const takesFile = {
-  access: 'import',
-  bodyKind: 'form',
-  headers: {
-    ...bodyHeaders,
-    'Content-Disposition': Type.Optional(
-      text('Name of a file that is the body itself.', 'attachment; filename="users.csv"'),
-    ),
-  },
-  query: optionFields({ ...uploadOptions(importEntities), ...importOptions }),
-  // JSON is taken too, and left out here: generators derive the type of a call from `application/json` wherever a body has it, and
-  // would then have no call that sends a file.
-  content: { 'multipart/form-data': formBody(importEntities), ...rawBodies },
-} as const;
+/** Returns the request of a route that takes a file. */
+export const takesFile = (table: OptionTable) =>
+  ({
+    access: 'import',
+    bodyKind: 'form',
+    headers: {
+      ...bodyHeaders,
+      'Content-Disposition': Type.Optional(
+        text('Name of a file that is the body itself.', 'attachment; filename="users.csv"'),
+      ),
+    },
+    query: optionFields({ ...uploadOptions(table, importEntities), ...importOptions }),
+    // JSON is taken too, and left out here: generators derive the type of a call from `application/json` wherever a body has it, and
+    // would then have no call that sends a file.
+    content: { 'multipart/form-data': formBody(table, importEntities), ...rawBodies },
+  }) as const;
 
 const uploadRefusals = [
   'empty_file',
@@ -91,21 +93,24 @@ const uploadRefusals = [
 
 const isAccepted = 'The file was received completely and is stored; the job that loads it is queued.';
 
-const createImport = route({
-  ...takesFile,
-  at: 'POST /v1/imports',
-  operationId: 'createImport',
-  summary: 'Import a file',
-  description:
-    'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is accepted, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Refused records do not fail the job; the job reports them.',
-  answer: { description: isAccepted, schema: importRecord.ref },
-  refuses: [...uploadRefusals, 'not_found'],
-  handle: async ({ system, request, base }) => {
-    const job = renderJob(await receiveUpload(system, request, 'import', importKind), base());
-    // The interface shows these two numbers as strings here, and nowhere else.
-    return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
-  },
-});
+function createImport(table: OptionTable): Route {
+  const kind = importKind(table);
+  return route({
+    ...takesFile(table),
+    at: 'POST /v1/imports',
+    operationId: 'createImport',
+    summary: 'Import a file',
+    description:
+      'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is accepted, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Refused records do not fail the job; the job reports them.',
+    answer: { description: isAccepted, schema: importRecord.ref },
+    refuses: [...uploadRefusals, 'not_found'],
+    handle: async ({ system, request, base }) => {
+      const job = renderJob(await receiveUpload(system, request, 'import', kind), base());
+      // The interface shows these two numbers as strings here, and nowhere else.
+      return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
+    },
+  });
+}
 
 const bulk = {
   users: { operationId: 'bulkIdentifyUsers', body: usersBody, example: 'user_id,name\nu1,Ada Lovelace\n' },
@@ -116,12 +121,12 @@ const bulk = {
   },
 } as const satisfies Record<Entity, object>;
 
-function bulkIdentify(entity: Entity): Route {
+function bulkIdentify(table: OptionTable, entity: Entity): Route {
   const { operationId, body, example } = bulk[entity];
   const type = `bulk_identify_${entity}` as const;
   const kind: UploadKind = {
     entity,
-    readOptions: optionsReader([entity]),
+    readOptions: optionsReader(table, [entity]),
     mediaTypes: ['application/json'],
     otherMediaTypes: [],
     defaultFilename: `${type}.json`,
@@ -135,8 +140,8 @@ function bulkIdentify(entity: Entity): Route {
     access: 'import',
     bodyKind: 'form',
     headers: bodyHeaders,
-    query: optionFields(uploadOptions([entity])),
-    content: { 'application/json': body, 'multipart/form-data': formBody([entity], example) },
+    query: optionFields(uploadOptions(table, [entity])),
+    content: { 'application/json': body, 'multipart/form-data': formBody(table, [entity], example) },
     answer: { status: 202, description: isAccepted, schema: jobRecord.ref },
     refuses: uploadRefusals,
     handle: async ({ system, request, base }) =>
@@ -161,4 +166,6 @@ const ofLoad = route({
   },
 });
 
-export const importRoutes: readonly Route[] = [createImport, ...entities.map(bulkIdentify), ofLoad];
+export function importRoutes(table: OptionTable): readonly Route[] {
+  return [createImport(table), ...entities.map((entity) => bulkIdentify(table, entity)), ofLoad];
+}

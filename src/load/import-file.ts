@@ -17,8 +17,8 @@ import {
   type LoadOptions,
   type Tally,
 } from '../domain/load.ts';
+import type { OptionTable } from '../domain/option-table.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
-import { withFlags } from '../domain/source-rules.ts';
 import { countLiveWorkers } from '../tasks/worker-store.ts';
 import { acceptLoad } from './accept.ts';
 import { describeHold, followLoad } from './follow.ts';
@@ -130,7 +130,7 @@ export async function importFile(
       return { ...refused, exitCode: exitCodes.interrupted, remark, error: null };
     }
     if (!(error instanceof InputError)) throw error;
-    const { message, exitCode } = explainError(error);
+    const { message, exitCode } = explainError(error, system.optionTable);
     return { ...refused, exitCode, remark: message, error };
   }
 }
@@ -166,6 +166,7 @@ async function remarkOn(
 
 export function printImported(
   terminal: Terminal,
+  table: OptionTable,
   { name, load, shown, plan, rejects, remark, exitCode }: Imported,
 ): void {
   if (load === null) {
@@ -183,17 +184,19 @@ export function printImported(
   for (const line of [...notes, ...(isStopped ? [] : summarise(load))]) terminal.print(`  ${line}`);
   for (const [name, summary] of summaries(shown?.fields ?? {}))
     terminal.print(`  ${name}: ${printable(summary, 500)}`);
-  if (load.failure !== null) terminal.print(`  Failed: ${withFlags(load.failure.message)}`);
+  if (load.failure !== null) terminal.print(`  Failed: ${table.withFlags(load.failure.message)}`);
   if (plan !== null) printPlan(terminal, plan);
-  if (rejects !== null) printRejects(terminal, load, rejects);
+  if (rejects !== null) printRejects(terminal, table, load, rejects);
   if (remark !== null) for (const line of remark.split('\n')) terminal.print(`  ${line}`);
 }
 
-function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): void {
+function printRejects(terminal: Terminal, table: OptionTable, load: Load, rejects: RejectsReport): void {
   terminal.print('');
   for (const { row, line, column, code, message } of rejects.first) {
     const where = column === null ? '' : `, ${printable(column, 40)}`;
-    terminal.print(`  row ${row} (line ${line}${where}): ${printable(withFlags(message), 160)} [${code}]`);
+    terminal.print(
+      `  row ${row} (line ${line}${where}): ${printable(table.withFlags(message), 160)} [${code}]`,
+    );
   }
   const more = rejects.count - rejects.first.length;
   if (more > 0) terminal.print(`  … and ${formatCount(more)} more`);

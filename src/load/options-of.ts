@@ -1,18 +1,17 @@
 import { inputError } from '../base/errors.ts';
 import type { LoadOptions } from '../domain/load.ts';
-import type { SourceOptions } from '../domain/source.ts';
-import { findContradictions } from '../domain/source-rules.ts';
+import type { OptionTable } from '../domain/option-table.ts';
 import type { Database } from '../postgres/database.ts';
 import { readLoadOptions } from './read-store.ts';
 
 /**
  * Returns the request with the options of the earlier load that it names in `options_of`. Options of the request win.
- * A mirror and a guard are not taken: a file of a few corrected records would remove everyone else, or be held.
+ * A guard is not taken, nor what is about the earlier file alone: a file of a few corrected records would be held.
  * Columns that the new file lacks are refused later, where its header is known.
  * @throws InputError `not_found`, `invalid_field` where options of the request contradict those of the load
  */
 export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan' | 'ifDuplicate'>>(
-  db: Database,
+  { db, optionTable }: { readonly db: Database; readonly optionTable: OptionTable },
   environmentId: number,
   request: T,
 ): Promise<T> {
@@ -21,8 +20,8 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
   const details = `options_of: ${optionsOf}`;
   const earlier = await readLoadOptions(db, environmentId, optionsOf);
   if (earlier === null) throw inputError('not_found', 'there is no load of a file with this job_id', details);
-  const source = { ...withoutMirror(earlier.source), ...request.source };
-  const [problem] = findContradictions(source);
+  const source = { ...optionTable.reusable(earlier.source), ...request.source };
+  const [problem] = optionTable.contradictions(source);
   if (problem !== undefined) {
     const message = `with the options of the earlier load, ${problem.name} ${problem.what}`;
     throw inputError('invalid_field', message, details);
@@ -38,11 +37,6 @@ export async function withOptionsOf<T extends Omit<LoadOptions, 'dryRun' | 'plan
     maxChanged: request.maxChanged ?? limitOf(earlier.maxChanged),
     maxRemovedValues: request.maxRemovedValues ?? limitOf(earlier.maxRemovedValues),
   };
-}
-
-function withoutMirror(source: SourceOptions): SourceOptions {
-  const { mirror, maxRemoved, mirrorDespiteRejects, ...others } = source;
-  return others;
 }
 
 function limitOf(count: number | null): { readonly count: number } | null {

@@ -1,8 +1,8 @@
 import { ConflictError, FinalFailure, type InputError, inputError } from '../base/errors.ts';
 import { uuidv7 } from '../base/uuid.ts';
 import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
+import { toGivenSource } from '../domain/option-table.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
-import { toGivenSource } from '../domain/source-options.ts';
 import { type Origin, type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';

@@ -5,6 +5,7 @@ import type { TSchema } from 'typebox';
 import type { LoadEntity } from '../domain/entity.ts';
 import type { ChunkRange, LoadOptions, LoadType, Tally } from '../domain/load.ts';
 import type { SourceOptions } from '../domain/source.ts';
+import type { OptionSeam } from '../domain/source-option.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { JudgeContext, JudgeSeam } from '../ingest/judge-seam.ts';
@@ -13,7 +14,7 @@ import type { LoadProgress } from './chunk-store.ts';
 import type { RecordStage } from './map/seam.ts';
 
 /** The part of a capability that loads call. */
-export interface LoadSeam {
+export interface LoadSeam extends Partial<OptionSeam> {
   readonly fields?: readonly LoadField[];
   /** Hooks in the loads that ask for it. */
   readonly asked?: AskedSeam;
@@ -23,7 +24,7 @@ export interface LoadSeam {
 /** Hooks in the loads that ask for a capability. Other loads call none of them. */
 export interface AskedSeam {
   /** The option by which a load asks for it. The keys that each chunk meets are then kept until the load ends. */
-  readonly option: keyof SourceOptions & string;
+  readonly option: string;
   /** Checks what it needs before the load is accepted. @throws InputError */
   accept(db: Database, options: LoadOptions, entity: LoadEntity): Promise<void>;
   /** Decides, once nothing can fail the load any more, in the transaction that holds the fence. A second call does nothing. */

@@ -6,25 +6,16 @@ import { choice, flag, type OptionOf, parsed } from '../cli/define-command.ts';
 import { UsageError } from '../cli/errors.ts';
 import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
 import { entities } from '../domain/entity.ts';
+import { flagOf, type GivenSource, type OptionTable } from '../domain/option-table.ts';
 import { presets, type SourceOptions, sourceFormats } from '../domain/source.ts';
-import {
-  type GivenSource,
-  type SourceOption,
-  type SourceOptionName,
-  sourceOptionNames,
-  sourceOptionProblem,
-  sourceOptions,
-  toSourceOptions,
-} from '../domain/source-options.ts';
-import { findContradictions, flagOf } from '../domain/source-rules.ts';
 
 const heading = 'How the files are written, if detection is not enough:';
 
-export const sourceFlags = Object.fromEntries(
-  sourceOptionNames.map((name) => [name, sourceFlag(name)]),
-) as Readonly<Record<SourceOptionName, OptionOf<unknown>>>;
+export function sourceFlags(table: OptionTable): Readonly<Record<never, OptionOf<unknown>>> {
+  return Object.fromEntries(table.names.map((name) => [name, sourceFlag(table, name)]));
+}
 
-export const fileFlags = {
+export const fileFlags = (table: OptionTable) => ({
   entity: choice('--entity <entity>', 'what the records are; default: from their columns', entities),
   map: parsed(
     '--map <theirs=ours>',
@@ -34,8 +25,8 @@ export const fileFlags = {
   ),
   preset: choice('--preset <product>', 'the product that exported the files', presets),
   format: choice('--format <format>', 'default: detected', sourceFormats),
-  ...sourceFlags,
-};
+  ...sourceFlags(table),
+});
 
 export const optionsOfFlag = parsed(
   '--options-of <job_id>',
@@ -47,32 +38,29 @@ export const optionsOfFlag = parsed(
   },
 );
 
-function sourceFlag(name: SourceOptionName): OptionOf<unknown> {
-  const made = createFlag(name, sourceOptions[name]);
+function sourceFlag(table: OptionTable, name: string): OptionOf<unknown> {
+  const made = createFlag(table, name);
   made.option.helpGroup(heading);
   return made;
 }
 
-function createFlag(
-  name: SourceOptionName,
-  { type, argument, description }: SourceOption,
-): OptionOf<unknown> {
+function createFlag(table: OptionTable, name: string): OptionOf<unknown> {
+  const { type, argument, description } = table.option(name);
+  const check = <T>(value: T): T => {
+    const problem = table.problem(name, value);
+    if (problem !== null) throw new InvalidArgumentError(`It ${problem}.`);
+    return value;
+  };
   if (type === 'boolean') return flag(flagOf(name), description);
   const flags = `${flagOf(name)} <${argument}>`;
-  if (type !== 'array') return parsed(flags, description, (text) => check(name, text));
+  if (type !== 'array') return parsed(flags, description, check);
   type Texts = readonly string[] | undefined;
-  return parsed<Texts>(flags, description, (text, earlier = []) => check(name, [...earlier, text]));
+  return parsed<Texts>(flags, description, (text, earlier = []) => check([...earlier, text]));
 }
 
-function check<T>(name: SourceOptionName, value: T): T {
-  const problem = sourceOptionProblem(name, value);
-  if (problem !== null) throw new InvalidArgumentError(`It ${problem}.`);
-  return value;
-}
-
-export function readSourceFlags(given: GivenSource): SourceOptions {
-  const source = toSourceOptions(given);
-  const problems = findContradictions(source).map(({ name, what }) => `${flagOf(name)} ${what}.`);
+export function readSourceFlags(table: OptionTable, given: GivenSource): SourceOptions {
+  const source = table.read(given);
+  const problems = table.contradictions(source).map(({ name, what }) => `${flagOf(name)} ${what}.`);
   if (problems.length > 0) throw new UsageError(problems.join(' '));
   return source;
 }

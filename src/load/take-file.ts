@@ -30,7 +30,7 @@ export async function receiveSource(
   { environmentId, filename, options: given, hints, limits, chunkBytes, signal }: SourceFile,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<ReceivedSource> {
-  const options = await withOptionsOf(context.db, environmentId, given);
+  const options = await withOptionsOf(context, environmentId, given);
   const { source, map } = options;
   const format = options.format ?? hints.format;
   const said = { ...hints, filename, format, source, map, chunkBytes };

@@ -14,6 +14,7 @@ import { MiB } from '../base/bytes.ts';
 import { MAX_BATCH_BYTES, MAX_DELETION_BYTES, MAX_HELD_BATCH_BYTES } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import { deletionRoutes } from '../deletion/http.ts';
+import { OptionTable } from '../domain/option-table.ts';
 import { exportRoutes } from '../export/http.ts';
 import { addApiDocs, addApiDocument, DocumentText, tags } from '../http/api-document.ts';
 import {
@@ -55,9 +56,11 @@ const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.optio
 
 const calls = (await capabilities.find((each) => each.calls)?.calls?.()) ?? null;
 
+const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
+
 const routes: TaggedRoutes = {
   ingestion: recordRoutes(calls),
-  loads: importRoutes,
+  loads: importRoutes(optionTable),
   deletions: deletionRoutes(deletionOptions),
   exports: exportRoutes,
   jobs: [...[...jobRoutes, ...planRoutes, ...rejectRoutes], ...overviewRoutes],
@@ -74,7 +77,7 @@ const loadFields = Object.fromEntries(
   capabilities.flatMap(({ loads }) => (loads?.fields ?? []).map(({ name, schema }) => [name, schema])),
 );
 
-const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.()));
+const ofCapabilities = await Promise.all(capabilities.map(({ routes }) => routes?.(optionTable)));
 
 const headsCheckMs = 5_000;
 /** Longer than the idle time of common load balancers, so that they are the ones who close. */

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { chunkJob } from '../../jobs/load.ts';
 import { droppedLines } from '../base/logger.ts';
 import type { System, SystemOptions } from '../context.ts';
+import { OptionTable } from '../domain/option-table.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
 import { writeExport } from '../export/write/write-export.ts';
 import { openFileStore } from '../files/storage.ts';
@@ -41,6 +42,7 @@ export function openSystem(options: SystemOptions): System {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const rates = new Rates({ db, log });
+  const loads = capabilities.flatMap((each) => each.loads ?? []);
   const refusals = capabilities.flatMap((each) => each.refusals ?? []);
   const ingest = openIngest({ pool, db, config, knownProperties, metrics, refusals, records });
   const system: System = {
@@ -63,7 +65,8 @@ export function openSystem(options: SystemOptions): System {
     records,
     secrets: capabilities.flatMap(({ secrets }) => secrets ?? []),
     preflights: capabilities.flatMap(({ preflight }) => preflight ?? []),
-    loads: capabilities.flatMap(({ loads }) => loads ?? []),
+    loads,
+    optionTable: new OptionTable(loads),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
     archive: capabilities.find((each) => each.archive)?.archive ?? null,
     deletions: capabilities.flatMap(({ deletions }) => deletions ?? []),

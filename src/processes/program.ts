@@ -12,6 +12,7 @@ import { readPackage } from '../base/package-root.ts';
 import { exitCodes, explainError, UsageError } from '../cli/errors.ts';
 import { type AddCommand, addGlobalOptions, type Cli } from '../cli/settings.ts';
 import { createTerminal, type Terminal } from '../cli/terminal.ts';
+import { OptionTable } from '../domain/option-table.ts';
 import { capabilities } from '../registry.ts';
 
 /** Runs the command that the words name, and ends the process with its exit code. */
@@ -39,7 +40,7 @@ export async function run(words: readonly string[]): Promise<void> {
 function report(error: unknown, terminal: Terminal, debugging: boolean): number {
   // Commander has printed it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  const { message, exitCode, unforeseen } = explainError(error);
+  const { message, exitCode, unforeseen } = explainError(error, optionTable);
   terminal.inform(`sluice: ${message}`);
   if (debugging && error instanceof Error) terminal.inform(String(error.stack));
   else if (unforeseen) terminal.inform('LOG_LEVEL=debug shows where it happened.');
@@ -65,6 +66,8 @@ function loadDotEnv(path: string): ReadonlySet<string> {
 }
 
 const described = new Help();
+
+const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
 const deletionOptions = capabilities.flatMap(({ deletions }) => deletions?.option ?? []);
 
@@ -102,7 +105,7 @@ const commands: readonly (readonly [word: string, load: () => Promise<AddCommand
 
 /** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
 export async function createProgram(
-  caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures' | 'rewriter'>,
+  caller: Omit<Cli, 'openSystem' | 'requireEnvironment' | 'figures' | 'rewriter' | 'optionTable'>,
   words: readonly string[],
 ): Promise<Command> {
   const cli: Cli = {
@@ -112,6 +115,7 @@ export async function createProgram(
       (await import('../access/require-environment.ts')).requireEnvironment(system, name),
     figures: () => Promise.all(capabilities.flatMap((each) => each.figures?.() ?? [])),
     rewriter: capabilities.find((each) => each.rewriter)?.rewriter ?? null,
+    optionTable,
   };
   const program = new Command('sluice');
   program

@@ -2,12 +2,14 @@
  * `sluice work` over files that hang it: whoever touches those of an environment called `poisoned-…` never yields again.
  * Its event loop may be silent for 1.5 seconds.
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';
 import { sql } from 'kysely';
 import { addGlobalOptions } from '../../src/cli/settings.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import type { System, SystemOptions } from '../../src/context.ts';
+import { OptionTable } from '../../src/domain/option-table.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 import { openSystem } from '../../src/processes/open-system.ts';
 import { workCommand } from '../../src/processes/work.ts';
@@ -64,6 +66,7 @@ const cli = {
   requireEnvironment: async () => Promise.reject(new Error('this command has none')),
   figures: async () => [],
   rewriter: null,
+  optionTable: new OptionTable([]),
 };
 workCommand(silentMs)(program, cli);
 await program.parseAsync(process.argv);

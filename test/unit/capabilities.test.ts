@@ -113,7 +113,7 @@ const ofDocument = 'text of the API document, which names where a value can be f
 const oneTable = 'settings are one table, in the order of their documentation';
 const ofOrigins = 'a closed list of the interface';
 const ofDefinitions = 'the file of definitions is one document';
-const ofOptions = 'options of loads are one table, which query, form, file and flags follow';
+const ofPresets = 'presets are an option of the interface';
 /** The core names capabilities only here. */
 const exceptions: Readonly<Record<string, string>> = {
   'src/http/job.ts': ofDocument,
@@ -128,12 +128,8 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/base/settings.ts': oneTable,
   'src/cli/processes.ts': oneTable,
   'src/cli/workers.ts': oneTable,
-  'src/domain/source.ts': ofOptions,
-  'src/domain/source-options.ts': ofOptions,
-  'src/domain/source-rules.ts': ofOptions,
-  'src/load/upload/options.ts': ofOptions,
-  'src/load/options-of.ts': ofOptions,
-  'src/load/cli.ts': ofOptions,
+  'src/domain/source.ts': ofPresets,
+  'src/load/cli.ts': ofPresets,
   'src/domain/load.ts': ofOrigins,
   'src/domain/task.ts': ofOrigins,
   'src/domain/need.ts': ofOrigins,

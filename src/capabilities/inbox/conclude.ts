@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { GuardLimit } from '../../domain/guards.ts';
 import type { RefusalReason } from '../../domain/job.ts';
-import { toGivenSource } from '../../domain/source-options.ts';
+import { toGivenSource } from '../../domain/option-table.ts';
 import { syncFolder } from '../../files/disk.ts';
 import { countRejects, type Load, readLoads, readReadAs } from '../../load/read-store.ts';
 import { exportRejects } from '../../load/rejects/rejects.ts';

@@ -9,38 +9,43 @@ import type { FileProblem } from '../../base/operator-file/source.ts';
 import { entities } from '../../domain/entity.ts';
 import type { FileOptions } from '../../domain/load.ts';
 import { checkLoad, loadMembers, toFileOptions } from '../../domain/load-options.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { codeOf } from '../../files/disk.ts';
 import { mappingErrorName, mappingName, type Warnings } from './context.ts';
 import { type FileIdentity, type InboxFolder, isSameFile } from './files.ts';
 import { type Moment, openPlain, StableFiles, writeWhole } from './folders.ts';
 
-const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
-  entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),
-  ...loadMembers,
-});
+const mappingSchema = (table: OptionTable) =>
+  objectOf('a mapping', 'How the files beside it are loaded.', {
+    entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),
+    ...loadMembers(table),
+  });
 
 type MappingReading =
   | { readonly options: FileOptions; readonly problems: readonly [] }
   | { readonly options: null; readonly problems: readonly FileProblem[] };
 
-export function optionsWithoutMapping(folder: InboxFolder): FileOptions {
-  return toFileOptions({ map: {}, if_duplicate: 'skip' }, folder === '' ? 'auto' : folder);
+export function optionsWithoutMapping(table: OptionTable, folder: InboxFolder): FileOptions {
+  return toFileOptions(table, { map: {}, if_duplicate: 'skip' }, folder === '' ? 'auto' : folder);
 }
 
 /** Reads a mapping.yaml and finds everything that is wrong with it at once. */
-export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingReading {
-  const { value, problems } = readOperatorFile(bytes, mappingFile(folder));
+export function readMapping(table: OptionTable, bytes: Uint8Array, folder: InboxFolder): MappingReading {
+  const { value, problems } = readOperatorFile(bytes, mappingFile(table, folder));
   if (value === null) return { options: null, problems };
   const entity = value.entity ?? (folder === '' ? 'auto' : folder);
-  return { options: toFileOptions(value, entity), problems: [] };
+  return { options: toFileOptions(table, value, entity), problems: [] };
 }
 
-function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
+function mappingFile(
+  table: OptionTable,
+  folder: InboxFolder,
+): OperatorFile<ReturnType<typeof mappingSchema>> {
   return {
-    schema,
+    schema: mappingSchema(table),
     emptyCure: 'remove it, or write what it is to say, such as `map:`',
     check(root) {
-      checkLoad(root);
+      checkLoad(table, root);
       const entity = root.at(['entity']);
       // The folder has said what its files are about.
       const isOther = entities.some((each) => each === entity.value && each !== folder);
@@ -51,6 +56,7 @@ function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
 
 /** The mapping.yaml of one folder, read again when it has changed. */
 export class FolderMapping {
+  readonly #table: OptionTable;
   readonly #folder: InboxFolder;
   readonly #stable: StableFiles;
   /** The last that was good. */
@@ -58,7 +64,8 @@ export class FolderMapping {
   /** The text of the error file; undefined if not yet known. */
   #errorText: string | null | undefined;
 
-  constructor(folder: InboxFolder, stableMs: number) {
+  constructor(table: OptionTable, folder: InboxFolder, stableMs: number) {
+    this.#table = table;
     this.#folder = folder;
     this.#stable = new StableFiles(stableMs);
   }
@@ -72,7 +79,7 @@ export class FolderMapping {
   ): Promise<FileOptions | null> {
     if (file === null) {
       await this.#writeErrors(path, null, warnings);
-      return optionsWithoutMapping(this.#folder);
+      return optionsWithoutMapping(this.#table, this.#folder);
     }
     const seen = { ...file, name: mappingName, folder: this.#folder };
     if (this.#stable.look([seen], now).length === 0) return null;
@@ -87,7 +94,7 @@ export class FolderMapping {
 
   async #read(path: string, identity: FileIdentity): Promise<MappingReading> {
     if (this.#known !== null && isSameFile(this.#known.identity, identity)) return this.#known.reading;
-    const reading = await read(join(path, mappingName), this.#folder);
+    const reading = await read(this.#table, join(path, mappingName), this.#folder);
     this.#known = reading.options === null ? null : { identity, reading };
     return reading;
   }
@@ -105,14 +112,14 @@ export class FolderMapping {
   }
 }
 
-async function read(path: string, folder: InboxFolder): Promise<MappingReading> {
+async function read(table: OptionTable, path: string, folder: InboxFolder): Promise<MappingReading> {
   try {
     const handle = await openPlain(path);
     try {
       const stats = await handle.stat();
       if (!stats.isFile() || stats.size > MAX_OPERATOR_FILE_BYTES)
         return unreadable('is no small regular file');
-      return readMapping(await handle.readFile(), folder);
+      return readMapping(table, await handle.readFile(), folder);
     } finally {
       await handle.close();
     }

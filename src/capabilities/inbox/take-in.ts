@@ -7,7 +7,7 @@ import { READ_BYTES } from '../../base/limits.ts';
 import { uuidv7 } from '../../base/uuid.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { RefusalReason, RefusedFile } from '../../domain/job.ts';
-import { withKeys } from '../../domain/source-rules.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received.ts';
@@ -51,7 +51,8 @@ export async function takeIn(
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     const sha256 = await hash(handle, signal);
-    if (await isUnchanged(handle, file)) await refuse(context, row, sha256, reasonsOf(error));
+    if (await isUnchanged(handle, file))
+      await refuse(context, row, sha256, reasonsOf(context.optionTable, error));
   } finally {
     await handle.close();
   }
@@ -122,11 +123,11 @@ function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buf
   );
 }
 
-function reasonsOf(error: InputError): RefusalReason[] {
+function reasonsOf(table: OptionTable, error: InputError): RefusalReason[] {
   return error.problems.map(({ code, message, details }) => ({
     error_code: code,
     // The message names the option of the HTTP interface; here it is a key of mapping.yaml.
-    message: withKeys(message).replace(/with `(map|preset):/, 'in mapping.yaml with `$1:'),
+    message: table.withKeys(message).replace(/with `(map|preset):/, 'in mapping.yaml with `$1:'),
     details,
   }));
 }

@@ -211,14 +211,17 @@ class EnvironmentWatch {
   #stuck: { readonly place: string; readonly failures: number } | null = null;
 
   constructor(context: InboxContext, inbox: Inbox, environment: Environment) {
-    const { inboxStableMs } = context.config;
+    const { config, optionTable } = context;
+    const { inboxStableMs } = config;
     this.#context = context;
     this.#inbox = inbox;
     this.#environment = environment;
     this.#path = join(inbox.path, environment.name);
     this.#warnings = new Warnings(context.log);
     this.#stable = new StableFiles(inboxStableMs);
-    this.#mappings = new Map(inboxFolders.map((each) => [each, new FolderMapping(each, inboxStableMs)]));
+    this.#mappings = new Map(
+      inboxFolders.map((each) => [each, new FolderMapping(optionTable, each, inboxStableMs)]),
+    );
   }
 
   /** Looks into its folders, and takes in what is complete, in order of arrival. Throws if a file has to wait. */

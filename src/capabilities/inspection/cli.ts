@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Config } from '../../base/config.ts';
 import { READ_BYTES } from '../../base/limits.ts';
 import { formatBytes, formatCount, plural } from '../../base/wording.ts';
+import type { Invocation } from '../../cli/define-command.ts';
 import { below, defineCommand, required, text } from '../../cli/define-command.ts';
 import { exitCodes, explainError, UsageError } from '../../cli/errors.ts';
 import { findInputs, type Input } from '../../cli/input-files.ts';
@@ -14,7 +15,7 @@ import { type Cli, readSettings } from '../../cli/settings.ts';
 import { type Columns, printable, printFields, printTable, type Terminal } from '../../cli/terminal.ts';
 import { defaultLoadOptions, type FileOptions } from '../../domain/load.ts';
 import { personalRule } from '../../domain/looks.ts';
-import { withFlags } from '../../domain/source-rules.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { createFileSystemStore } from '../../files/file-system.ts';
 import { describeReading } from '../../load/import-file.ts';
 import { withOptionsOf } from '../../load/options-of.ts';
@@ -31,7 +32,7 @@ export const inspect = defineCommand({
     'Looks at the beginning of a file and loads nothing: how it is written, what its columns hold and would become,\n' +
     'which records would be refused, and the first records as they would be stored. Takes the options of `import`.',
   argument: required('<file>', 'a file, or - for standard input'),
-  options: { ...fileFlags, optionsOf: optionsOfFlag },
+  options: ({ optionTable }) => ({ ...fileFlags(optionTable), optionsOf: optionsOfFlag }),
   environment: 'environment of the load in --options-of',
   json: 'print what POST /v1/imports/inspect answers',
   details: `Exit code: 0 the file can be loaded with these options; 2 it cannot; the
@@ -48,17 +49,17 @@ reason and possible remedies are printed.`,
     if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
     const { config } = readSettings(cli, command);
     const { entity = 'auto', map, preset = null, format = null, optionsOf = null } = flags;
-    const source = readSourceFlags(flags);
+    const source = readSourceFlags(cli.optionTable, flags);
     const options: FileOptions = { ...defaultLoadOptions, entity, map, preset, format, source, optionsOf };
     const found =
       optionsOf === null
         ? await lookAt(cli, input, config, options)
-        : await withEnvironment(call, async ({ system: { db }, environmentId }) => {
-            const rules = await readDocument(db, environmentId);
-            return lookAt(cli, input, config, await withOptionsOf(db, environmentId, options), rules);
+        : await withEnvironment(call, async ({ system, environmentId }) => {
+            const rules = await readDocument(system.db, environmentId);
+            return lookAt(cli, input, config, await withOptionsOf(system, environmentId, options), rules);
           });
     if (json) terminal.json(renderInspection(found));
-    else await printInspection(terminal, input, found, flags.map);
+    else await printInspection(call, input, found, flags.map);
     process.exitCode = found.problem === null ? exitCodes.ok : exitCodes.usage;
   },
 });
@@ -72,7 +73,10 @@ export const testRules = below(
       'Looks at the beginning of a file and loads nothing: which records the rules would refuse, and what they would report or\n' +
       'leave out. Takes the options of `import`.',
     argument: required('<file>', 'a file, or - for standard input'),
-    options: { rules: text('--rules <file>', 'a rules file that is not applied yet'), ...fileFlags },
+    options: ({ optionTable }) => ({
+      rules: text('--rules <file>', 'a rules file that is not applied yet'),
+      ...fileFlags(optionTable),
+    }),
     json: 'print what POST /v1/imports/inspect answers',
     examples: [
       'sluice rules test users.csv',
@@ -85,14 +89,14 @@ export const testRules = below(
       if (input === undefined || others.length > 0) throw new UsageError('Name one file.');
       const { rulesOf } = await rulesCommands();
       const document = await rulesOf(flags.rules, system.db, environmentId);
-      const asked = { entity, map, preset, format, source: readSourceFlags(flags) };
+      const asked = { entity, map, preset, format, source: readSourceFlags(cli.optionTable, flags) };
       const found = await lookAt(cli, input, readSettings(cli, command).config, asked, document);
       if (json) return terminal.json(renderInspection(found));
       if (found.problem !== null) throw found.problem;
       const { records, whole_file: isWhole, rejects } = found;
       const share = isWhole ? 'all' : 'the first';
       terminal.print(`${share} ${plural(records, 'record')}: ${formatCount(rejects.count)} would be refused`);
-      await printBroken(terminal, found);
+      await printBroken(call, found);
     },
   }),
 );
@@ -127,8 +131,10 @@ async function lookAt(
   }
 }
 
+type Printing = Pick<Invocation, 'cli' | 'terminal'>;
+
 async function printInspection(
-  terminal: Terminal,
+  { cli, terminal }: Printing,
   input: Input,
   found: Inspection,
   given: Inspection['map'],
@@ -145,7 +151,7 @@ async function printInspection(
     what: records > 0 && entity !== 'auto' && entity,
   });
   terminal.print('');
-  printTable(terminal, inspectedColumns, columns);
+  printTable(terminal, inspectedColumns(cli.optionTable), columns);
   const personal = columns.flatMap(({ becomes, looks_like }) => personalRule(becomes, looks_like) ?? []);
   if (personal.length > 0) {
     terminal.print('');
@@ -167,13 +173,13 @@ async function printInspection(
       rows,
     );
   }
-  await printBroken(terminal, found);
-  if (problem !== null) terminal.inform(`sluice: ${explainError(problem).message}`);
+  await printBroken({ cli, terminal }, found);
+  if (problem !== null) terminal.inform(`sluice: ${explainError(problem, cli.optionTable).message}`);
   printShownWith(terminal, found, given);
 }
 
 /** Prints the first refused records, and the rules that others break. */
-async function printBroken(terminal: Terminal, { rejects, findings }: Inspection): Promise<void> {
+async function printBroken({ cli, terminal }: Printing, { rejects, findings }: Inspection): Promise<void> {
   if (rejects.count > 0) {
     terminal.print('');
     terminal.print('Refused:');
@@ -182,7 +188,7 @@ async function printBroken(terminal: Terminal, { rejects, findings }: Inspection
       {
         '>line': ({ line }) => String(line),
         code: ({ error_code: code }) => code,
-        reason: ({ message }) => printable(withFlags(message), 80),
+        reason: ({ message }) => printable(cli.optionTable.withFlags(message), 80),
         record: ({ raw }) => printable(raw.trimEnd(), 60),
       },
       rejects.items,
@@ -211,7 +217,7 @@ function printShownWith(
   if (flags.length > 0) terminal.inform(`Shown is what ${flags.join(' ')} would come to.`);
 }
 
-const inspectedColumns: Columns<InspectedColumn> = {
+const inspectedColumns = (table: OptionTable): Columns<InspectedColumn> => ({
   column: ({ name }) => printable(name, 32),
   becomes: ({ becomes }) => becomes && printable(becomes, 40),
   type: ({ type }) => type,
@@ -221,5 +227,5 @@ const inspectedColumns: Columns<InspectedColumn> = {
     samples
       .map((sample) => printable(typeof sample === 'string' ? sample : JSON.stringify(sample), 20))
       .join(', '),
-  because: ({ reason }) => withFlags(reason),
-};
+  because: ({ reason }) => table.withFlags(reason),
+});

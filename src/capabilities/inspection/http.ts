@@ -1,5 +1,6 @@
 import { errorCodes, InputError } from '../../base/errors.ts';
 import type { System } from '../../context.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { abortWhenClosed } from '../../http/gone-client.ts';
 import { route } from '../../http/route.ts';
 import { importKind, takesFile } from '../../load/http.ts';
@@ -15,33 +16,36 @@ import { inspection } from './api.ts';
 import { inspectFile, type Look, renderProblem, renderUnreadable } from './inspect-file.ts';
 import { lookIn, type RenderedInspection } from './sandbox.ts';
 
-export const inspectImport = route({
-  ...takesFile,
-  at: 'POST /v1/imports/inspect',
-  operationId: 'inspectImport',
-  summary: 'Inspect a file before it is loaded',
-  description:
-    'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
-  answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
-  refuses: ['empty_file', 'not_found'],
-  handle: async ({ system, request, reply, environment }) => {
-    const { kept, options: given } = await keepFile(system, request, importKind);
-    const { signal } = abortWhenClosed(reply);
-    const found = await inspect(system, environment, kept, given, signal);
-    const about = {
-      upload_id: kept.uploadId,
-      expires_at: kept.expiresAt.toISOString(),
-      filename: kept.filename,
-      file_size: kept.fileSize,
-      sha256: kept.sha256,
-    };
-    if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
-    // The other members were written where the file was read.
-    const rest = JSON.stringify({ ...about, ...renderProblem(found) });
-    const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
-    return reply.type('application/json; charset=utf-8').send(json);
-  },
-});
+export const inspectImport = (table: OptionTable) => {
+  const kind = importKind(table);
+  return route({
+    ...takesFile(table),
+    at: 'POST /v1/imports/inspect',
+    operationId: 'inspectImport',
+    summary: 'Inspect a file before it is loaded',
+    description:
+      'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
+    answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
+    refuses: ['empty_file', 'not_found'],
+    handle: async ({ system, request, reply, environment }) => {
+      const { kept, options: given } = await keepFile(system, request, kind);
+      const { signal } = abortWhenClosed(reply);
+      const found = await inspect(system, environment, kept, given, signal);
+      const about = {
+        upload_id: kept.uploadId,
+        expires_at: kept.expiresAt.toISOString(),
+        filename: kept.filename,
+        file_size: kept.fileSize,
+        sha256: kept.sha256,
+      };
+      if (found instanceof InputError) return { ...about, ...renderUnreadable(found) };
+      // The other members were written where the file was read.
+      const rest = JSON.stringify({ ...about, ...renderProblem(found) });
+      const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.json.subarray(1)]);
+      return reply.type('application/json; charset=utf-8').send(json);
+    },
+  });
+};
 
 /** A corrected file of rejects is read as its load reads it. */
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {

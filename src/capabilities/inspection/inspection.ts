@@ -9,7 +9,7 @@ export const inspection: Capability = {
   name: 'inspection',
   needs: ['rules'],
   sandboxTasks: async (rewriter) => ({ look: (await import('./sandbox.ts')).lookAt.bind(null, rewriter) }),
-  routes: async () => ({ loads: [(await import('./http.ts')).inspectImport] }),
+  routes: async (options) => ({ loads: [(await import('./http.ts')).inspectImport(options)] }),
   commands: {
     inspect: async () => (await import('./cli.ts')).inspect,
     rules: async () => (await import('./cli.ts')).testRules,

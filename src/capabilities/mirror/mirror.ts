@@ -6,6 +6,7 @@
 import type { Capability } from '../../capability.ts';
 import { mirrorField } from './api.ts';
 import { decideMirror, requireMirrorFits, workOffMirror } from './decide.ts';
+import { mirrorOptions } from './options.ts';
 import { describeMirror, mirrorOf, type ShownMirror } from './outcome.ts';
 import { forgetMirror, forgetMissing, mirrored, plannedMissing } from './store.ts';
 
@@ -14,6 +15,7 @@ const undecided = { profiles: null, missing: null, allowed: null, done: 0, kept_
 export const mirror: Capability = {
   name: 'mirror',
   loads: {
+    ...mirrorOptions,
     fields: [
       {
         name: 'mirror',

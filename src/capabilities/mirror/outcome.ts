@@ -13,7 +13,7 @@ const defaultMaxRemoved = '5%';
 export function mirrorOf({ mirror, maxRemoved, mirrorDespiteRejects }: SourceOptions): Mirror | null {
   if (mirror === undefined) return null;
   return {
-    maxRemoved: readLimit(maxRemoved ?? defaultMaxRemoved) ?? { count: 0 },
+    maxRemoved: readLimit(typeof maxRemoved === 'string' ? maxRemoved : defaultMaxRemoved) ?? { count: 0 },
     despiteRejects: mirrorDespiteRejects === true,
   };
 }

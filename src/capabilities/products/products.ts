@@ -7,14 +7,16 @@
 import { inputError } from '../../base/errors.ts';
 import type { Capability } from '../../capability.ts';
 import { groupedPresets } from '../../domain/source.ts';
+import { productOptions } from './options.ts';
 import { recognise } from './recognise.ts';
 
 export const products: Capability = {
   name: 'products',
+  loads: productOptions,
   rewriter: {
     recognise,
     requireFitting({ preset, source }) {
-      if (source.companyFrom === undefined || groupedPresets.has(preset)) return;
+      if (source['companyFrom'] === undefined || groupedPresets.has(preset)) return;
       const message =
         'company_from needs preset=mixpanel, amplitude or posthog, whose groups are of several kinds';
       throw inputError('invalid_field', message, 'company_from');

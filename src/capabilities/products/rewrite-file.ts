@@ -43,7 +43,9 @@ export async function* rewrite(
   product: Preset,
   { companyFrom }: SourceOptions,
 ): AsyncGenerator<Buffer> {
-  const rewriter = new Rewriter(product, { companyFrom: companyFrom ?? null });
+  const rewriter = new Rewriter(product, {
+    companyFrom: typeof companyFrom === 'string' ? companyFrom : null,
+  });
   const places = new RecordPlaces();
   const csv = received.header && new CsvObjects(received.header, places);
   let line = 1;

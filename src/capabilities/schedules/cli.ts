@@ -45,7 +45,7 @@ problem is named with its line.`,
     const { cli, command, argument: file, flags, env, terminal, json } = invocation;
     const confinement = await confinementOf(readSettings(cli, command).config, env);
     // Before a database is looked for.
-    const read = (bytes: Buffer) => readSchedulesFile(bytes, confinement);
+    const read = (bytes: Buffer) => readSchedulesFile(cli.optionTable, bytes, confinement);
     const wanted = await readOperatorFile(file, read, invocation);
     if (wanted === null) return;
     await withEnvironment(invocation, async ({ system, environmentId }) => {

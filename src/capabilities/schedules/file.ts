@@ -6,6 +6,7 @@ import {
   readOperatorFile,
 } from '../../base/operator-file/read.ts';
 import { checkLoad } from '../../domain/load-options.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { readRequest } from '../../export/read-request.ts';
 import { type Confinement, reportUnconfined } from './confinement.ts';
 import {
@@ -19,14 +20,17 @@ import { fillInAnything, placeholderProblem } from './source.ts';
 
 export const MAX_SCHEDULE_BYTES = 64 * 1024;
 
-function schedulesFile(confinement: Confinement): OperatorFile<typeof schedulesSchema> {
+function schedulesFile(
+  table: OptionTable,
+  confinement: Confinement,
+): OperatorFile<ReturnType<typeof schedulesSchema>> {
   return {
-    schema: schedulesSchema,
+    schema: schedulesSchema(table),
     emptyCure: 'without schedules it is written `schedules: []`',
     check(root) {
       const schedules = root.at(['schedules']);
       schedules.reportRepeats('name');
-      for (const schedule of schedules.items) checkSchedule(schedule);
+      for (const schedule of schedules.items) checkSchedule(table, schedule);
     },
     checkValue(root, { schedules }) {
       for (const [at, each] of schedules.entries()) {
@@ -38,10 +42,11 @@ function schedulesFile(confinement: Confinement): OperatorFile<typeof schedulesS
 
 /** Reads a file of schedules, YAML or JSON, and finds everything that is wrong with it at once. */
 export function readSchedulesFile(
+  table: OptionTable,
   bytes: Uint8Array,
   confinement: Confinement,
 ): FileReading<readonly ScheduleDefinition[]> {
-  const reading = readOperatorFile(bytes, schedulesFile(confinement));
+  const reading = readOperatorFile(bytes, schedulesFile(table, confinement));
   if (reading.value === null) return reading;
   const { schedules, timezone } = reading.value;
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
@@ -49,17 +54,18 @@ export function readSchedulesFile(
 
 /** Reads one schedule, YAML or JSON, which keeps the name that it has. */
 export function readSchedule(
+  table: OptionTable,
   bytes: Uint8Array,
   name: string,
   confinement: Confinement,
 ): FileReading<ScheduleDefinition> {
   const reading = readOperatorFile(bytes, {
-    schema: oneSchedule,
+    schema: oneSchedule(table),
     emptyCure: 'a schedule has cron, and load or export',
     check(root) {
       const given = root.at(['name']);
       if (given.isThere && given.value !== name) given.report(`must be ${name}: a schedule keeps its name`);
-      checkSchedule(root);
+      checkSchedule(table, root);
     },
     checkValue: (root, value) => reportUnconfined(root, value, confinement),
   });
@@ -67,16 +73,16 @@ export function readSchedule(
   return value === null ? reading : { ...reading, value: { timezone: 'UTC', ...value, name } };
 }
 
-export function schedulesFileSchema(): object {
-  return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
+export function schedulesFileSchema(table: OptionTable): object {
+  return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema(table));
 }
 
-function checkSchedule(schedule: Place): void {
+function checkSchedule(table: OptionTable, schedule: Place): void {
   if (Buffer.byteLength(JSON.stringify(schedule.value)) > MAX_SCHEDULE_BYTES) {
     schedule.report(`has more than ${MAX_SCHEDULE_BYTES} bytes`);
   }
   checkUrl(schedule.at(['load', 'http']));
-  checkLoad(schedule.at(['load']));
+  checkLoad(table, schedule.at(['load']));
   const unnamed = schedule.at(['load', 'map', '']);
   if (unnamed.isThere) unnamed.reportName('is empty');
   checkExport(schedule.at(['export']));

@@ -5,6 +5,7 @@ import { readInstant } from '../../base/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { type FileReading, throwFileProblems } from '../../base/operator-file/read.ts';
 import { throwProblems } from '../../base/validation.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { callerEnvironment, requireScope } from '../../http/caller.ts';
 import { limitParameter, pageBytes } from '../../http/page.ts';
 import { checked, dateOf, pathParameter } from '../../http/parameters.ts';
@@ -79,9 +80,11 @@ const asFile = object('The schedule as YAML.', {
   }),
 });
 
-const content = {
+const content = (table: OptionTable) => ({
   'application/json': withExamples(
-    Type.Union([publishedSchedule, asFile], { description: 'The schedule, or its text under `file`.' }),
+    Type.Union([publishedSchedule(table), asFile], {
+      description: 'The schedule, or its text under `file`.',
+    }),
     {
       nightly: {
         summary: 'A file on a web server, every night',
@@ -103,16 +106,19 @@ const content = {
       },
     },
   ),
-};
+});
 
 /** Reads the schedule of a body: its members, or `file` with its text. @throws InputError with every problem */
-async function readBody({ system: { config }, request }: Call, name: string): Promise<ScheduleDefinition> {
+async function readBody(
+  { system: { config, optionTable }, request }: Call,
+  name: string,
+): Promise<ScheduleDefinition> {
   const body = readJsonObject(bodyBytes(request));
   const { file } = body;
   const isText = typeof file === 'string' && Object.keys(body).length === 1;
   const confinement = await confinementOf(config, callerEnvironment(request).name);
   const bytes = Buffer.from(isText ? file : JSON.stringify(body));
-  const reading: FileReading<ScheduleDefinition> = readSchedule(bytes, name, confinement);
+  const reading: FileReading<ScheduleDefinition> = readSchedule(optionTable, bytes, name, confinement);
   const problems = reading.problems.map(({ message, ...problem }) => ({
     ...problem,
     message: message.replace(/^the file /, 'the schedule '),
@@ -123,33 +129,34 @@ async function readBody({ system: { config }, request }: Call, name: string): Pr
   return reading.value;
 }
 
-const put = route({
-  at: 'PUT /v1/schedules/:schedule',
-  operationId: 'putSchedule',
-  summary: 'Create or replace a schedule',
-  description:
-    'Stores the schedule, from now on: due times that have passed are not made up, and runs that exist already stay as they are. Secrets are variables of the workers that SCHEDULES_VARIABLES grants the environment. Requires the scope `import`, for an export also `export`.',
-  access: 'import',
-  bodyKind: 'json',
-  params,
-  content,
-  answer,
-  handle: async (call) => {
-    const {
-      system: { db, log },
-      request,
-      environment,
-      params: { schedule: name },
-    } = call;
-    const definition = await readBody(call, name);
-    requireExport(request, definition);
-    const [known] = await listSchedules(db, environment, name);
-    if (known !== undefined) requireExport(request, known.definition as ScheduleDefinition);
-    await keepSchedule(db, environment, definition);
-    log.info({ schedule: name, request_id: request.id }, 'schedule stored');
-    return renderOne(db, await requireSchedule(db, environment, name));
-  },
-});
+const put = (table: OptionTable) =>
+  route({
+    at: 'PUT /v1/schedules/:schedule',
+    operationId: 'putSchedule',
+    summary: 'Create or replace a schedule',
+    description:
+      'Stores the schedule, from now on: due times that have passed are not made up, and runs that exist already stay as they are. Secrets are variables of the workers that SCHEDULES_VARIABLES grants the environment. Requires the scope `import`, for an export also `export`.',
+    access: 'import',
+    bodyKind: 'json',
+    params,
+    content: content(table),
+    answer,
+    handle: async (call) => {
+      const {
+        system: { db, log },
+        request,
+        environment,
+        params: { schedule: name },
+      } = call;
+      const definition = await readBody(call, name);
+      requireExport(request, definition);
+      const [known] = await listSchedules(db, environment, name);
+      if (known !== undefined) requireExport(request, known.definition as ScheduleDefinition);
+      await keepSchedule(db, environment, definition);
+      log.info({ schedule: name, request_id: request.id }, 'schedule stored');
+      return renderOne(db, await requireSchedule(db, environment, name));
+    },
+  });
 
 const change = route({
   at: 'PATCH /v1/schedules/:schedule',
@@ -247,4 +254,12 @@ const run = route({
   },
 });
 
-export const scheduleRoutes: readonly Route[] = [list, show, put, change, remove, listRuns, run];
+export const scheduleRoutes = (table: OptionTable): readonly Route[] => [
+  list,
+  show,
+  put(table),
+  change,
+  remove,
+  listRuns,
+  run,
+];

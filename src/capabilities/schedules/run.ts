@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../base/errors.ts';
 import { toFileOptions } from '../../domain/load-options.ts';
-import { withKeys } from '../../domain/source-rules.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/received.ts';
 import { acceptSource, receiveSource } from '../../load/take-file.ts';
@@ -204,7 +203,7 @@ async function takeItem(
     const { code } = error.problems[0];
     if (code === 'empty_file' && opened?.mayBeEmpty === true) return;
     // The message names the option of the HTTP interface; here it is a key of the file.
-    await keepRefusal(context, run, item.key, { code, message: withKeys(error.message) });
+    await keepRefusal(context, run, item.key, { code, message: context.optionTable.withKeys(error.message) });
   } finally {
     await opened?.close();
   }
@@ -220,7 +219,7 @@ async function loadItem(
 ): Promise<void> {
   const { environmentId } = run;
   const { limits, chunkBytes } = context.schedules;
-  const options = toFileOptions(load, load.entity);
+  const options = toFileOptions(context.optionTable, load, load.entity);
   const { stallMs } = opened;
   const patient = stallMs === undefined ? limits : { ...limits, minBytesPerSecond: 0, stallMs };
   const file = { environmentId, filename, options, hints: opened.hints, limits: patient, chunkBytes, signal };

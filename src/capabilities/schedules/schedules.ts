@@ -20,6 +20,6 @@ export const schedules: Capability = {
   tend: async ({ db, config }) => ({ schedule_runs: await deleteRuns(db, config.jobRetentionDays) }),
   figures: async () => (await import('./figures.ts')).figures,
   work: async () => (await import('./work.ts')).work,
-  routes: async () => ({ schedules: (await import('./http.ts')).scheduleRoutes }),
+  routes: async (options) => ({ schedules: (await import('./http.ts')).scheduleRoutes(options) }),
   commands: { schedules: async () => (await import('./cli.ts')).schedules },
 };

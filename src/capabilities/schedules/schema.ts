@@ -19,6 +19,7 @@ import { ruled } from '../../base/validation.ts';
 import { entities } from '../../domain/entity.ts';
 import type { Outcome } from '../../domain/job.ts';
 import { loadMembers } from '../../domain/load-options.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { exportRequest } from '../../export/request-schema.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
@@ -173,22 +174,23 @@ const sources = { files, http, s3, command } as const;
 export type SourceKind = keyof typeof sources;
 export const sourceKinds = Object.keys(sources) as readonly SourceKind[];
 
-const load = Type.Object(
-  {
-    ...Type.Partial(Type.Object(sources)).properties,
-    entity: withDefault(
-      choice(['auto', ...entities], 'What the records are; auto: each says so by its keys.'),
-      'auto',
-    ),
-    ...loadMembers,
-  },
-  {
-    title: 'a load',
-    description: `What is loaded. Exactly one of ${sourceKinds.join(', ')} says from where.`,
-    additionalProperties: false,
-    ...exactlyOne(sourceKinds, `must have exactly one of ${sourceKinds.join(', ')}`),
-  },
-);
+const load = (table: OptionTable) =>
+  Type.Object(
+    {
+      ...Type.Partial(Type.Object(sources)).properties,
+      entity: withDefault(
+        choice(['auto', ...entities], 'What the records are; auto: each says so by its keys.'),
+        'auto',
+      ),
+      ...loadMembers(table),
+    },
+    {
+      title: 'a load',
+      description: `What is loaded. Exactly one of ${sourceKinds.join(', ')} says from where.`,
+      additionalProperties: false,
+      ...exactlyOne(sourceKinds, `must have exactly one of ${sourceKinds.join(', ')}`),
+    },
+  );
 
 /** Published as the request has them, and checked by what reads a request (`checkExport`). */
 const requestMembers = Object.fromEntries(
@@ -238,7 +240,7 @@ const notify = objectOf('notify', 'Who is notified of the end of a run.', {
   ),
 });
 
-const members = {
+const members = (table: OptionTable) => ({
   name: name('What its runs are listed under; its memory hangs on it.'),
   cron: text({
     maxChars: 200,
@@ -260,9 +262,9 @@ const members = {
   ),
   overlap: withDefault(choice(['skip', 'wait'], 'What to do when the run before is still going.'), 'skip'),
   notify: Type.Optional(notify),
-  load: Type.Optional(load),
+  load: Type.Optional(load(table)),
   export: Type.Optional(exported),
-};
+});
 
 const options = {
   title: 'a schedule',
@@ -271,23 +273,26 @@ const options = {
   ...exactlyOne(['load', 'export'], 'must have either load or export'),
 };
 
-const schedule = Type.Object(members, options);
+const schedule = (table: OptionTable) => Type.Object(members(table), options);
 
-export const schedulesSchema = objectOf('a schedules file', 'What is to be loaded and exported, and when.', {
-  timezone: withDefault(timeZone, 'UTC'),
-  schedules: listOf(schedule, 'The schedules.', MAX_SCHEDULES),
-});
+export const schedulesSchema = (table: OptionTable) =>
+  objectOf('a schedules file', 'What is to be loaded and exported, and when.', {
+    timezone: withDefault(timeZone, 'UTC'),
+    schedules: listOf(schedule(table), 'The schedules.', MAX_SCHEDULES),
+  });
 
 /** A schedule, whose name may be left to its address. */
-export const oneSchedule = Type.Object({ ...members, name: Type.Optional(members.name) }, options);
+export const oneSchedule = (table: OptionTable) => {
+  const { name: required, ...others } = members(table);
+  return Type.Object({ name: Type.Optional(required), ...others }, options);
+};
 
 /** A schedule as the API takes and shows it. */
-export const publishedSchedule = Type.Unsafe<Readonly<Record<string, unknown>>>(
-  published(oneSchedule) as TSchema,
-);
+export const publishedSchedule = (table: OptionTable) =>
+  Type.Unsafe<Readonly<Record<string, unknown>>>(published(oneSchedule(table)) as TSchema);
 
 /** Texts that may hold `${env:…}` are stored so, and filled in only when they are used. */
-export type ScheduleDefinition = Static<typeof schedule> & { readonly timezone: string };
+export type ScheduleDefinition = Static<ReturnType<typeof schedule>> & { readonly timezone: string };
 
 /** A schedule of an environment, and how far its due times have become runs. */
 export interface Schedule {
@@ -297,7 +302,7 @@ export interface Schedule {
   readonly until: Date;
   readonly pausedAt: Date | null;
 }
-export type LoadDefinition = Static<typeof load>;
+export type LoadDefinition = Static<ReturnType<typeof load>>;
 export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 

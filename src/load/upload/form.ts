@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib';
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { InputError, inputError } from '../../base/errors.ts';
 import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../base/limits.ts';
-import { keyOf, sourceOptionNames } from '../../domain/source-options.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { readNext, UploadRate } from '../receive/intake.ts';
 import type { ReceiveHints } from '../receive/receive.ts';
@@ -58,15 +58,17 @@ export async function takeForm<T, R>(
 }
 
 /** @throws InputError `invalid_field` if an option after the file says that it is to be read in another way. */
-export function requireSaidBefore({ before }: SentFile<unknown>, read: string, options: UploadOptions): void {
+export function requireSaidBefore(
+  table: OptionTable,
+  { before }: SentFile<unknown>,
+  read: string,
+  options: UploadOptions,
+): void {
   if (options.format !== undefined && (options.format === 'csv') !== (read === 'csv')) {
     const message = 'format must come before the file, or in the query: the file was read as something else';
     throw inputError('invalid_field', message, `format: ${options.format}; read as: ${read}`);
   }
-  const late = sourceOptionNames.find((name) => {
-    const key = keyOf(name);
-    return JSON.stringify(before.load.source[key]) !== JSON.stringify(options.load.source[key]);
-  });
+  const late = table.findDifference(before.load.source, options.load.source);
   if (late === undefined) return;
   const message = `${late} must come before the file, or in the query: the file had been read when it came`;
   throw inputError('invalid_field', message, late);

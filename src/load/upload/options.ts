@@ -12,25 +12,19 @@ import {
   volumeGuardRule,
 } from '../../domain/guards.ts';
 import { defaultLoadOptions, type LoadOptions } from '../../domain/load.ts';
+import type { GivenSource, OptionTable } from '../../domain/option-table.ts';
 import { presets, type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
-import {
-  type GivenSource,
-  type SourceOptionName,
-  schemaOfSourceOption,
-  sourceOptionNames,
-  sourceOptionProblem,
-  sourceOptions,
-  toSourceOptions,
-} from '../../domain/source-options.ts';
-import { findContradictions } from '../../domain/source-rules.ts';
 import { exampleJobId } from '../../http/job.ts';
 import { checked, flagParameter, optionalChoice } from '../../http/parameters.ts';
 import { compileTexts, optionFields } from '../../http/plugins/validation.ts';
 
-export function uploadOptions(entities: readonly LoadEntity[]) {
+export function uploadOptions(table: OptionTable, entities: readonly LoadEntity[]) {
   const choices = entities.length === 1 ? `${entities[0]} here` : 'users or companies';
   const description = 'Kind of records. For CSV, the default is taken from the header.';
-  return { entity: optionalChoice(entities, `entity must be ${choices}`, description), ...commonOptions };
+  return {
+    entity: optionalChoice(entities, `entity must be ${choices}`, description),
+    ...commonOptions(table),
+  };
 }
 
 const inForms = ' In a form, it must come before the file.';
@@ -48,7 +42,7 @@ export const importOptions = {
   options_of: Type.Optional(
     ruled(
       Type.String({
-        description: `ID of an earlier load. Its map, preset, dialect, entity and limits (as numbers) apply unless the request gives them. Its mirror and guard do not.${inForms}`,
+        description: `ID of an earlier load. Its map, preset, dialect, entity and limits (as numbers) apply unless the request gives them. Its guard and options about that file alone do not.${inForms}`,
         examples: [exampleJobId],
       }),
       (text) => (isUuid(text) ? null : 'options_of must be the job_id of an earlier load'),
@@ -56,7 +50,7 @@ export const importOptions = {
   ),
 };
 
-const commonOptions = {
+const commonOptions = (table: OptionTable) => ({
   map: Type.Optional(
     ruled(
       Type.Array(Type.String(), {
@@ -106,13 +100,13 @@ const commonOptions = {
     `format must be one of ${sourceFormats.join(', ')}`,
     `Format of the file. Default: detected from content, name and media type.${inForms}`,
   ),
-  ...sourceFields(sourceInForm),
+  ...sourceFields(table),
   filename: Type.Optional(
     ruled(Type.String({ description: 'Name of the file in the job record.' }), (text) =>
       cleanFilename(text) === undefined ? 'filename must be a file name' : null,
     ),
   ),
-};
+});
 
 function gather(given: readonly GivenOption[]): Record<string, string[]> {
   const texts = new Map<string, string[]>();
@@ -120,20 +114,14 @@ function gather(given: readonly GivenOption[]): Record<string, string[]> {
   return Object.fromEntries(texts);
 }
 
-export function sourceFields(
-  schemaOf: (name: SourceOptionName) => TSchema,
-): Record<SourceOptionName, TSchema> {
-  const fields = sourceOptionNames.map((name): [string, TSchema] => {
-    const says = `${name} ${sourceOptions[name].rule}`;
-    const isRight = (value: unknown) => sourceOptionProblem(name, value) === null;
-    return [name, Type.Optional(checked(schemaOf(name), isRight, says))];
+function sourceFields(table: OptionTable): Record<never, TSchema> {
+  const fields = table.names.map((name): [string, TSchema] => {
+    const { description, ...schema } = table.schemaOf(name);
+    const inForm = Type.Unsafe<unknown>({ ...schema, description: description + inForms });
+    const isRight = (value: unknown) => table.problem(name, value) === null;
+    return [name, Type.Optional(checked(inForm, isRight, `${name} ${table.option(name).rule}`))];
   });
-  return Object.fromEntries(fields) as Record<SourceOptionName, TSchema>;
-}
-
-function sourceInForm(name: SourceOptionName): TSchema {
-  const { description, ...schema } = schemaOfSourceOption(name);
-  return Type.Unsafe<unknown>({ ...schema, description: description + inForms });
+  return Object.fromEntries(fields);
 }
 
 function guardOption(name: string, what: string) {
@@ -165,9 +153,13 @@ export interface UploadOptions {
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
 
 /** Reads options that came in the query and as fields of a form, together. `fields` comes from `uploadOptions`. */
-export function optionsReader(entities: readonly LoadEntity[], isImport = false): ReadOptions {
-  const all = { ...uploadOptions(entities), ...importOptions };
-  const known: typeof all = isImport ? all : (uploadOptions(entities) as typeof all);
+export function optionsReader(
+  table: OptionTable,
+  entities: readonly LoadEntity[],
+  isImport = false,
+): ReadOptions {
+  const all = { ...uploadOptions(table, entities), ...importOptions };
+  const known: typeof all = isImport ? all : (uploadOptions(table, entities) as typeof all);
   const read = compileTexts(optionFields(known));
   const fixed = entities.length === 1 ? entities[0] : undefined;
   return (given) => {
@@ -185,7 +177,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         ...readLimits(options),
         guard: readVolumeGuard(options.guard) ?? defaults.guard,
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
-        source: readSource(options),
+        source: readSource(table, options),
       },
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
@@ -194,9 +186,9 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
   };
 }
 
-function readSource(options: GivenSource): SourceOptions {
-  const source = toSourceOptions(options);
-  const problems = findContradictions(source);
+function readSource(table: OptionTable, options: GivenSource): SourceOptions {
+  const source = table.read(options);
+  const problems = table.contradictions(source);
   throwProblems(
     problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),
   );

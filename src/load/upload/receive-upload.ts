@@ -52,7 +52,7 @@ export async function takeUpload(
     take: (source, hints) => storeFile(upload, source, hints),
     discard: ({ ref }) => discardReceived(system, ref),
     async sent(file, options) {
-      requireSaidBefore(file, file.taken.format, options);
+      requireSaidBefore(system.optionTable, file, file.taken.format, options);
       const filename = options.filename ?? file.filename ?? kind.defaultFilename;
       return { received: file.taken, filename, options: options.load };
     },

@@ -5,6 +5,7 @@ import { MIN_UPLOAD_BYTES_PER_SECOND } from '../../base/limits.ts';
 import type { System } from '../../context.ts';
 import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
+import type { OptionTable } from '../../domain/option-table.ts';
 import { environmentId } from '../../http/caller.ts';
 import { exampleText, listOf, withExamples } from '../../http/schema.ts';
 import { companyItem, userItem } from '../../ingest/api.ts';
@@ -59,7 +60,7 @@ export async function readOptions(
   given: readonly GivenOption[],
 ): Promise<UploadOptions> {
   const options = kind.readOptions(given);
-  return { ...options, load: await withOptionsOf(system.db, environmentId(request), options.load) };
+  return { ...options, load: await withOptionsOf(system, environmentId(request), options.load) };
 }
 
 /** Returns the upload that the options name, or `null`. @throws InputError `not_found`. */
@@ -178,9 +179,9 @@ export const companiesBody = arrayBody('companies', companyItem.ref, {
   metadata: { name: 'Acme GmbH', size: 120 },
 });
 
-export function formBody(entities: readonly LoadEntity[], exampleFile = csvText) {
+export function formBody(table: OptionTable, entities: readonly LoadEntity[], exampleFile = csvText) {
   const fields: Record<string, TSchema> = {
-    ...uploadOptions(entities),
+    ...uploadOptions(table, entities),
     file: Type.String({ format: 'binary', description: `The file: ${anyFile}` }),
   };
   return withExamples(

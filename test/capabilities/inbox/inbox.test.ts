@@ -433,7 +433,7 @@ async function byHand(run: (hand: ByHand) => Promise<void>): Promise<void> {
         const { files } = await lookInto(folder, '');
         return files
           .filter((file) => !keys.has(rowKey(file)))
-          .map((file) => ({ ...file, seenAt: at, options: optionsWithoutMapping('') }));
+          .map((file) => ({ ...file, seenAt: at, options: optionsWithoutMapping(system.optionTable, '') }));
       },
       take: (file, as = system) => takeIn(as, opened, environment, file, never),
       conclude: () => concludeFiles(system, opened, new Backoff(), never),
@@ -582,7 +582,7 @@ describe('two processes, or one that died, do no harm', () => {
       const stuck = Array.from({ length: 101 }, (_, at) => ({
         ...{ fileId: uuidv7(), inboxId: opened.id, environmentId: environment.environmentId },
         ...{ folder: '' as const, name: `${at}.csv`, inode: BigInt(at), size: 0n, modifiedNs: 0n },
-        ...{ options: optionsWithoutMapping(''), seenAt: 'now' },
+        ...{ options: optionsWithoutMapping(system.optionTable, ''), seenAt: 'now' },
       }));
       for (const file of stuck) {
         await insertInboxFile(system.db, file, { state: 'refused', sha256: null, reasons: [] });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { readMapping } from '../../../src/capabilities/inbox/mapping.ts';
+import { OptionTable } from '../../../src/domain/option-table.ts';
 
-const read = (text: string) => readMapping(Buffer.from(text), '');
+const read = (text: string) => readMapping(new OptionTable([]), Buffer.from(text), '');
 
 describe('a mapping.yaml', () => {
   // proves: source-options

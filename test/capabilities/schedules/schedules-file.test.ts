@@ -11,6 +11,7 @@ import {
 } from '../../../src/capabilities/schedules/file.ts';
 import { readCommandsFile } from '../../../src/capabilities/schedules/source-command.ts';
 import { toFileOptions } from '../../../src/domain/load-options.ts';
+import { OptionTable } from '../../../src/domain/option-table.ts';
 
 const variables = ['PARTNER_TOKEN', 'ARCHIVE_KEY', 'ARCHIVE_SECRET'];
 const confinement: Confinement = {
@@ -20,7 +21,8 @@ const confinement: Confinement = {
   exportRoots: [],
   commands: new Map([['shop', { run: ['psql', '{hours}'] }]]),
 };
-const readSchedulesFile = (bytes: Uint8Array) => readFileOf(bytes, confinement);
+const table = new OptionTable([]);
+const readSchedulesFile = (bytes: Uint8Array) => readFileOf(table, bytes, confinement);
 
 /** `line: message` of each problem. */
 function problemsOf(text: string): string[] {
@@ -49,7 +51,7 @@ describe('a schedules file', () => {
       notify: { emails: ['ada@example.com'], on: ['completed_with_rejects', 'failed'] },
       load: { if_duplicate: 'skip', max_errors: '5%' },
     });
-    const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema());
+    const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema(table));
     expect(validate(parse(bytes.toString()))).toBe(true);
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });
@@ -69,7 +71,7 @@ describe('a schedules file', () => {
       );
       expect(problems).toEqual([]);
       const given = value?.[0]?.load;
-      expect(given && toFileOptions(given, given.entity).source).toEqual({
+      expect(given && toFileOptions(table, given, given.entity).source).toEqual({
         ...{ encoding: 'windows-1252', delimiter: ';', header: 'none', nulls: ['NA', 'NULL'] },
       });
     });

@@ -2,16 +2,17 @@ import { describe, expect, test } from 'vitest';
 import { InputError } from '../../../src/base/errors.ts';
 import {
   type GivenSource,
-  type SourceOptionName,
-  sourceOptionProblem,
+  OptionTable,
+  requireFitting,
   toGivenSource,
-  toSourceOptions,
-} from '../../../src/domain/source-options.ts';
-import { findContradictions, requireFitting, withFlags, withKeys } from '../../../src/domain/source-rules.ts';
+} from '../../../src/domain/option-table.ts';
+import { flag } from '../../../src/domain/source-option.ts';
+
+const table = new OptionTable([{ options: { own_flag: flag('an option of a capability') } }]);
 
 describe('an option of how a file is written', () => {
   // proves: source-options
-  test.each<[SourceOptionName, unknown, unknown]>([
+  test.each<[string, unknown, unknown]>([
     ['encoding', 'latin1', { encoding: 'windows-1252' }],
     ['delimiter', 'tab', { delimiter: '\t' }],
     ['delimiter', 'blanks', { delimiter: 'blanks' }],
@@ -31,17 +32,17 @@ describe('an option of how a file is written', () => {
     ['null', [], {}],
     ['ragged', 'pad', { ragged: 'pad' }],
     ['apostrophes', 'keep', { apostrophes: 'keep' }],
-    ['mirror_despite_rejects', false, {}],
+    ['own_flag', false, {}],
     ['sheet', 'Kunden 2026', { sheet: 'Kunden 2026' }],
     ['records', 'data.users', { records: 'data.users' }],
   ])('%s %j means %j', (name, given, meant) => {
-    expect(sourceOptionProblem(name, given)).toBeNull();
-    expect(toSourceOptions({ [name]: given })).toEqual(meant);
-    expect(toSourceOptions(toGivenSource(toSourceOptions({ [name]: given })))).toEqual(meant);
+    expect(table.problem(name, given)).toBeNull();
+    expect(table.read({ [name]: given })).toEqual(meant);
+    expect(table.read(toGivenSource(table.read({ [name]: given })))).toEqual(meant);
   });
 
   // proves: source-options
-  test.each<[SourceOptionName, unknown]>([
+  test.each<[string, unknown]>([
     ['encoding', 'windows-9999'],
     ['delimiter', ''],
     ['delimiter', '"'],
@@ -61,11 +62,11 @@ describe('an option of how a file is written', () => {
     ['null', Array.from({ length: 21 }, (_, index) => `n${index}`)],
     ['ragged', 'drop'],
     ['apostrophes', 'mend'],
-    ['mirror_despite_rejects', 'yes'],
     ['apostrophes', 'true'],
+    ['own_flag', 'yes'],
     ['records', 'data..users'],
   ])('%s refuses %j and says what it must be', (name, given) => {
-    expect(sourceOptionProblem(name, given)).toMatch(/^must be /);
+    expect(table.problem(name, given)).toMatch(/^must be /);
   });
 });
 
@@ -79,7 +80,7 @@ test.each<[GivenSource, string]>([
   [{ comment: '"#' }, 'comment starts with the quote character'],
   [{ header: 'none', header_rows: 2 }, 'header_rows has no effect where header is none'],
 ])('%j contradicts itself', (given, sentence) => {
-  const problems = findContradictions(toSourceOptions(given));
+  const problems = table.contradictions(table.read(given));
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);
 });
 
@@ -103,11 +104,11 @@ describe('an option that a file has no use for', () => {
 test.each([
   ['load it with preset=posthog', 'load it with --preset posthog', 'load it with `preset: posthog`'],
   [
-    'say entity=users or mirror_despite_rejects=true',
-    'say --entity users or --mirror-despite-rejects',
-    'say `entity: users` or `mirror_despite_rejects: true`',
+    'say entity=users or own_flag=true',
+    'say --entity users or --own-flag',
+    'say `entity: users` or `own_flag: true`',
   ],
   ['or ragged=pad, or header=', 'or --ragged pad, or --header', 'or `ragged: pad`, or `header:`'],
 ])('a message %j names options as a command line and a file in YAML have them', (message, flags, keys) => {
-  expect([withFlags(message), withKeys(message)]).toEqual([flags, keys]);
+  expect([table.withFlags(message), table.withKeys(message)]).toEqual([flags, keys]);
 });

@@ -1,0 +1,160 @@
+import { inputError } from '../base/errors.ts';
+import { capitalise } from '../base/wording.ts';
+import type { SourceFormat, SourceOptions } from './source.ts';
+import type { OptionSeam, SourceOption, SourceProblem } from './source-option.ts';
+import { coreOptions } from './source-options.ts';
+
+/** Options as a caller writes them; other names are ignored. */
+export type GivenSource = Readonly<Record<string, unknown>>;
+
+/**
+ * The options that loads of this build have. Query, form, files of the operator and the command line each make their schema of it, so
+ * that names, values and sentences are the same everywhere.
+ */
+export class OptionTable {
+  readonly names: readonly string[];
+  readonly #seams: readonly Partial<OptionSeam>[];
+  readonly #options: ReadonlyMap<string, SourceOption>;
+  /** Finds `name=value` in messages, which name options as the query has them. */
+  readonly #named: RegExp;
+
+  constructor(seams: readonly Partial<OptionSeam>[]) {
+    this.#seams = [coreOptions, ...seams];
+    this.#options = new Map(this.#seams.flatMap(({ options = {} }) => Object.entries(options)));
+    this.names = [...this.#options.keys()];
+    this.#named = new RegExp(`\\b(${[...this.names, 'preset', 'entity'].join('|')})=([\\w-]*)`, 'g');
+  }
+
+  option(name: string): SourceOption {
+    const option = this.#options.get(name);
+    if (option === undefined) throw new Error(`there is no option ${name}`);
+    return option;
+  }
+
+  schemaOf(name: string) {
+    const { type, range, choices, description, examples } = this.option(name);
+    return {
+      type,
+      ...(range !== undefined && { minimum: range[0], maximum: range[1] }),
+      ...(type === 'array' && { items: { type: 'string' } }),
+      ...(choices !== undefined && { enum: choices }),
+      description: `${capitalise(description)}.`,
+      examples,
+    };
+  }
+
+  /** Returns the rule that a value breaks, as it goes on from the name of the option; `null` if it breaks none. */
+  problem(name: string, value: unknown): string | null {
+    const { read, type, rule, most = 1 } = this.option(name);
+    const items = type === 'array' ? itemsOf(value) : [value];
+    if (items.length > most) return rule;
+    return items.every((item) => isWritten(item) && read(String(item)) !== undefined) ? null : rule;
+  }
+
+  contradictions(source: SourceOptions): readonly SourceProblem[] {
+    return this.#seams.flatMap((seam) => seam.contradictions?.(source) ?? []);
+  }
+
+  /** Reads options whose values are all valid. Those that are left out or switched off are absent. */
+  read(given: GivenSource): SourceOptions {
+    const entries = [...this.#options].flatMap(([name, { type, read }]): [string, unknown][] => {
+      const value = given[name];
+      if (value === undefined || value === null) return [];
+      const items = itemsOf(value).map((item) => read(String(item)));
+      const meant = type === 'array' ? [...new Set(items)] : items[0];
+      return meant === undefined || meant === false || items.length === 0 ? [] : [[keyOf(name), meant]];
+    });
+    const options = Object.fromEntries(entries) as SourceOptions;
+    // Who names a quote character as what doubles it has named the quote character.
+    const { quote, escape: mark = '' } = options;
+    return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
+  }
+
+  /** Returns the options that another file may have too. */
+  reusable(source: SourceOptions): SourceOptions {
+    const entries = Object.entries(source).filter(
+      ([key]) => this.#options.get(nameOf(key))?.isOfOneFile !== true,
+    );
+    return Object.fromEntries(entries);
+  }
+
+  /** Returns the name of a given option that is about one file. */
+  ofOneFile(source: SourceOptions): string | undefined {
+    return this.names.find(
+      (name) => this.option(name).isOfOneFile === true && source[keyOf(name)] !== undefined,
+    );
+  }
+
+  /** Returns the name of an option whose values differ. */
+  findDifference(one: SourceOptions, other: SourceOptions): string | undefined {
+    return this.names.find((name) => JSON.stringify(one[keyOf(name)]) !== JSON.stringify(other[keyOf(name)]));
+  }
+
+  /** Names the options in a message as flags of the command line. */
+  withFlags(message: string): string {
+    return message
+      .replace(this.#named, (_, name: string, value: string) => {
+        const isBoolean = this.#options.get(name)?.type === 'boolean';
+        return value === '' || isBoolean ? flagOf(name) : `${flagOf(name)} ${value}`;
+      })
+      .replace(namedMap, '--map "$1=$2"');
+  }
+
+  /** Names the options in a message as a file in YAML does. */
+  withKeys(message: string): string {
+    return message
+      .replace(
+        this.#named,
+        (_, name: string, value: string) => `\`${name}:${value === '' ? '' : ` ${value}`}\``,
+      )
+      .replace(namedMap, '`map: { "$1": $2 }`');
+  }
+}
+
+const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
+
+/** Writes options as a caller gives them. */
+export function toGivenSource(options: SourceOptions): GivenSource {
+  const entries = Object.entries(options).map(([key, value]) => [nameOf(key), value === '' ? 'none' : value]);
+  return Object.fromEntries(entries);
+}
+
+export function flagOf(name: string): string {
+  return `--${name.replaceAll('_', '-')}`;
+}
+
+function keyOf(name: string): string {
+  return name === 'null' ? 'nulls' : name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function nameOf(key: string): string {
+  return key === 'nulls' ? 'null' : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function isWritten(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+const formatWords: Readonly<Record<SourceFormat, string>> = {
+  csv: 'a CSV',
+  ndjson: 'NDJSON',
+  json: 'JSON',
+  parquet: 'a Parquet file',
+  xlsx: 'a workbook',
+};
+
+/** @throws InputError `invalid_field` for the first option that a file of this format has no use for. */
+export function requireFitting(source: SourceOptions, format: SourceFormat): void {
+  const wrong = Object.entries(coreOptions.options).find(
+    ([name, { formats }]) => source[keyOf(name)] !== undefined && formats?.includes(format) === false,
+  );
+  if (wrong === undefined) return;
+  const [name, { formats = [] }] = wrong;
+  const meant = formats.map((each) => formatWords[each]).join(' or ');
+  const message = `${name} says how to read ${meant}; the file was read as ${formatWords[format]}`;
+  throw inputError('invalid_field', message, name);
+}

@@ -1,0 +1,88 @@
+import type { SourceFormat, SourceOptions } from './source.ts';
+
+/** An option of loads, in its written form: the same name, value and sentence wherever a load is asked for. */
+export interface SourceOption {
+  readonly type: 'string' | 'integer' | 'boolean' | 'array';
+  readonly range?: readonly [least: number, most: number];
+  readonly choices?: readonly string[];
+  readonly argument: string;
+  /** A sentence without the full stop. */
+  readonly description: string;
+  /** Goes on from the name of the option. */
+  readonly rule: string;
+  readonly examples: readonly (string | number | boolean | readonly string[])[];
+  /** The most items of a list. */
+  readonly most?: number;
+  /** Reads the value, of a list one item, from text; returns `undefined` if it breaks the rule. */
+  readonly read: (text: string) => string | number | boolean | undefined;
+  /** The formats that it is for; by default all. */
+  readonly formats?: readonly SourceFormat[];
+  /** The JSON types that it may have in a file of the operator; by default its own. */
+  readonly fileTypes?: readonly string[];
+  /** It is about this one file: `options_of` does not take it. */
+  readonly isOfOneFile?: boolean;
+}
+
+/** Options that a part of sluice adds to loads, by name. The key in `SourceOptions` is the name in camel case. */
+export interface OptionSeam {
+  readonly options: Readonly<Record<string, SourceOption>>;
+  /** Finds options that do not go together. */
+  contradictions?(source: SourceOptions): readonly SourceProblem[];
+}
+
+export interface SourceProblem {
+  readonly name: string;
+  /** Goes on from the name. */
+  readonly what: string;
+}
+
+export function count(range: readonly [number, number], description: string, example: number) {
+  const [least, most] = range;
+  return {
+    type: 'integer',
+    range,
+    argument: 'n',
+    description,
+    rule: `must be a number from ${least} to ${most}`,
+    examples: [example],
+    read: (text) => readNumber(text, range),
+  } satisfies SourceOption;
+}
+
+export function flag(description: string) {
+  return {
+    type: 'boolean',
+    argument: '',
+    description,
+    rule: 'must be true or false',
+    examples: [true],
+    read: readFlag,
+  } satisfies SourceOption;
+}
+
+export function action(choices: readonly [string, string], description: string, example: string) {
+  return {
+    type: 'string',
+    choices,
+    argument: 'action',
+    description,
+    rule: `must be ${choices.join(' or ')}`,
+    examples: [example],
+    read: (text) => choices.find((choice) => choice === text),
+  } satisfies SourceOption;
+}
+
+function readFlag(given: string): boolean | undefined {
+  return given === 'true' || given === 'false' ? given === 'true' : undefined;
+}
+
+export function readNumber(given: string, [least, most]: readonly [number, number]): number | undefined {
+  const number = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+  return number >= least && number <= most ? number : undefined;
+}
+
+/** Text of one line. */
+export function isLine(given: string, maxChars: number): boolean {
+  const length = Array.from(given).length;
+  return length > 0 && length <= maxChars && given.isWellFormed() && !/\p{Cc}/u.test(given);
+}
