@@ -52,7 +52,7 @@ create table sluice.api_keys (
   constraint api_keys_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint api_keys_digest_check check (octet_length(digest) = 32),
   constraint api_keys_scopes_check check (
-    (scopes <@ array['ingest', 'import', 'export', 'read', 'delete', 'personal'] and cardinality(scopes) > 0) or scopes = array['browser']
+    (scopes <@ array['ingest', 'import', 'export', 'read', 'delete'] and cardinality(scopes) > 0) or scopes = array['browser']
   )
 );
 comment on table sluice.api_keys is 'Only the SHA-256 digest of a key is kept.';

@@ -94,7 +94,7 @@ comment on column sluice.loads.event_removals is 'The number in sluice.event_rem
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
 comment on column sluice.loads.file_at is 'The time at which its file was accepted; of a stored file that is loaded again, for the first time.';
-comment on column sluice.loads.file_cursor is 'What had been committed at file_at: a mirror leaves alone what was written since.';
+comment on column sluice.loads.file_cursor is 'What had been committed at file_at: what was written since is newer than the file.';
 comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
@@ -270,7 +270,7 @@ create table sluice.load_rejects (
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
-comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. Under rules that call something personal, raw is empty.';
+comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. Of a load whose text must not be kept, raw is empty.';
 comment on column sluice.load_rejects.kind is
   'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
 comment on column sluice.load_rejects.cause is

@@ -48,28 +48,45 @@ create table sluice.event_removals (
 );
 comment on table sluice.event_removals is 'How often events were removed from each environment, by whomever.';
 
+-- Called in the transaction that removes or changes events, with pairs of environment and month. `erases`: a deletion of profiles does it.
+-- It does nothing: a capability that keeps copies of events replaces it.
+create function sluice.event_months_changed(environments integer[], months date[], erases boolean) returns void
+  language plpgsql
+  set search_path = pg_catalog
+  as $$
+begin
+end;
+$$;
+
 -- Rows of events do not refer to their environment, and may outlive it.
 create function sluice.note_event_removals() returns trigger
   language plpgsql
   set search_path = pg_catalog
   as $$
 declare
-  -- A deletion of users: it takes its events out of the lake by itself.
-  erases boolean := coalesce(current_setting('sluice.erases', true) = 'on', false);
+  environments integer[];
+  months date[];
 begin
   if tg_op = 'TRUNCATE' then
     perform sluice.note_all_event_removals();
   else
+    select array_agg(environment_id), array_agg(month)
+    into environments, months
+    from (
+      select distinct environment_id, date_trunc('month', inserted_at at time zone 'UTC')::date as month from removed
+    ) r;
+    if environments is null then
+      return null;
+    end if;
     insert into sluice.event_removals as r (environment_id)
     select environment_id
-    from (select distinct environment_id from removed) d
+    from (select distinct environment_id from unnest(environments) e (environment_id)) d
     join sluice.environments using (environment_id)
     order by 1
     on conflict (environment_id) do update set removals = r.removals + 1;
-    update sluice.lake_months m
-    set revision = revision + erases::int, removals = removals + (not erases)::int
-    from (select distinct environment_id, date_trunc('month', inserted_at at time zone 'UTC')::date as month from removed) r
-    where m.environment_id = r.environment_id and m.month = r.month;
+    perform sluice.event_months_changed(
+      environments, months, coalesce(current_setting('sluice.erases', true) = 'on', false)
+    );
   end if;
   return null;
 end;

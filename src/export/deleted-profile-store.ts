@@ -271,7 +271,7 @@ export function releaseEvents(
   limit: number,
 ): Promise<number> {
   return inEventTables(db, limit, async (table, rest) => {
-    return countOf(db)`
+    const { released } = await rowOf<{ released: number }>(db)`
       with doomed as materialized (
         select user_id, inserted_at, event_id, company_id
         from ${table}
@@ -285,15 +285,18 @@ export function releaseEvents(
         where e.environment_id = ${environmentId} and ${isSameEvent}
         returning d.company_id, d.inserted_at
       ),
-      raised as (
-        update lake_months
-        set revision = revision + 1
-        where environment_id = ${environmentId}
-          and month in (select date_trunc('month', inserted_at at time zone 'UTC')::date from released)
-      ),
-      ${noted(deletionId, 'released', 'company_id', 'events')}
-      select count(*) as released
-      from released`;
+      ${noted(deletionId, 'released', 'company_id', 'events')},
+      months as (
+        select distinct date_trunc('month', inserted_at at time zone 'UTC')::date as month from released
+      )
+      select
+        (select count(*) from released) as released,
+        (
+          select event_months_changed(array_agg(${environmentId}::int), array_agg(month), true)
+          from months
+          having count(*) > 0
+        )`;
+    return released;
   });
 }
 

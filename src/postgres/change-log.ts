@@ -1,4 +1,4 @@
-/* The log of changes (sql/migrations/0018_create_changes.sql): its switch, days and cost. The migration says what locks it takes. */
+/* The log of changes (sql/migrations/0014_create_changes.sql): its switch, days and cost. The migration says what locks it takes. */
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';

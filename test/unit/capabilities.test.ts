@@ -21,7 +21,7 @@ interface Import {
 }
 
 const imports: Import[] = [];
-const files = ['src', 'jobs'].flatMap((folder) =>
+const files = ['src', 'jobs', 'sql'].flatMap((folder) =>
   readdirSync(join(packageRoot, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
     join(folder, file),
   ),
@@ -140,8 +140,11 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/lookups/definitions.ts': ofDefinitions,
   'src/lookups/store.ts': ofDefinitions,
   'src/export/kept-events.ts': 'a warning, which says where older events may be',
-  'src/export/deleted-profile-store.ts': 'one statement changes events and the state of their month',
   'src/postgres/schema.ts': 'generated from the database',
+  'sql/migrations/0003_create_loads.sql': ofOrigins,
+  'sql/migrations/0007_create_exports.sql': ofOrigins,
+  'sql/migrations/0008_create_deletions.sql': ofOrigins,
+  'sql/migrations/0010_create_event_retention.sql': ofDefinitions,
 };
 
 test('the core names no capability, except where it is said why', () => {
@@ -149,7 +152,7 @@ test('the core names no capability, except where it is said why', () => {
   const named = new Set<string>();
   for (const file of files) {
     const isOfCore =
-      /\.tsx?$/.test(file) && !/^src\/(capabilities|console\/client)\/|^src\/registry/.test(file);
+      /\.(tsx?|sql)$/.test(file) && !/^src\/(capabilities|console\/client)\/|^src\/registry/.test(file);
     const text = isOfCore ? readFileSync(join(packageRoot, file), 'utf8') : '';
     if (Object.values(nouns).some((noun) => noun.test(text))) named.add(file);
   }

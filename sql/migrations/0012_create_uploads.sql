@@ -1,5 +1,5 @@
--- Files that were sent to be inspected, byte for byte, so that a load need not send them again. Only inspections and loads read
--- them. They go when they expire, and with every deletion of profiles.
+-- Files that were sent before they are loaded, byte for byte, so that a load need not send them again. They go when they expire, and
+-- with every deletion of profiles.
 
 create table sluice.uploads (
   upload_id uuid not null,
@@ -18,7 +18,7 @@ create table sluice.uploads (
   constraint uploads_file_of_fkey foreign key (file_of) references sluice.loads on delete cascade,
   constraint uploads_have_one_file check ((file_ref is null) <> (file_of is null))
 );
-comment on table sluice.uploads is 'Files that were sent to be inspected.';
+comment on table sluice.uploads is 'Files that were sent before they are loaded.';
 comment on column sluice.uploads.sha256 is 'Hex, of the bytes as sent.';
 comment on column sluice.uploads.file_of is
   'The load whose stored file it is: the upload goes with that file. Null if the file was sent.';

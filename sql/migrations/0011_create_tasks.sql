@@ -28,7 +28,7 @@ create table sluice.tasks (
 comment on table sluice.tasks is 'Background work that waits or is under way. What is done is not here.';
 comment on column sluice.tasks.environment_id is 'The environment whose turn it takes; 0: the whole system.';
 comment on column sluice.tasks.group_id is
-  'The group, such as the receiver of deliveries, if the kind has a limit for each group.';
+  'The group, such as a receiver of messages, if the kind has a limit for each group.';
 comment on column sluice.tasks.job_id is 'The job, for the log, like request_id; null if the subject is no job.';
 comment on column sluice.tasks.attempt is 'Counts claims. Every write of a claim is fenced by it.';
 comment on column sluice.tasks.lease_until is 'The time until which a worker owns it, by this clock; null while it waits.';

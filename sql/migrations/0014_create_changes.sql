@@ -1,4 +1,4 @@
--- Every change of a profile is kept: what it was before, for CHANGES_DAYS. History, undo and the removals of exports stand on it.
+-- Every change of a profile is kept: what it was before, for CHANGES_DAYS. History, taking loads back and the removals of exports stand on it.
 --
 -- Statement triggers with transition tables write the log, so loads, single records, deletions and an operator's own SQL are all in
 -- it. New profiles write no row: a profile was made by the load of its first change, or else by its own load_id.
