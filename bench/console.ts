@@ -6,10 +6,9 @@
  * the time that the processor took.
  */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { packageRoot } from '../src/base/package-root.ts';
+import { screenPaths } from '../test/support/console-screens.ts';
 import { apiKey, startService } from './service.ts';
 import { userCells, writeUsersFile } from './users-file.ts';
 
@@ -39,7 +38,7 @@ try {
   process.stdout.write(
     `| page | performance | ${Object.values(shown).join(' | ')} |\n|---|---|---|---|---|---|\n`,
   );
-  for (const page of flags.paths?.split(',') ?? (await allPaths())) {
+  for (const page of flags.paths?.split(',') ?? screenPaths()) {
     const address = page.replace(/:\w+/, ids[page.split('/')[1] ?? ''] ?? 'none');
     const { categories, audits } = await measure(`${service.address}/console${address}`, cookie);
     const values = Object.keys(shown).map((name) => audits[name]?.displayValue);
@@ -49,12 +48,6 @@ try {
   }
 } finally {
   await service.stop();
-}
-
-/** Returns the path of every page, as the console lists them. */
-async function allPaths(): Promise<readonly string[]> {
-  const source = await readFile(join(packageRoot, 'src/console/client/app/screens.ts'), 'utf8');
-  return [...source.matchAll(/\bscreen\(\s*'([^']+)'/g)].map(([, path = '']) => path);
 }
 
 /** Returns the ids that pages show, by the first part of their paths. */

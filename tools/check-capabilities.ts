@@ -1,5 +1,6 @@
 /**
- * Type-checks the source without each capability (and those that need it), and without any: the core names none of them.
+ * Type-checks the source and the console without each capability (and those that need it), and without any: the core names none of
+ * them. Without any, the console is bundled too.
  */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -7,6 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { packageRoot } from '../src/base/package-root.ts';
 import { capabilities } from '../src/registry.ts';
+import { bundleConsole } from './bundle-console.ts';
+
+const all = capabilities.map(({ name }) => name);
 
 /** The capability and all that cannot be without it. */
 function withDependants(name: string): string[] {
@@ -31,19 +35,19 @@ async function checkWithout(names: readonly string[]): Promise<string> {
     }
     await writeFile(registry, text);
     const compiler = join(packageRoot, 'node_modules/typescript/bin/tsc');
-    const config = { extends: './tsconfig.json', include: ['src', 'jobs'], exclude: ['src/console/client'] };
+    const exclude = ['src/console/client', 'src/capabilities/*/console'];
+    const config = { extends: './tsconfig.json', include: ['src', 'jobs'], exclude };
     await writeFile(join(folder, 'tsconfig.check.json'), JSON.stringify(config));
-    const { stdout } = spawnSync(process.execPath, [compiler, '--noEmit', '-p', 'tsconfig.check.json'], {
-      cwd: folder,
-      encoding: 'utf8',
-    });
-    return stdout;
+    const compile = (project: string): string =>
+      spawnSync(process.execPath, [compiler, '--noEmit', '-p', project], { cwd: folder, encoding: 'utf8' })
+        .stdout;
+    if (names.length === all.length) await bundleConsole(join(folder, 'src'), join(folder, 'dist'), []);
+    return compile('tsconfig.check.json') + compile('src/console/client');
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-const all = capabilities.map(({ name }) => name);
 const sets = new Set([...all.map(withDependants), all].map((names) => [...new Set(names)].join(', ')));
 for (const set of sets) {
   const names = set.split(', ');

@@ -1,10 +1,11 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook, hurryTo, phone } from '../support/console.ts';
+import { screenPaths } from '../support/console-screens.ts';
 import { serve } from '../support/http.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
 
@@ -206,8 +207,7 @@ test('from signing in to the page of a job by keyboard alone', async () => {
 
 // proves: first-screen
 test('the first screen is less than 50 kB, compressed, on every page', async () => {
-  const source = await readFile(join(packageRoot, 'src/console/client/app/screens.ts'), 'utf8');
-  const paths = [...source.matchAll(/\bscreen\(\s*'([^']+)'/g)].map(([, path = '']) => path);
+  const paths = screenPaths();
   expect(paths.length).toBeGreaterThanOrEqual(15);
   const jobId = await stage.load('user_id,name\nu1,Ada\n', 'sizes.csv');
   await stage.t.ended(jobId);

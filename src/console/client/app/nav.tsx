@@ -8,11 +8,12 @@ import { session } from '../lib/api.ts';
 import { useAction, useApi } from '../lib/data.ts';
 import { timeZone, visibleText } from '../lib/format.ts';
 import { chooseEnvironment, signOut } from '../lib/sign-in.ts';
+import { navGroups, type Screen } from '../part.ts';
 import { ActionButton, Button, Select } from '../ui/controls.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { Icon, iconOnly, Mark } from '../ui/drawings.tsx';
 import { Problems } from '../ui/page.tsx';
-import { navGroups, type Screen, screens } from './screens.ts';
+import { screens } from './screens.ts';
 
 /** Tells whether the page of keys is open. */
 const help = signal(false);

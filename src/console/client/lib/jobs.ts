@@ -37,18 +37,11 @@ export const jobTypeNames: Readonly<Record<string, string>> = {
   delete_companies: 'Deletion of companies',
 };
 
-const originNames: Readonly<Record<string, string>> = {
-  api_key: 'API key',
-  schedule: 'Schedule',
-  inbox: 'Inbox',
-  command_line: 'Command line',
-};
-
 /** Returns who or what started a job. */
 export function originText(origin: JobListItem['origin']): string {
-  return origin === null
-    ? 'unknown'
-    : `${originNames[origin.kind] ?? origin.kind} ${visibleText(origin.name ?? '')}`;
+  if (origin === null) return 'unknown';
+  const kind = origin.kind.replace('_', ' ').replace(/^api\b|^./, (text) => text.toUpperCase());
+  return `${kind} ${visibleText(origin.name ?? '')}`;
 }
 
 export function isUnfinished({ status }: { readonly status: string }): boolean {

@@ -36,7 +36,7 @@ async function findCause(): Promise<'unreachable' | 'overloaded' | 'database' | 
   const report = await (await ask('/health/ready'))?.json().catch(() => null);
   if (report?.parts?.database === 'away') return 'database';
   // The database answers, but the connections for requests may still be broken.
-  return isAwayStatus(await statusOf('/v1/rules')) ? 'database' : null;
+  return isAwayStatus(await statusOf('/v1/background_jobs?limit=1')) ? 'database' : null;
 }
 
 async function statusOf(path: string): Promise<number> {

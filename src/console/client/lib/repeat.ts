@@ -1,10 +1,9 @@
-/* A job once more, now or by the clock: from the form of an export or the parameters in the ledger. */
+/* The request of an export: from its form, or once more from the parameters in the ledger. */
 
 import { exportFormatFacts, isExportFormat } from '../../../domain/export.ts';
 import type { ExportPreview } from '../../../export/api.ts';
 import type { JobHistory } from '../../../http/job.ts';
 import { plural } from './format.ts';
-import { isLoad, type JobDetail } from './jobs.ts';
 
 export const exportsPath = '/api/v1/analytics/exports';
 
@@ -70,30 +69,4 @@ export function formatOf({ format }: ExportWish) {
 export function exportOf({ parameters: { request, emails } }: JobHistory): Body {
   const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
   return { ...((request ?? {}) as Body), ...mail };
-}
-
-/** Returns what a schedule would have to do for the same: an export, or a load without its source. */
-export function workOf(
-  job: JobDetail,
-  history: JobHistory,
-): { readonly load?: object; readonly export?: object } {
-  if (!isLoad(job)) {
-    const { from: _from, to: _to, since = null, ...rest } = exportOf(history);
-    return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };
-  }
-  const { entity, preset, format, options, guard, map } = history.parameters;
-  const { max_errors, max_changed, max_removed_values } = history.parameters;
-  const all = {
-    entity: entity === 'users' || entity === 'companies' ? entity : null,
-    ...(preset == null ? { format } : { preset }),
-    ...{ max_errors, max_changed, max_removed_values },
-    ...(options as object | undefined),
-    ...{ guard, map: Object.keys(map ?? {}).length === 0 ? null : map },
-  };
-  const isGiven = (value: unknown): boolean => value !== null && value !== undefined && value !== false;
-  const load = Object.entries(all)
-    .map(([name, value]) => [name, [value].flat().filter(isGiven)] as const)
-    .filter(([, values]) => values.length > 0)
-    .map(([name, values]) => [name, values.length > 1 ? values : values[0]]);
-  return { load: Object.fromEntries(load) };
 }

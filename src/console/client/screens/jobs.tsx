@@ -1,3 +1,4 @@
+import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -18,6 +19,7 @@ import {
   workMs,
 } from '../lib/jobs.ts';
 import { exportOf, exportsPath } from '../lib/repeat.ts';
+import type { JobProps } from '../part.ts';
 import { BalanceBar } from '../ui/balance.tsx';
 import {
   ActionButton,
@@ -261,7 +263,7 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
 }
 
 /** Offers the actions of a job. Rare ones are in a menu. */
-export function JobActions({ job, history, onDone }: ActionsProps & MenuProps): VNode {
+export function JobActions({ job, history, onDone }: ActionsProps & JobProps): VNode {
   return (
     <>
       <Apply job={job} onDone={onDone} />
@@ -271,12 +273,7 @@ export function JobActions({ job, history, onDone }: ActionsProps & MenuProps): 
   );
 }
 
-interface MenuProps {
-  readonly job: JobDetail;
-  readonly history: JobHistory;
-}
-
-function Rare({ job, history }: MenuProps): VNode | null {
+function Rare({ job, history }: JobProps): VNode | null {
   const { route } = useLocation();
   const path = jobPath(job.job_id);
   // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
@@ -313,11 +310,7 @@ function Rare({ job, history }: MenuProps): VNode | null {
             </a>
           </>
         ) : null}
-        {job.status === 'completed' ? (
-          <a class="button button-quiet" href={screenHref('/schedules/-/new', { from: job.job_id })}>
-            Schedule …
-          </a>
-        ) : null}
+        {parts.map(({ JobMenu }, at) => JobMenu && <JobMenu key={at} job={job} history={history} />)}
       </Menu>
     </>
   );

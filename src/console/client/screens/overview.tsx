@@ -1,3 +1,4 @@
+import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import type { NeedKind } from '../../../domain/need.ts';
 import type { Overview as OverviewRecord } from '../../../jobs/overview-api.ts';
@@ -5,6 +6,7 @@ import { type Query, screenHref, useQuery, withQuery } from '../lib/address.ts';
 import { pollMs, restMs, useApi } from '../lib/data.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
 import { type JobDetail, jobHref, jobPath, refusedHref } from '../lib/jobs.ts';
+import type { NeedPlace, Part } from '../part.ts';
 import { Choices } from '../ui/controls.tsx';
 import { Bars, sumOf } from '../ui/drawings.tsx';
 import { Badge, Empty, Loaded, Notice, Page, Section } from '../ui/page.tsx';
@@ -47,27 +49,20 @@ function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-type Place = readonly [button: string, href: string];
-
-/** Returns what to do about each need; the subject is the one job or schedule that it is about. */
-const places: Readonly<Record<NeedKind, (subject: string | null) => Place | null>> = {
+/** What to do about the needs of the core, and of capabilities. */
+const places: NonNullable<Part['needs']> = {
   records_unaccounted: () => ['See the jobs', screenHref('/jobs')],
-  schedules_failing: (name) => ['See why', screenHref(name === null ? '/schedules' : `/schedules/${name}`)],
   jobs_failed: (job) =>
     job === null
       ? ['See them', screenHref('/jobs', { status: 'failed', since: dayAgo() })]
       : ['See why', jobHref(job)],
-  inbox_files_refused: () => ['See why', screenHref('/inbox')],
-  // They are listed by the API, and sent again by `sluice notifications`.
-  deliveries_dead: () => null,
   loads_held: (job) =>
     job === null ? ['Decide', screenHref('/jobs', { status: 'held' })] : ['See why', jobHref(job)],
   records_refused: (job) => [
     'Correct them',
     job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job),
   ],
-  inbox_files_with_rejects: () => ['See them', screenHref('/inbox')],
-  runs_skipped: () => ['See them', screenHref('/schedules')],
+  ...Object.fromEntries(parts.flatMap(({ needs = {} }) => Object.entries(needs))),
 };
 const ofJobs: readonly NeedKind[] = ['jobs_failed', 'loads_held'];
 
@@ -75,7 +70,7 @@ interface Line {
   readonly key: string;
   readonly isBad: boolean;
   readonly says: string;
-  readonly place?: Place | null;
+  readonly place?: ReturnType<NeedPlace> | null | undefined;
   /** A job whose actions stand beside. */
   readonly job?: string | null;
 }
@@ -123,7 +118,7 @@ function Needs({ of, onDone }: NeedsProps): VNode {
       key: kind,
       isBad: status === 'failed',
       says,
-      place: places[kind](subject),
+      place: places[kind]?.(subject),
       job: ofJobs.includes(kind) ? subject : null,
     })),
   ].toSorted((a, b) => Number(b.isBad) - Number(a.isBad));

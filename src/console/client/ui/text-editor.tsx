@@ -7,7 +7,7 @@ import { Button, CopyButton, Field } from './controls.tsx';
 import { Problems } from './page.tsx';
 
 /*
- * The editor of what is defined as text: rules, a segment, a schedule. The service finds the errors: an entry of the error record
+ * The editor of what is defined as text, such as a segment. The service finds the errors: an entry of the error record
  * whose `details` contain `line 3` marks the third line. A route gets such entries from `throwFileProblems`.
  */
 

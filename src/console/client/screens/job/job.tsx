@@ -1,7 +1,7 @@
+import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { RuleFinding } from '../../../../capabilities/rules/api.ts';
 import type { JobHistory } from '../../../../http/job.ts';
 import { screenHref, withQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
@@ -173,7 +173,6 @@ function factsOf(job: JobDetail): readonly Fact[] {
 function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin } = job;
   const { undoes = [], undone_by: undoneBy, undo, held } = job;
-  const { findings = [] } = job as { readonly findings?: readonly RuleFinding[] };
   return [
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],
@@ -187,12 +186,7 @@ function loadFacts(job: JobDetail): readonly Fact[] {
     ['Kept because newer', undo && plural(undo.kept, 'profile')],
     ...(undo?.later_loads ?? []).map((id): Fact => ['Found the same values', <JobLink key={id} id={id} />]),
     ...(readAs?.notes ?? []).map((text): Fact => ['Remarks', text]),
-    ...findings.map(
-      ({ entity, property, rule, otherwise, records }): Fact => [
-        otherwise === 'strip' ? 'Left out by the rules' : 'Breaks the rules',
-        `${visibleText(property ?? 'event_name')} of ${entity}, ${rule}: ${plural(records, 'record')}`,
-      ],
-    ),
+    ...parts.flatMap(({ jobFacts }) => jobFacts?.(job) ?? []),
   ];
 }
 

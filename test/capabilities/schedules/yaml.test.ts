@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { writeYaml } from '../../../src/console/client/lib/yaml.ts';
+import { writeYaml } from '../../../src/capabilities/schedules/console/yaml.ts';
 
 const leaf = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null), fc.array(fc.string()));
 const { value } = fc.letrec((tie) => ({

@@ -1,16 +1,26 @@
 import type { VNode } from 'preact';
 import { useLocation, useRoute } from 'preact-iso';
-import type { Schedule, ScheduleList, ScheduleRun } from '../../../capabilities/schedules/api.ts';
-import { screenHref } from '../lib/address.ts';
-import { api, post } from '../lib/api.ts';
-import { useApi } from '../lib/data.ts';
-import { formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
-import { ActionButton, named } from '../ui/controls.tsx';
-import { ConfirmButton } from '../ui/dialog.tsx';
-import { Icon } from '../ui/drawings.tsx';
-import { Badge, inTone, Loaded, Page, Section, Time, type Tone, TwoLines, toneIcons } from '../ui/page.tsx';
-import { type Column, Table, TableSection } from '../ui/table.tsx';
+import { screenHref } from '../../../console/client/lib/address.ts';
+import { api, post } from '../../../console/client/lib/api.ts';
+import { useApi } from '../../../console/client/lib/data.ts';
+import { formatMs, formatTime, plural, visibleText } from '../../../console/client/lib/format.ts';
+import { jobHref } from '../../../console/client/lib/jobs.ts';
+import { ActionButton, named } from '../../../console/client/ui/controls.tsx';
+import { ConfirmButton } from '../../../console/client/ui/dialog.tsx';
+import { Icon } from '../../../console/client/ui/drawings.tsx';
+import {
+  Badge,
+  inTone,
+  Loaded,
+  Page,
+  Section,
+  Time,
+  type Tone,
+  TwoLines,
+  toneIcons,
+} from '../../../console/client/ui/page.tsx';
+import { type Column, Table, TableSection } from '../../../console/client/ui/table.tsx';
+import type { Schedule, ScheduleList, ScheduleRun } from '../api.ts';
 import { ScheduleEditor } from './edit-schedule.tsx';
 
 const path = '/v1/schedules';

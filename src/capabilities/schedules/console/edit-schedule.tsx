@@ -1,18 +1,18 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { ScheduleList } from '../../../capabilities/schedules/api.ts';
+import { screenHref, useQuery } from '../../../console/client/lib/address.ts';
+import { api } from '../../../console/client/lib/api.ts';
+import { useData } from '../../../console/client/lib/data.ts';
+import { slugOf, timeZone } from '../../../console/client/lib/format.ts';
+import { isLoad, type JobDetail, jobPath } from '../../../console/client/lib/jobs.ts';
+import { exportOf } from '../../../console/client/lib/repeat.ts';
+import { InputField } from '../../../console/client/ui/controls.tsx';
+import { Loaded, Page, Section } from '../../../console/client/ui/page.tsx';
+import { EditorForm } from '../../../console/client/ui/text-editor.tsx';
 import type { JobHistory } from '../../../http/job.ts';
-import { screenHref, useQuery } from '../lib/address.ts';
-import { api } from '../lib/api.ts';
-import { useData } from '../lib/data.ts';
-import { slugOf, timeZone } from '../lib/format.ts';
-import { type JobDetail, jobPath } from '../lib/jobs.ts';
-import { workOf } from '../lib/repeat.ts';
-import { writeYaml } from '../lib/yaml.ts';
-import { InputField } from '../ui/controls.tsx';
-import { Loaded, Page, Section } from '../ui/page.tsx';
-import { EditorForm } from '../ui/text-editor.tsx';
+import type { ScheduleList } from '../api.ts';
+import { writeYaml } from './yaml.ts';
 
 const path = '/v1/schedules';
 const variable = `\${env:SCHEDULE_TOKEN}`;
@@ -67,6 +67,29 @@ function Draft({ model }: { readonly model: Model }): VNode {
       <ScheduleEditor name={name} definition={draftOf(model)} isNew isTaken={isTaken} />
     </Section>
   );
+}
+
+/** Returns what the same job by the clock would do: an export, or a load without its source. */
+function workOf(job: JobDetail, history: JobHistory): { readonly load?: object; readonly export?: object } {
+  if (!isLoad(job)) {
+    const { from: _from, to: _to, since = null, ...rest } = exportOf(history);
+    return { export: { range: since === null ? 'yesterday' : 'since_last_success', ...rest } };
+  }
+  const { entity, preset, format, options, guard, map } = history.parameters;
+  const { max_errors, max_changed, max_removed_values } = history.parameters;
+  const all = {
+    entity: entity === 'users' || entity === 'companies' ? entity : null,
+    ...(preset == null ? { format } : { preset }),
+    ...{ max_errors, max_changed, max_removed_values },
+    ...(options as object | undefined),
+    ...{ guard, map: Object.keys(map ?? {}).length === 0 ? null : map },
+  };
+  const isGiven = (value: unknown): boolean => value !== null && value !== undefined && value !== false;
+  const load = Object.entries(all)
+    .map(([name, value]) => [name, [value].flat().filter(isGiven)] as const)
+    .filter(([, values]) => values.length > 0)
+    .map(([name, values]) => [name, values.length > 1 ? values : values[0]]);
+  return { load: Object.fromEntries(load) };
 }
 
 interface EditorProps {

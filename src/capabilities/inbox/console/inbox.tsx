@@ -1,12 +1,12 @@
 import type { VNode } from 'preact';
-import type { Inbox as InboxRecord } from '../../../capabilities/inbox/api.ts';
-import { post } from '../lib/api.ts';
-import { useApi } from '../lib/data.ts';
-import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
-import { jobHref, refusedHref } from '../lib/jobs.ts';
-import { ActionButton } from '../ui/controls.tsx';
-import { Badge, Empty, Loaded, Notice, Page, Section, Time } from '../ui/page.tsx';
-import { type Column, TableSection } from '../ui/table.tsx';
+import { post } from '../../../console/client/lib/api.ts';
+import { useApi } from '../../../console/client/lib/data.ts';
+import { formatBytes, formatCount, visibleText } from '../../../console/client/lib/format.ts';
+import { jobHref, refusedHref } from '../../../console/client/lib/jobs.ts';
+import { ActionButton } from '../../../console/client/ui/controls.tsx';
+import { Badge, Empty, Loaded, Notice, Page, Section, Time } from '../../../console/client/ui/page.tsx';
+import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
+import type { Inbox as InboxRecord } from '../api.ts';
 
 type ConcludedFile = InboxRecord['recent'][number];
 

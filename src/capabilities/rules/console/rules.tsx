@@ -1,11 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { RulesRecord } from '../../../capabilities/rules/api.ts';
-import { api } from '../lib/api.ts';
-import { useApi } from '../lib/data.ts';
-import { formatTime, visibleText } from '../lib/format.ts';
-import { Facts, Loaded, Page, Section } from '../ui/page.tsx';
-import { EditorForm } from '../ui/text-editor.tsx';
+import { api } from '../../../console/client/lib/api.ts';
+import { useApi } from '../../../console/client/lib/data.ts';
+import { formatTime, visibleText } from '../../../console/client/lib/format.ts';
+import { Facts, Loaded, Page, Section } from '../../../console/client/ui/page.tsx';
+import { EditorForm } from '../../../console/client/ui/text-editor.tsx';
+import type { RulesRecord } from '../api.ts';
 
 /** Shows the rules of the environment, and applies others. */
 export function Rules(): VNode {

@@ -1,0 +1,14 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/base/package-root.ts';
+
+/** Returns the path of every screen of the console, of the core and of the capabilities, as the sources declare them. */
+export function screenPaths(): readonly string[] {
+  const files = readdirSync(join(packageRoot, 'src'), { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => /console\/(index\.tsx|client\/app\/screens\.ts)$/.test(file))
+    .flatMap((file) => [
+      ...readFileSync(join(packageRoot, 'src', file), 'utf8').matchAll(/\bscreen\(\s*'([^']+)'/g),
+    ])
+    .map(([, path = '']) => path);
+}

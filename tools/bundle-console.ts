@@ -1,0 +1,99 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { build, type Metafile, type Plugin } from 'esbuild';
+import type { ConsoleManifest } from '../src/console/assets.ts';
+
+/**
+ * The modules `sluice:capabilities` and `sluice:capabilities.css`: what these capabilities add to the console, from `console/` of
+ * their folders below `src`. One without such a folder adds nothing.
+ */
+function capabilityParts(src: string, names: readonly string[]): Plugin {
+  const filesOf = (file: string): readonly string[] =>
+    names.map((name) => join(src, 'capabilities', name, 'console', file)).filter((path) => existsSync(path));
+  return {
+    name: 'sluice-capabilities',
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^sluice:capabilities/ }, ({ path }) => ({ path, namespace: 'sluice' }));
+      onLoad({ filter: /\.css$/, namespace: 'sluice' }, () => ({
+        loader: 'css',
+        resolveDir: src,
+        contents: filesOf('style.css')
+          .map((path) => `@import ${JSON.stringify(path)};\n`)
+          .join(''),
+      }));
+      onLoad({ filter: /s$/, namespace: 'sluice' }, () => {
+        const paths = filesOf('index.tsx');
+        const imports = paths.map(
+          (path, at) => `import { part as part${at} } from ${JSON.stringify(path)};\n`,
+        );
+        const list = paths.map((_, at) => `part${at}`).join(', ');
+        return { resolveDir: src, contents: `${imports.join('')}export const parts = [${list}];\n` };
+      });
+    },
+  };
+}
+
+/**
+ * Bundles the console of these sources with the parts of these capabilities, in their order. A file's name has a hash of its content.
+ * Beside each is its compressed form. manifest.json lists what the page loads.
+ */
+export async function bundleConsole(
+  src: string,
+  outdir: string,
+  capabilities: readonly string[],
+): Promise<Metafile> {
+  const client = join(src, 'console', 'client');
+  await rm(outdir, { recursive: true, force: true });
+  const { metafile } = await build({
+    entryPoints: {
+      main: join(client, 'main.tsx'),
+      style: join(client, 'styles', 'index.css'),
+      icon: join(client, 'icon.svg'),
+    },
+    outdir,
+    plugins: [capabilityParts(src, capabilities)],
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: ['chrome123', 'firefox120', 'safari17.5'],
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    minify: true,
+    loader: { '.svg': 'copy' },
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    metafile: true,
+    logLevel: 'warning',
+  });
+
+  const outputs = Object.entries(metafile.outputs);
+  const madeOf = (source: string): string => {
+    const found = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(`client/${source}`));
+    if (found === undefined) throw new Error(`nothing was made of ${source}`);
+    return basename(found[0]);
+  };
+  const script = madeOf('main.tsx');
+  const imported = outputs.find(([path]) => basename(path) === script)?.[1].imports ?? [];
+  const manifest: ConsoleManifest = {
+    script,
+    style: madeOf('styles/index.css'),
+    icon: madeOf('icon.svg'),
+    preload: imported.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path)),
+    files: outputs.map(([path]) => basename(path)).sort(),
+  };
+
+  await mkdir(outdir, { recursive: true });
+  for (const name of manifest.files) {
+    const bytes = await readFile(join(outdir, name));
+    await writeFile(join(outdir, `${name}.gz`), await promisify(gzip)(bytes, { level: 9 }));
+    const quality = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
+    await writeFile(join(outdir, `${name}.br`), await promisify(brotliCompress)(bytes, { params: quality }));
+  }
+  await writeFile(join(outdir, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  return metafile;
+}
