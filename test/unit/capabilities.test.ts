@@ -32,15 +32,11 @@ for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
     imports.push({ from, of: normalize(join(dirname(from), path)) });
 }
 
-/** Screens of the console take the types of the records that they show. */
-const isOfScreen = ({ from, of }: Import): boolean =>
-  from.startsWith('src/console/client/') && /^src\/capabilities\/[^/]+\/api\.ts$/.test(of);
-
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
 
 test('the core imports no capability, and only what puts a process together the registry', () => {
   const ofCore = imports.filter(({ from }) => capabilityOf(from) === null && from !== 'src/registry.ts');
-  expect(ofCore.filter((each) => capabilityOf(each.of) !== null && !isOfScreen(each))).toEqual([]);
+  expect(ofCore.filter((each) => capabilityOf(each.of) !== null)).toEqual([]);
   const ofRegistry = imports.filter(({ of }) => of === 'src/registry.ts').map(({ from }) => from);
   expect(new Set(ofRegistry)).toEqual(roots);
 });
@@ -151,8 +147,7 @@ test('the core names no capability, except where it is said why', () => {
   expect(Object.keys(nouns).toSorted()).toEqual(capabilities.map(({ name }) => name).toSorted());
   const named = new Set<string>();
   for (const file of files) {
-    const isOfCore =
-      /\.(tsx?|sql)$/.test(file) && !/^src\/(capabilities|console\/client)\/|^src\/registry/.test(file);
+    const isOfCore = /\.(tsx?|sql)$/.test(file) && !/^src\/(capabilities\/|registry)/.test(file);
     const text = isOfCore ? readFileSync(join(packageRoot, file), 'utf8') : '';
     if (Object.values(nouns).some((noun) => noun.test(text))) named.add(file);
   }

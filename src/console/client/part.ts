@@ -1,7 +1,8 @@
-import type { AnyComponent } from 'preact';
+import type { AnyComponent, VNode } from 'preact';
 import { lazy } from 'preact-iso';
 import type { NeedKind } from '../../domain/need.ts';
 import type { JobHistory } from '../../http/job.ts';
+import type { Query } from './lib/address.ts';
 import type { JobDetail } from './lib/jobs.ts';
 import type { IconName } from './ui/drawings.tsx';
 import type { Fact } from './ui/page.tsx';
@@ -14,10 +15,35 @@ export interface Part {
   readonly screens?: readonly Screen[];
   /** What to do about needs of the overview. */
   readonly needs?: Partial<Record<NeedKind, NeedPlace>>;
+  /** Kinds of loads that write their own file. They have no menu. */
+  readonly jobTypes?: Readonly<Record<string, OwnJobType>>;
   /** Facts of a load. */
   readonly jobFacts?: (job: JobDetail) => readonly Fact[];
   /** Rare actions of a load or an export, in its menu. */
   readonly JobMenu?: AnyComponent<JobProps>;
+  /** Stands in place of the links to what a load wrote; `null`: they stay. */
+  readonly jobLinks?: (job: JobDetail) => VNode | null;
+  /** Shown of a user id without a profile. */
+  readonly UserPanel?: AnyComponent<{ readonly id: string }>;
+  readonly deletionOption?: DeletionOption;
+  readonly loadOption?: LoadOption;
+  /** Returns what a load of this file would refuse. */
+  readonly checkRecords?: (file: RecordFile) => Promise<RecordCheck>;
+}
+
+export interface OwnJobType {
+  readonly name: string;
+  /** Returns what a completed job has done. */
+  readonly outcome: (job: JobDetail) => string;
+}
+
+/** A choice when a user is deleted. It has an effect on an id of which nothing is stored, too. */
+export interface DeletionOption {
+  /** The field of the request, which is then true. */
+  readonly field: string;
+  readonly label: string;
+  /** Ends the text of the button. */
+  readonly verb: string;
 }
 
 export interface JobProps {
@@ -44,6 +70,30 @@ export function screen(path: string, load: () => Promise<AnyComponent>, ...nav: 
     throw error;
   };
   return { path, component: lazy(() => load().catch(orThrow)), nav: nav.length === 0 ? undefined : nav };
+}
+
+/** An option of loads, which stands in the address. */
+export interface LoadOption {
+  /** Its fields with a control, and those without, by the names of the API. */
+  readonly fields: readonly string[];
+  readonly otherFields: readonly string[];
+  readonly Control: AnyComponent<{ readonly query: Query }>;
+  /** Tells whether it decides about stored values. Then `existing` is not offered, and the load is planned first. */
+  readonly decides: (query: Query) => boolean;
+}
+
+/** A file that is written in the page. */
+export interface RecordFile {
+  readonly body: Blob;
+  readonly type: string;
+  /** Its name, and the options by which it is read. */
+  readonly query: Readonly<Record<string, string>>;
+}
+
+export interface RecordCheck {
+  readonly count: number;
+  /** The first of them; rows are counted from 1. */
+  readonly items: readonly { readonly row: number; readonly message: string }[];
 }
 
 /** The text of a button and its address. `subject` is the one thing that a need is about, if there is only one. */

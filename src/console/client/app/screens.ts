@@ -19,7 +19,6 @@ const ofCore: readonly Screen[] = [
   screen('/segments/new', async () => (await import('../screens/segments/editor.tsx')).NewSegment),
   screen('/segments/:id', async () => (await segments()).Segment),
   screen('/export', async () => (await import('../screens/export.tsx')).Export, 'Export', 'export', 'Out'),
-  screen('/load', async () => (await import('../screens/load/load.tsx')).Load, 'Load a file', 'load', 'In'),
   screen(
     '/access',
     async () => (await import('../screens/access.tsx')).Access,

@@ -1,7 +1,5 @@
 /* Jobs as the screens show them: records, names, states, and how often they are asked for. */
 
-import type { Inspection } from '../../../capabilities/inspection/api.ts';
-import type { UndoFields } from '../../../capabilities/undo/api.ts';
 import type { DeletionJobDetail } from '../../../deletion/api.ts';
 import type { ExportJob } from '../../../export/api.ts';
 import type { JobListItem } from '../../../http/job.ts';
@@ -18,24 +16,11 @@ export type JobDetail = Omit<JobListItem, 'counts' | 'origin'> &
   Pick<LoadDetail, 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts'> &
   Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
   Partial<Pick<DeletionJobDetail, 'removed'>> &
-  Partial<UndoFields> &
   Partial<Pick<ExportJob, 'warnings'>> & { readonly counts?: Counts };
-
-export type InspectedColumn = Inspection['columns'][number];
 
 type OfUsers = 'user_id' | 'company_name';
 /** A user, or a company. */
 export type Profile = Omit<UserProfile, OfUsers> & Partial<Pick<UserProfile, OfUsers>>;
-
-export const jobTypeNames: Readonly<Record<string, string>> = {
-  import: 'File',
-  bulk_identify_users: 'Users, in bulk',
-  bulk_identify_companies: 'Companies, in bulk',
-  undo: 'Undo',
-  export: 'Export',
-  delete_users: 'Deletion of users',
-  delete_companies: 'Deletion of companies',
-};
 
 /** Returns who or what started a job. */
 export function originText(origin: JobListItem['origin']): string {
@@ -49,7 +34,7 @@ export function isUnfinished({ status }: { readonly status: string }): boolean {
 }
 
 export function isLoad({ type }: { readonly type: string }): boolean {
-  return type === 'import' || type === 'undo' || type.startsWith('bulk_identify_');
+  return type !== 'export' && !type.startsWith('delete_');
 }
 
 export function jobPath(jobId: string): string {

@@ -1,43 +1,19 @@
+import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { SuppressionCount } from '../../../capabilities/suppression/api.ts';
 import type { DeletionPreview } from '../../../deletion/api.ts';
 import { api } from '../lib/api.ts';
-import { useApi, useData } from '../lib/data.ts';
+import { useData } from '../lib/data.ts';
 import { plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
+import type { DeletionOption } from '../part.ts';
 import { Check } from '../ui/controls.tsx';
-import { Confirm, ConfirmButton, DialogButton } from '../ui/dialog.tsx';
-import { Loaded, Problems, Section } from '../ui/page.tsx';
+import { Confirm, DialogButton } from '../ui/dialog.tsx';
+import { Loaded } from '../ui/page.tsx';
 import { type Entity, type Who, words } from './profiles.tsx';
 
-/** Says that records of a deleted person are refused, and lets them in again. */
-export function KeptOut({ id }: Pick<Who, 'id'>): VNode | null {
-  const found = useApi<SuppressionCount>(`/v1/suppressions?user_id=${encodeURIComponent(id)}`);
-  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
-  if (found.data === undefined || found.data.count === 0) return null;
-  return (
-    <Section
-      title="Kept out"
-      aside={
-        <ConfirmButton
-          label="Let in again …"
-          needs="delete"
-          title={`Let ${visibleText(id)} in again`}
-          sentence="Later records of this id are accepted. Deleted data does not come back."
-          verb="Let them in again"
-          act={async () => {
-            await api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } });
-            found.reload();
-          }}
-        />
-      }
-    >
-      <p>The person was deleted. Records of this id are refused, whichever way they come.</p>
-    </Section>
-  );
-}
+const options = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
 /** A button that deletes a profile, after the server has counted what goes with it. */
 export function Deletion(who: Who): VNode {
@@ -50,7 +26,7 @@ export function Deletion(who: Who): VNode {
 
 function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () => void }): VNode {
   const { route } = useLocation();
-  const [suppress, setSuppress] = useState(false);
+  const [chosen, setChosen] = useState<readonly DeletionOption[]>([]);
   const ask = <T,>(how: object, signal?: AbortSignal): Promise<T> =>
     api<T>(`/v1/${entity}`, { method: 'DELETE', body: { [entity]: [id], ...how }, signal });
   const preview = useData('deletion', (signal) => ask<DeletionPreview>({ dry_run: true }, signal));
@@ -65,18 +41,26 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
         </Loaded>
       }
       beside={
-        entity === 'users' ? (
-          <Check
-            label="Keep this person out: refuse their later records"
-            isOn={suppress}
-            onChange={() => setSuppress(!suppress)}
-          />
-        ) : null
+        entity === 'users'
+          ? options.map((option) => (
+              <Check
+                key={option.field}
+                label={option.label}
+                isOn={chosen.includes(option)}
+                onChange={() =>
+                  setChosen(
+                    chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option],
+                  )
+                }
+              />
+            ))
+          : null
       }
-      verb={`Delete this ${words[entity].one}${suppress ? ', and keep them out' : ''}`}
-      isReady={requested > (suppress ? 0 : missing)}
+      verb={`Delete this ${words[entity].one}${chosen.map(({ verb }) => verb).join('')}`}
+      isReady={requested > (chosen.length > 0 ? 0 : missing)}
       act={async () => {
-        const { job_id } = await ask<{ readonly job_id: string }>(suppress ? { suppress } : {});
+        const how = Object.fromEntries(chosen.map(({ field }) => [field, true]));
+        const { job_id } = await ask<{ readonly job_id: string }>(how);
         route(jobHref(job_id));
       }}
       onClose={onClose}
@@ -89,7 +73,7 @@ function consequence(entity: Entity, of: DeletionPreview): string {
   if (of.requested === of.not_found) return 'Nothing is stored under this id.';
   const atLeast = of.is_complete ? '' : 'at least ';
   const archived =
-    of.archived_until === null ? '' : ' Events in the lake are removed too; they are not in this number.';
+    of.archived_until === null ? '' : ' Archived events are removed too; they are not in this number.';
   const what =
     entity === 'users'
       ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`

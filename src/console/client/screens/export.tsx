@@ -13,7 +13,7 @@ import { Loading, Notice, Page, Problems, Section, Time } from '../ui/page.tsx';
 import { Value } from '../ui/properties.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ExportForm } from './export-form.tsx';
-import { ExportAgain } from './jobs.tsx';
+import { ExportAgain } from './job/actions.tsx';
 
 /** Puts an export together. The server says what it would hold before it is started. */
 export function Export(): VNode {

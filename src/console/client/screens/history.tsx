@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
 import type { ProfileChange, ProfileHistory } from '../../../profiles/api.ts';
+import { jobTypeNames } from '../app/job-types.ts';
 import { useQuery, withQuery } from '../lib/address.ts';
 import { useApi } from '../lib/data.ts';
 import { visibleText } from '../lib/format.ts';
-import { jobHref, jobTypeNames } from '../lib/jobs.ts';
+import { jobHref } from '../lib/jobs.ts';
 import { Empty, Entry, type Fact, Loaded, Section, Time } from '../ui/page.tsx';
 import { Glance, propertyFacts, Whole } from '../ui/properties.tsx';
 import { Pager } from '../ui/table.tsx';

@@ -2,6 +2,7 @@ import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import type { NeedKind } from '../../../domain/need.ts';
 import type { Overview as OverviewRecord } from '../../../jobs/overview-api.ts';
+import { WayIn } from '../app/way-in.tsx';
 import { type Query, screenHref, useQuery, withQuery } from '../lib/address.ts';
 import { pollMs, restMs, useApi } from '../lib/data.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
@@ -11,7 +12,8 @@ import { Choices } from '../ui/controls.tsx';
 import { Bars, sumOf } from '../ui/drawings.tsx';
 import { Badge, Empty, Loaded, Notice, Page, Section } from '../ui/page.tsx';
 import { TableSection } from '../ui/table.tsx';
-import { JobActs, jobColumns, useJobs } from './jobs.tsx';
+import { JobActs } from './job/actions.tsx';
+import { jobColumns, useJobs } from './jobs.tsx';
 
 const dayMs = 86_400_000;
 
@@ -263,7 +265,7 @@ function LatestJobs({ underWay }: { readonly underWay: number }): VNode {
       hrefOf={({ job_id }) => jobHref(job_id)}
       empty={
         <Empty title="Nothing has run here yet">
-          <a href={screenHref('/load')}>Load a file</a>
+          <WayIn />
         </Empty>
       }
     />

@@ -1,3 +1,4 @@
+import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
@@ -10,7 +11,7 @@ import { Button } from '../ui/controls.tsx';
 import { Empty, Entry, type Fact, Facts, Loaded, Page, Section, Time } from '../ui/page.tsx';
 import { propertyFacts, Whole } from '../ui/properties.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
-import { Deletion, KeptOut } from './delete-profile.tsx';
+import { Deletion } from './delete-profile.tsx';
 import { History } from './history.tsx';
 import { profileHref, type Who, words } from './profiles.tsx';
 
@@ -71,7 +72,7 @@ function Missing({ entity, id }: Who): VNode {
   if (isAsked)
     return (
       <>
-        <KeptOut id={id} />
+        {parts.map(({ UserPanel }, at) => UserPanel && <UserPanel key={at} id={id} />)}
         <History of={pathOf({ entity, id })} />
         <Events id={id} />
       </>

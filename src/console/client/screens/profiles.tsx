@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { namingProperties } from '../../../domain/entity.ts';
 import type { ExportPreview } from '../../../export/api.ts';
 import type { Segment, SegmentPage } from '../../../lookups/api.ts';
+import { WayIn } from '../app/way-in.tsx';
 import { screenHref, useQuery, withQuery } from '../lib/address.ts';
 import { api, mayUse, type Page as PageOf, post } from '../lib/api.ts';
 import { type Loaded, useApiPage, useData } from '../lib/data.ts';
@@ -92,7 +93,7 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
     <Empty title={`No ${one} matches`}>Properties and companies must match exactly.</Empty>
   ) : (
     <Empty title={`There are no ${entity} yet`}>
-      <a href={screenHref('/load')}>Load a file</a>
+      <WayIn />
     </Empty>
   );
   return (

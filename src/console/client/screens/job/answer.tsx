@@ -1,5 +1,7 @@
+import { parts } from 'sluice:capabilities';
 import type { ComponentChildren, VNode } from 'preact';
 import { summaries } from '../../../../base/wording.ts';
+import { ownJobTypes } from '../../app/job-types.ts';
 import { screenHref } from '../../lib/address.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';
@@ -142,11 +144,8 @@ function outcomeText(job: JobDetail, entity: Written): string {
     return `${plural(job.completed_rows, 'row')} exported${took}, ${formatBytes(job.file_size)}`;
   if (!isLoad(job))
     return `${formatCount(counts['deleted'] ?? 0)} of ${plural(counts['requested'] ?? 0, 'id')} deleted${took}`;
-  if (type === 'undo' && job.dry_run !== true) {
-    const kept = job.undo?.kept ?? 0;
-    const stay = kept === 0 ? '' : `; ${plural(kept, 'profile')} kept because newer`;
-    return `${plural(inserted + updated + removed, 'profile')} put back${took}${stay}`;
-  }
+  const own = ownJobTypes.get(type);
+  if (own !== undefined && job.dry_run !== true) return own.outcome(job);
   const what = plural(inserted + updated + unchanged, ...nouns[entity]);
   const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
   return job.dry_run === true
@@ -156,13 +155,9 @@ function outcomeText(job: JobDetail, entity: Written): string {
 
 /** Links to what the job wrote. */
 function linksOf(job: JobDetail, entity: Written): ComponentChildren {
-  const { job_id, counts = {}, undone_by: undoneBy } = job;
-  if (undoneBy != null)
-    return (
-      <span>
-        Undone by <JobLink id={undoneBy} />
-      </span>
-    );
+  const { job_id, counts = {} } = job;
+  const [others = null] = parts.flatMap(({ jobLinks }) => jobLinks?.(job) ?? []);
+  if (others !== null) return others;
   if (job.dry_run !== false || (counts['inserted'] ?? 0) + (counts['updated'] ?? 0) === 0) return null;
   return (
     <>

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobHistory } from '../../../../http/job.ts';
+import { jobTypeNames } from '../../app/job-types.ts';
 import { screenHref, withQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { type Loaded as LoadedData, useData } from '../../lib/data.ts';
@@ -12,7 +13,6 @@ import {
   isUnfinished,
   type JobDetail,
   jobPath,
-  jobTypeNames,
   originText,
   pauseOf,
   refusedHref,
@@ -21,8 +21,8 @@ import {
 import { Balance } from '../../ui/balance.tsx';
 import { CopyButton } from '../../ui/controls.tsx';
 import { Badge, type Fact, Facts, Fold, JobLink, Loaded, Page, StatusBadge, Time } from '../../ui/page.tsx';
-import { JobActions } from '../jobs.tsx';
 import { Causes } from '../refused/causes.tsx';
+import { JobActions } from './actions.tsx';
 import { Answer } from './answer.tsx';
 import { Changes } from './changes.tsx';
 import { ExportFiles } from './files.tsx';
@@ -171,8 +171,7 @@ function factsOf(job: JobDetail): readonly Fact[] {
 }
 
 function loadFacts(job: JobDetail): readonly Fact[] {
-  const { read_as: readAs, sha256, duplicate_of: twin } = job;
-  const { undoes = [], undone_by: undoneBy, undo, held } = job;
+  const { read_as: readAs, sha256, duplicate_of: twin, held } = job;
   return [
     ['Read as', readAs && formatOf(readAs)],
     ['SHA-256', sha256 && <Copied text={sha256} />],
@@ -181,10 +180,6 @@ function loadFacts(job: JobDetail): readonly Fact[] {
     ...(job.rejects?.loaded_since.jobs ?? []).map((id): Fact => ['Mended by', <JobLink key={id} id={id} />]),
     ['Held', held?.reasons.map(({ figure, message }) => `${figure}: ${visibleText(message)}`).join('; ')],
     ['Decided by', held?.decided_by && originText(held.decided_by)],
-    ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
-    ['Undone by', undoneBy && <JobLink id={undoneBy} />],
-    ['Kept because newer', undo && plural(undo.kept, 'profile')],
-    ...(undo?.later_loads ?? []).map((id): Fact => ['Found the same values', <JobLink key={id} id={id} />]),
     ...(readAs?.notes ?? []).map((text): Fact => ['Remarks', text]),
     ...parts.flatMap(({ jobFacts }) => jobFacts?.(job) ?? []),
   ];

@@ -1,13 +1,14 @@
+import { parts } from 'sluice:capabilities';
 import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Inspection } from '../../../../capabilities/inspection/api.ts';
 import type { JobDetail as LoadDetail } from '../../../../load/api.ts';
 import type { RejectPage } from '../../../../load/rejects/api.ts';
 import { type Query, withQuery } from '../../lib/address.ts';
-import { api, post } from '../../lib/api.ts';
+import { api } from '../../lib/api.ts';
 import { useAction, useApi } from '../../lib/data.ts';
 import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath } from '../../lib/jobs.ts';
+import type { RecordFile } from '../../part.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loaded, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
@@ -23,41 +24,45 @@ export interface RefusedProps {
 const none: Edits = new Map();
 
 interface Checked {
-  readonly uploadId: string;
   /** Why a load would refuse records that were edited, by row. */
   readonly problems: ReadonlyMap<number, string>;
   readonly refused: number;
 }
+
+const [checkRecords] = parts.flatMap((part) => part.checkRecords ?? []);
 
 /** Keeps the edits of records. Each change makes them unchecked. */
 function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(none);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> } | null>(null);
-  const options = {
-    ...(columns !== null && { delimiter: ',', quote: '"', header: '1' }),
-    encoding: 'utf-8',
-  };
-  const check = async (): Promise<Checked> => {
-    const edited: readonly Edited[] = [...edits.values()];
+  const corrected = (): RecordFile => {
     const isCsv = columns !== null;
     const filename = `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${isCsv ? 'csv' : 'ndjson'}`;
-    const headers = { 'content-type': isCsv ? 'text/csv' : 'application/x-ndjson' };
-    const body = new Blob([fileOf(job.job_id, edited, columns)]);
-    const path = withQuery('/v1/imports/inspect', { filename, ...options });
-    const { upload_id, problem, rejects } = await api<Inspection>(path, { method: 'POST', body, headers });
-    if (problem !== null) throw new Error(problem.message);
-    const problems = rejects.items.flatMap(({ row, message }): [number, string][] => {
+    return {
+      body: new Blob([fileOf(job.job_id, [...edits.values()], columns)]),
+      type: isCsv ? 'text/csv' : 'application/x-ndjson',
+      query: {
+        ...(isCsv && { delimiter: ',', quote: '"', header: '1' }),
+        ...{ filename, encoding: 'utf-8' },
+      },
+    };
+  };
+  const look = useAction(async () => {
+    if (checkRecords === undefined) return;
+    const edited: readonly Edited[] = [...edits.values()];
+    const { count, items } = await checkRecords(corrected());
+    const problems = items.flatMap(({ row, message }): [number, string][] => {
       const reject = edited[row - 1]?.reject;
       return reject === undefined ? [] : [[reject.row, message]];
     });
-    return { uploadId: upload_id, problems: new Map(problems), refused: rejects.count };
-  };
-  const look = useAction(async () => setChecked(await check()));
+    setChecked({ problems: new Map(problems), refused: count });
+  });
   const send = useAction(async () => {
-    const { uploadId } = checked ?? (await check());
-    const body = { upload_id: uploadId, ...options };
-    const { job_id: jobId } = await post<{ readonly job_id: string }>('/v1/imports', body);
+    const { body, type, query } = corrected();
+    const headers = { 'content-type': type };
+    const path = withQuery('/v1/imports', query);
+    const { job_id: jobId } = await api<{ readonly job_id: string }>(path, { method: 'POST', body, headers });
     setSent({ jobId, rows: new Set([...(sent?.rows ?? []), ...edits.keys()]) });
     setEdits(none);
     setChecked(null);
@@ -133,14 +138,16 @@ export function Grid({ query, job, onChange }: RefusedProps): VNode {
             <Button look="quiet" onClick={mine.discard}>
               Discard
             </Button>
-            <Button
-              look="quiet"
-              needs="import"
-              disabled={look.isRunning || edits.size === 0}
-              onClick={() => void look.run()}
-            >
-              Check
-            </Button>
+            {checkRecords === undefined ? null : (
+              <Button
+                look="quiet"
+                needs="import"
+                disabled={look.isRunning || edits.size === 0}
+                onClick={() => void look.run()}
+              >
+                Check
+              </Button>
+            )}
             <Button
               look="main"
               needs="import"

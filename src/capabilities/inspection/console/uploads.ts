@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
-import type { Inspection } from '../../../capabilities/inspection/api.ts';
-import { apiHref, withQuery } from './address.ts';
-import { ApiError, problemOf, refusal, session, unreachable } from './api.ts';
-import { pause } from './outage.ts';
+import { apiHref, withQuery } from '../../../console/client/lib/address.ts';
+import { ApiError, problemOf, refusal, session, unreachable } from '../../../console/client/lib/api.ts';
+import { pause } from '../../../console/client/lib/outage.ts';
+import type { Inspection } from '../api.ts';
 
 /*
  * Files on their way to the server, each as the body of an inspection. They go on while other screens are shown, and are sent

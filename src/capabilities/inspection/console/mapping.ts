@@ -1,10 +1,9 @@
 /* The choices of what each column becomes: the map and the types of the API, which stand in the address. */
 
-import type { Inspection } from '../../../../capabilities/inspection/api.ts';
-import { readCellType } from '../../../../domain/cell-type.ts';
-import type { Query } from '../../lib/address.ts';
-import type { InspectedColumn } from '../../lib/jobs.ts';
-import { listOf, mapOf } from './inspection.ts';
+import type { Query } from '../../../console/client/lib/address.ts';
+import { readCellType } from '../../../domain/cell-type.ts';
+import type { Inspection } from '../api.ts';
+import { type InspectedColumn, listOf, mapOf } from './inspection.ts';
 
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 export type ColumnMap = Readonly<Record<string, string>>;

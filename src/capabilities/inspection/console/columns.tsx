@@ -1,19 +1,32 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
-import type { Inspection } from '../../../../capabilities/inspection/api.ts';
-import type { CellType } from '../../../../domain/cell-type.ts';
-import { personalRule } from '../../../../domain/looks.ts';
-import { presetTitles } from '../../../../domain/source.ts';
-import type { Query } from '../../lib/address.ts';
-import { post } from '../../lib/api.ts';
-import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { type InspectedColumn, jobHref } from '../../lib/jobs.ts';
-import { ActionButton, Button, type Options, Select, useTyped } from '../../ui/controls.tsx';
-import { barOf } from '../../ui/drawings.tsx';
-import { Notice, VisibleText } from '../../ui/page.tsx';
-import { Value } from '../../ui/properties.tsx';
-import { type Column, TableSection } from '../../ui/table.tsx';
-import { type Inspected, isPreset, mapOf, optionsOf } from './inspection.ts';
+import type { Query } from '../../../console/client/lib/address.ts';
+import { post } from '../../../console/client/lib/api.ts';
+import { formatCount, formatShare, plural, visibleText } from '../../../console/client/lib/format.ts';
+import { jobHref } from '../../../console/client/lib/jobs.ts';
+import {
+  ActionButton,
+  Button,
+  type Options,
+  Select,
+  useTyped,
+} from '../../../console/client/ui/controls.tsx';
+import { barOf } from '../../../console/client/ui/drawings.tsx';
+import { Notice, VisibleText } from '../../../console/client/ui/page.tsx';
+import { Value } from '../../../console/client/ui/properties.tsx';
+import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
+import type { CellType } from '../../../domain/cell-type.ts';
+import { personalRule } from '../../../domain/looks.ts';
+import { presetTitles } from '../../../domain/source.ts';
+import type { Inspection } from '../api.ts';
+import {
+  givenOptions,
+  type Inspected,
+  type InspectedColumn,
+  isPreset,
+  mapOf,
+  optionsOf,
+} from './inspection.ts';
 import {
   type ColumnMap,
   type Role,
@@ -113,7 +126,10 @@ function Start({ query, found }: Inspected): VNode {
       ? 'First choose the column that is the user id or the company id.'
       : null;
   const isReady = missing === null || isPreset(query, found);
-  const isSure = found.problem === null && found.rejects.count === 0 && query.get('mirror') === '';
+  const isSure =
+    found.problem === null &&
+    found.rejects.count === 0 &&
+    !givenOptions.some(({ decides }) => decides(query));
   return (
     <div class="row">
       {isSure ? (

@@ -1,14 +1,14 @@
 import type { TargetedDragEvent, TargetedEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Query } from '../../lib/address.ts';
-import { mayUse } from '../../lib/api.ts';
-import { formatBytes, formatShare } from '../../lib/format.ts';
-import { cancelSending, type Sending, sendFile, sendings } from '../../lib/uploads.ts';
-import { ActionButton, named } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/drawings.tsx';
-import { Badge, Problems, VisibleText } from '../../ui/page.tsx';
-import { type Column, TableSection } from '../../ui/table.tsx';
+import type { Query } from '../../../console/client/lib/address.ts';
+import { mayUse } from '../../../console/client/lib/api.ts';
+import { formatBytes, formatShare } from '../../../console/client/lib/format.ts';
+import { ActionButton, named } from '../../../console/client/ui/controls.tsx';
+import { Icon } from '../../../console/client/ui/drawings.tsx';
+import { Badge, Problems, VisibleText } from '../../../console/client/ui/page.tsx';
+import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
 import { noOptions } from './inspection.ts';
+import { cancelSending, type Sending, sendFile, sendings } from './uploads.ts';
 
 /** Takes files that are dropped or chosen; below are those that were sent from this page. */
 export function Files({ query }: { readonly query: Query }): VNode {

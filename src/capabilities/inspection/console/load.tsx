@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
-import { type Query, useQuery } from '../../lib/address.ts';
-import { mayUse } from '../../lib/api.ts';
-import { formatBytes, visibleText } from '../../lib/format.ts';
-import { JobLink, Loaded, Notice, Page } from '../../ui/page.tsx';
+import { type Query, useQuery } from '../../../console/client/lib/address.ts';
+import { mayUse } from '../../../console/client/lib/api.ts';
+import { formatBytes, visibleText } from '../../../console/client/lib/format.ts';
+import { JobLink, Loaded, Notice, Page } from '../../../console/client/ui/page.tsx';
 import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
 import { noOptions, useInspection } from './inspection.ts';

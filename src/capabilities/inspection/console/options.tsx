@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
-import { groupedPresets, presetTitles } from '../../../../domain/source.ts';
-import type { Query } from '../../lib/address.ts';
-import { formatCount, visibleText } from '../../lib/format.ts';
-import { FilterText, type Options, SelectField } from '../../ui/controls.tsx';
-import { type Inspected, listOf } from './inspection.ts';
+import type { Query } from '../../../console/client/lib/address.ts';
+import { formatCount, visibleText } from '../../../console/client/lib/format.ts';
+import { FilterText, type Options, SelectField } from '../../../console/client/ui/controls.tsx';
+import { groupedPresets, presetTitles } from '../../../domain/source.ts';
+import { givenOptions, type Inspected, listOf } from './inspection.ts';
 
 /* The options of how a file is read that have controls. */
 
@@ -121,9 +121,11 @@ export function Meaning({ query, found: { preset, entity } }: Inspected): VNode 
           onChange={choose('company_from')}
         />
       )}
-      {query.get('mirror') === '' &&
+      {!givenOptions.some(({ decides }) => decides(query)) &&
         choice('existing', 'Values that profiles have', 'Are replaced', [['keep', 'Stay']])}
-      <Mirrored query={query} />
+      {givenOptions.map(({ Control }, at) => (
+        <Control key={at} query={query} />
+      ))}
     </div>
   );
 }
@@ -132,31 +134,4 @@ export function Meaning({ query, found: { preset, entity } }: Inspected): VNode 
 function nullsIn(text: string): string {
   const nulls = text.split(',').flatMap((each) => each.trim() || []);
   return nulls.length === 0 ? '' : JSON.stringify(nulls);
-}
-
-/** Asks what becomes of the profiles that the file does not hold. */
-function Mirrored({ query }: { readonly query: Query }): VNode {
-  const mirror = query.get('mirror');
-  const none = { max_removed: undefined, mirror_despite_rejects: undefined };
-  return (
-    <>
-      <SelectField
-        label="Profiles not in the file"
-        value={mirror}
-        options={[
-          ['', 'Stay'],
-          ['remove', 'Are removed'],
-        ]}
-        onChange={(value) => query.set({ mirror: value, existing: undefined, ...(value === '' && none) })}
-      />
-      {mirror !== '' && (
-        <FilterText
-          label="At most"
-          value={query.get('max_removed')}
-          placeholder="5%"
-          onChange={(value) => query.set({ max_removed: value })}
-        />
-      )}
-    </>
-  );
 }

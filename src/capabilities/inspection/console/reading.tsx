@@ -1,10 +1,10 @@
 import type { VNode } from 'preact';
-import type { Inspection } from '../../../../capabilities/inspection/api.ts';
-import type { SourceFormat } from '../../../../domain/source.ts';
-import type { Query } from '../../lib/address.ts';
-import { formatCount, plural, visibleText } from '../../lib/format.ts';
-import { Fold, Notice, VisibleText } from '../../ui/page.tsx';
-import { type Column, TableSection } from '../../ui/table.tsx';
+import type { Query } from '../../../console/client/lib/address.ts';
+import { formatCount, plural, visibleText } from '../../../console/client/lib/format.ts';
+import { Fold, Notice, VisibleText } from '../../../console/client/ui/page.tsx';
+import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
+import type { SourceFormat } from '../../../domain/source.ts';
+import type { Inspection } from '../api.ts';
 import { type Inspected, isReadingChosen, otherOptions } from './inspection.ts';
 import { Dialect, delimiterText, headerText, Meaning } from './options.tsx';
 

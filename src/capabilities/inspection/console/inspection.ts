@@ -1,12 +1,16 @@
 /* An upload as the server inspects it. Everything that was chosen stands in the address. */
 
-import type { Inspection } from '../../../../capabilities/inspection/api.ts';
-import type { Query } from '../../lib/address.ts';
-import { post } from '../../lib/api.ts';
-import { type Loaded, useData } from '../../lib/data.ts';
+import { parts } from 'sluice:capabilities';
+import type { Query } from '../../../console/client/lib/address.ts';
+import { post } from '../../../console/client/lib/api.ts';
+import { type Loaded, useData } from '../../../console/client/lib/data.ts';
+import type { Inspection } from '../api.ts';
 
 /** Options that stand in the address under the API's names. The second list has no controls. */
-const texts = [
+/** The options that other capabilities add. */
+export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
+
+const texts: readonly string[] = [
   'encoding',
   'delimiter',
   'quote',
@@ -17,12 +21,12 @@ const texts = [
   'company_from',
   'ragged',
   'existing',
-  'mirror',
-  'max_removed',
-] as const;
+  ...givenOptions.flatMap(({ fields }) => fields),
+];
 const otherTexts = [
   ...['format', 'escape', 'comment', 'apostrophes', 'records'],
-  ...['header_rows', 'skip_rows', 'skip_footer', 'mirror_despite_rejects'],
+  ...['header_rows', 'skip_rows', 'skip_footer'],
+  ...givenOptions.flatMap(({ otherFields }) => otherFields),
 ];
 
 const lists = ['null', 'types'] as const;
@@ -31,16 +35,6 @@ const lists = ['null', 'types'] as const;
 export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
   [...texts, ...otherTexts, ...lists, 'map'].map((name) => [name, undefined]),
 );
-
-/** Returns the options of the API as they stand in the address. */
-export function addressOf(options: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(options).map(([name, value]) => [
-      name,
-      typeof value === 'object' ? JSON.stringify(value) : String(value),
-    ]),
-  );
-}
 
 /** Returns the options of the file that are given and have no control. */
 export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
@@ -83,6 +77,8 @@ function jsonOf(query: Query, name: string): unknown {
     return null;
   }
 }
+
+export type InspectedColumn = Inspection['columns'][number];
 
 /** An inspected upload, and the address with what was chosen for it. */
 export interface Inspected {

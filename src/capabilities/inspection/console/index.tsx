@@ -1,0 +1,66 @@
+import type { VNode } from 'preact';
+import { useLocation } from 'preact-iso';
+import { screenHref, withQuery } from '../../../console/client/lib/address.ts';
+import { api, post } from '../../../console/client/lib/api.ts';
+import { isLoad, jobPath } from '../../../console/client/lib/jobs.ts';
+import {
+  type JobProps,
+  type Part,
+  type RecordCheck,
+  type RecordFile,
+  screen,
+} from '../../../console/client/part.ts';
+import { ActionButton } from '../../../console/client/ui/controls.tsx';
+import type { Inspection } from '../api.ts';
+
+export const part: Part = {
+  screens: [screen('/load', async () => (await import('./load.tsx')).Load, 'Load a file', 'load', 'In')],
+  JobMenu: LoadAgain,
+  checkRecords,
+};
+
+interface TakenAgain {
+  readonly upload_id: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+function LoadAgain({ job }: JobProps): VNode | null {
+  const { route } = useLocation();
+  // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
+  const loadAgain = async (): Promise<void> => {
+    const { upload_id, options } = await post<TakenAgain>(`${jobPath(job.job_id)}/upload`);
+    const { entity, ...others } = options;
+    // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
+    const given = others['format'] === 'csv' ? others : { entity, ...others };
+    route(screenHref('/load', { ...addressOf(given), upload: upload_id }));
+  };
+  if (!isLoad(job)) return null;
+  return (
+    <>
+      <ActionButton look="quiet" needs="import" act={loadAgain}>
+        Load again with another mapping
+      </ActionButton>
+      <a class="button button-quiet" href={screenHref('/load', { options_of: job.job_id })}>
+        Load another file like this one
+      </a>
+    </>
+  );
+}
+
+/** Returns the options of the API as they stand in the address. */
+function addressOf(options: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [
+      name,
+      typeof value === 'object' ? JSON.stringify(value) : String(value),
+    ]),
+  );
+}
+
+async function checkRecords({ body, type, query }: RecordFile): Promise<RecordCheck> {
+  const path = withQuery('/v1/imports/inspect', query);
+  const headers = { 'content-type': type };
+  const { problem, rejects } = await api<Inspection>(path, { method: 'POST', body, headers });
+  if (problem !== null) throw new Error(problem.message);
+  return rejects;
+}

@@ -1,0 +1,71 @@
+import type { VNode } from 'preact';
+import { useLocation } from 'preact-iso';
+import { post } from '../../../console/client/lib/api.ts';
+import { formatMs, plural } from '../../../console/client/lib/format.ts';
+import {
+  isLoad,
+  isUnfinished,
+  type JobDetail,
+  jobHref,
+  jobPath,
+  workMs,
+} from '../../../console/client/lib/jobs.ts';
+import type { JobProps, Part } from '../../../console/client/part.ts';
+import { ActionButton } from '../../../console/client/ui/controls.tsx';
+import { type Fact, JobLink } from '../../../console/client/ui/page.tsx';
+import type { UndoFields } from '../api.ts';
+
+export const part: Part = {
+  jobTypes: { undo: { name: 'Undo', outcome: outcomeText } },
+  jobFacts: (job) => {
+    const { undoes = [], undone_by: undoneBy, undo } = fieldsOf(job);
+    return [
+      ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
+      ['Undone by', undoneBy && <JobLink id={undoneBy} />],
+      ['Kept because newer', undo && plural(undo.kept, 'profile')],
+      ...(undo?.later_loads ?? []).map((id): Fact => ['Found the same values', <JobLink key={id} id={id} />]),
+    ];
+  },
+  jobLinks: (job) => {
+    const { undone_by: undoneBy } = fieldsOf(job);
+    return undoneBy == null ? null : (
+      <span>
+        Undone by <JobLink id={undoneBy} />
+      </span>
+    );
+  },
+  JobMenu: Undo,
+};
+
+function fieldsOf(job: JobDetail): Partial<UndoFields> {
+  return job as Partial<UndoFields>;
+}
+
+function outcomeText(job: JobDetail): string {
+  const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
+  const kept = fieldsOf(job).undo?.kept ?? 0;
+  const stay = kept === 0 ? '' : `; ${plural(kept, 'profile')} kept because newer`;
+  return `${plural(inserted + updated + removed, 'profile')} put back in ${formatMs(workMs(job))}${stay}`;
+}
+
+/** Tells whether the job wrote something, and nobody has undone it. */
+function isUndoable(job: JobDetail): boolean {
+  const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
+  const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
+  return isLoad(job) && !isUnfinished(job) && hasWritten && fieldsOf(job).undone_by == null;
+}
+
+/** Leads to the plan of the undo, which is applied there. */
+function Undo({ job }: JobProps): VNode | null {
+  const { route } = useLocation();
+  const plan = async (): Promise<void> => {
+    const { job_id } = await post<JobDetail>(`${jobPath(job.job_id)}/undo`, { plan: true });
+    route(jobHref(job_id));
+  };
+  if (!isUndoable(job)) return null;
+  return (
+    <ActionButton look="quiet" needs="import" act={plan}>
+      Undo …
+    </ActionButton>
+  );
+}

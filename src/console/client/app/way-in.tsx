@@ -1,0 +1,10 @@
+import { parts } from 'sluice:capabilities';
+import type { VNode } from 'preact';
+import { screenHref } from '../lib/address.ts';
+
+/** A link to the first screen that brings records in, such as files; nothing if there is none. */
+export function WayIn(): VNode | null {
+  const screens = parts.flatMap(({ screens: own = [] }) => own);
+  const first = screens.find(({ nav }) => nav?.[2] === 'In');
+  return first?.nav === undefined ? null : <a href={screenHref(first.path)}>{first.nav[0]}</a>;
+}
