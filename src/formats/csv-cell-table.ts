@@ -4,14 +4,6 @@ import { CR, LF } from './record-scanner.ts';
 const BACKSLASH = 92;
 const leastCells = 1024;
 
-/** The meaning of a letter behind a backslash in a dialect without quotes, as databases write it. */
-const letters: ReadonlyMap<number, number> = new Map(
-  Object.entries({ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0' }).map(([from, to]) => [
-    from.charCodeAt(0),
-    to.charCodeAt(0),
-  ]),
-);
-
 /** The positions of a record's cells, without their quotes, as the walker finds them. */
 export class CellTable {
   count = 0;
@@ -58,13 +50,21 @@ export class CellTable {
 
   /** Returns the texts of all cells, quotes and escapes undone. */
   texts(bytes: Buffer, marks: CsvMarks): string[] {
-    return Array.from({ length: this.count }, (_, cell) => {
-      const text = bytes.toString('utf8', this.starts[cell], this.ends[cell]);
-      if (!this.isMarked(cell)) return text;
-      if (marks.escape === BACKSLASH) return text.replace(/\\(.)/gs, '$1');
-      const quote = String.fromCharCode(marks.quote);
-      return text.replaceAll(quote + quote, quote);
-    });
+    return Array.from({ length: this.count }, (_, cell) => this.text(cell, bytes, marks));
+  }
+
+  text(cell: number, bytes: Buffer, marks: CsvMarks): string {
+    const text = bytes.toString('utf8', this.starts[cell], this.ends[cell]);
+    if (!this.isMarked(cell)) return text;
+    if (marks.escape === BACKSLASH) return text.replace(/\\(.)/gs, '$1');
+    const quote = String.fromCharCode(marks.quote);
+    return text.replaceAll(quote + quote, quote);
+  }
+
+  /** Returns the bytes of a cell as they are written, with its quotes, as a byte string. */
+  written(cell: number, bytes: Buffer): string {
+    const around = this.isQuoted(cell) ? 1 : 0;
+    return bytes.toString('latin1', (this.starts[cell] ?? 0) - around, (this.ends[cell] ?? 0) + around);
   }
 
   /** Counts the escapes that escape what needs none, as in `C:\dir`: they may be no escapes. */
@@ -89,33 +89,6 @@ export class CellTable {
     return nulls.some((word) => word.length === end - start && word.compare(source, start, end) === 0);
   }
 
-  /**
-   * Writes what a cell means to `target` at `to`, which has room for the cell as it is written. Returns where it ends, or -1 if it
-   * has an escape before what means nothing anyway: the backslash may belong to the value.
-   */
-  copy(cell: number, source: Buffer, marks: CsvMarks, target: Buffer, to: number): number {
-    const [start, end] = [this.starts[cell] ?? 0, this.ends[cell] ?? 0];
-    if (this.isNull(cell, source, marks)) return to;
-    if (!this.isMarked(cell)) return to + source.copy(target, to, start, end);
-    let written = to;
-    for (let at = start; at < end; at++) {
-      let byte = source[at] ?? 0;
-      if (byte === marks.escape) {
-        byte = at + 1 < end ? meantBy(source[++at] ?? 0, marks, this.isQuoted(cell)) : -1;
-        if (byte < 0) return -1;
-      }
-      target[written++] = byte;
-    }
-    return written;
-  }
-
-  /** Returns what a cell means; null if that is in doubt. */
-  text(cell: number, source: Buffer, marks: CsvMarks): string | null {
-    const target = Buffer.alloc((this.ends[cell] ?? 0) - (this.starts[cell] ?? 0));
-    const end = this.copy(cell, source, marks, target, 0);
-    return end < 0 ? null : target.toString('utf8', 0, end);
-  }
-
   #grow(): void {
     const { starts, ends, flags } = this;
     this.starts = new Int32Array(2 * starts.length);
@@ -125,14 +98,4 @@ export class CellTable {
     this.ends.set(ends);
     this.flags.set(flags);
   }
-}
-
-/** Returns the byte that an escape and `byte` mean, or -1 if that is in doubt. */
-function meantBy(byte: number, marks: CsvMarks, inQuotes: boolean): number {
-  const { quote, escape: escapes, delimiter, isBlanks, comment } = marks;
-  if (byte === quote || byte === escapes) return byte;
-  if (inQuotes && escapes === quote) return -1;
-  if (byte === delimiter[0] || byte === comment[0] || byte === LF || byte === CR) return byte;
-  if (isBlanks && isBlankByte(byte)) return byte;
-  return quote < 0 ? (letters.get(byte) ?? -1) : -1;
 }

@@ -11,16 +11,23 @@ export interface CsvDialect {
   readonly nulls: readonly string[];
 }
 
-/** Returns true if records are walked as they are: RFC 4180, with any single ASCII character between the cells. */
-export function isPlain(dialect: CsvDialect): boolean {
-  const { delimiter, quote, comment, nulls } = dialect;
-  const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;
-  return isAscii && quote === '"' && dialect.escape === '"' && comment === '' && nulls.length === 0;
+/** How the records of a CSV are written: its dialect, and whether records with fewer cells than columns are filled up. */
+export interface CsvForm {
+  readonly dialect: CsvDialect;
+  readonly ragged: 'refuse' | 'pad';
 }
 
-/** RFC 4180, with this delimiter. */
-export function plainDialect({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvDialect {
-  return { delimiter, quote: '"', escape: '"', comment: '', nulls: [] };
+/** Returns true if records are stored and read as they are: RFC 4180, with any single ASCII character between the cells. */
+export function isPlain({ dialect, ragged }: CsvForm): boolean {
+  const { delimiter, quote, comment, nulls } = dialect;
+  const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;
+  const isBare = comment === '' && nulls.length === 0 && ragged === 'refuse';
+  return isAscii && quote === '"' && dialect.escape === '"' && isBare;
+}
+
+/** Returns the marks of RFC 4180 with this delimiter. */
+export function plainMarks({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvMarks {
+  return marksOf({ delimiter, quote: '"', escape: '"', comment: '', nulls: [] });
 }
 
 /** The bytes that mean something in a CSV. */
@@ -31,6 +38,8 @@ export interface CsvMarks {
   readonly isBlanks: boolean;
   /** -1: none. */
   readonly quote: number;
+  /** A quote between letters is an apostrophe (`'O'Brien'`): it neither opens a cell nor closes one. */
+  readonly hasApostrophes: boolean;
   /** Makes an ordinary byte of the next one: the quote itself, within quotes only; another byte, anywhere; -1: none. */
   readonly escape: number;
   /** At the start of a line: the line is none of the records'. Empty: none. */
@@ -42,18 +51,14 @@ export interface CsvMarks {
 const TAB = 9;
 const SPACE = 32;
 
-/** The parts of a header that tell how records are written. */
-interface RecordForm {
-  readonly delimiter: string;
-  readonly dialect?: CsvDialect;
-}
-
-/** Returns the marks of the records after this header, as they stand in the file. */
-export function marksOf({ delimiter, dialect = plainDialect({ delimiter }) }: RecordForm): CsvMarks {
+export function marksOf(dialect: CsvDialect): CsvMarks {
   const isBlanks = dialect.delimiter === 'blanks';
+  const delimiter = Buffer.from(isBlanks ? ' ' : dialect.delimiter);
   return {
-    delimiter: Buffer.from(isBlanks ? ' ' : dialect.delimiter),
+    delimiter,
     isBlanks,
+    // The bytes of a delimiter that is not ASCII look like those of letters.
+    hasApostrophes: dialect.quote === "'" && delimiter.every((byte) => byte < 0x80),
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),
     comment: Buffer.from(dialect.comment),

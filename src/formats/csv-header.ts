@@ -7,7 +7,7 @@ import { resolveMap } from '../domain/column-map.ts';
 import { idColumn } from '../domain/entity.ts';
 import { isRejectColumn } from '../domain/reject.ts';
 import { CellTable } from './csv-cell-table.ts';
-import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
+import { type CsvForm, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { isOwnHeader } from './csv-text.ts';
 import { CR, LF } from './record-scanner.ts';
@@ -16,18 +16,16 @@ import { explainNotUtf8 } from './utf8.ts';
 const MAX_HEADER_PROBLEMS = 100;
 const MAX_HEADER_NOTES = 20;
 
-/** The header of a CSV: the names of its columns, and how all other records are written. */
+/** The header of a CSV as it is stored, in RFC 4180. */
 export interface CsvHeader {
-  /** Between the cells: one ASCII character. With a `dialect`, what stands between them once a chunk has been made plain. */
+  /** Between the cells: one ASCII character. */
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
   /** An apostrophe before a formula is not part of a name or value. */
   readonly defused?: true;
-  /** Set if records are not plain (`isPlain`): the worker rewrites a chunk of them before it reads it. */
-  readonly dialect?: CsvDialect;
-  /** Records with fewer cells than columns are filled up with empty ones. */
-  readonly ragged?: 'pad';
+  /** The file came in another dialect. A record of it counts as one line, whatever its cells hold. */
+  readonly isRewritten?: true;
   /** The types of columns whose cells are no texts. */
   readonly types?: Readonly<Record<string, CellType>>;
   /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
@@ -35,9 +33,7 @@ export interface CsvHeader {
 }
 
 /** The way to read the header of a CSV and the records after it. */
-export interface CsvReading {
-  readonly dialect: CsvDialect;
-  readonly ragged: 'refuse' | 'pad';
+export interface CsvReading extends CsvForm {
   /** The value in `SourceOptions`. */
   readonly types?: readonly string[];
   /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
@@ -88,12 +84,12 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
  *   `unsupported_format` for one that is no text.
  */
 export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading): HeaderRecord | null {
-  const form = formOf(reading);
+  const form = storedForm(reading);
   if (reading.headerRows === 0) {
     const columns = Array.from({ length: reading.columns }, (_, index) => numbered(index));
     return { header: { ...form, columns, ...typesOf(reading, columns) }, notes: [], end: 0, lines: 0 };
   }
-  const records = cutRecords(bytes, final, form, reading);
+  const records = cutRecords(bytes, final, reading);
   if (records === null) return null;
   const cells = joinRows(records.rows);
   if (cells.length > MAX_COLUMNS) {
@@ -139,11 +135,12 @@ export function cellTypeOf({ types = {} }: Pick<CsvHeader, 'types'>, column: str
 }
 
 /** Returns the header without its names. */
-function formOf({ dialect, ragged, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
-  const lengths = ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn };
-  return isPlain(dialect)
-    ? { delimiter: dialect.delimiter, ...lengths }
-    : { delimiter: ',', dialect, ...lengths };
+function storedForm(reading: CsvReading): Omit<CsvHeader, 'columns'> {
+  const { dialect, ragged, lastColumn } = reading;
+  return {
+    ...(isPlain(reading) ? { delimiter: dialect.delimiter } : { delimiter: ',', isRewritten: true }),
+    ...(ragged === 'refuse' && lastColumn !== undefined && { lastColumn }),
+  };
 }
 
 interface CutRecords {
@@ -152,14 +149,9 @@ interface CutRecords {
   readonly lines: number;
 }
 
-function cutRecords(
-  bytes: Buffer,
-  final: boolean,
-  form: Omit<CsvHeader, 'columns'>,
-  { headerRows }: CsvReading,
-): CutRecords | null {
+function cutRecords(bytes: Buffer, final: boolean, { dialect, headerRows }: CsvReading): CutRecords | null {
   const table = new CellTable();
-  const marks = marksOf(form);
+  const marks = marksOf(dialect);
   const scanner = createCsvScanner(marks, MAX_HEADER_BYTES, table);
   const rows: string[][] = [];
   let [end, lines] = [0, 0];

@@ -71,7 +71,7 @@ class SampledRecords {
   constructor(bytes: Buffer, isWhole: boolean, dialect: CsvDialect) {
     this.bytes = bytes;
     this.#isWhole = isWhole;
-    this.marks = marksOf({ delimiter: dialect.delimiter, dialect });
+    this.marks = marksOf(dialect);
     this.scanner = createCsvScanner(this.marks, bytes.length, this.cells);
   }
 

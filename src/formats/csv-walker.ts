@@ -16,7 +16,6 @@ const QUOTES = 2;
 const ESCAPES = 3;
 const ENDS_LINE = 4;
 
-const APOSTROPHE = 0x27;
 const TAB = 9;
 
 /**
@@ -36,8 +35,6 @@ export class CsvWalker {
 
   readonly #marks: CsvMarks;
   readonly #meanings = new Uint8Array(256);
-  /** A quote between letters is an apostrophe (`'O'Brien'`): it neither opens a cell nor closes one. */
-  readonly #hasApostrophes: boolean;
   readonly #maxBytes: number;
   readonly #cells: CellTable | null;
   /** Bytes are looked at up to here, because of the record's maximum length (`#atMaximum`) or because no more are there. */
@@ -57,8 +54,6 @@ export class CsvWalker {
     this.#marks = marks;
     this.#maxBytes = maxBytes;
     this.#cells = cells;
-    // The bytes of a delimiter that is not ASCII look like those of letters.
-    this.#hasApostrophes = marks.quote === APOSTROPHE && marks.delimiter.every((byte) => byte < 0x80);
     const meanings = this.#meanings;
     meanings[marks.delimiter[0] ?? 0] = DELIMITER;
     if (marks.isBlanks) meanings[TAB] = DELIMITER;
@@ -179,7 +174,7 @@ export class CsvWalker {
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }
-        if (this.#hasApostrophes && this.#isInWord(buf, at)) continue;
+        if (this.#marks.hasApostrophes && this.#isInWord(buf, at)) continue;
         if (escapes !== quote || buf[at + 1] !== quote) return at + 1;
       }
       this.#marked = true;
@@ -363,7 +358,7 @@ export class CsvWalker {
 
   /** Tells whether the quote at `at` is an apostrophe inside a word: no well-formed record is read otherwise. */
   #isInWord(buf: Buffer, at: number): boolean {
-    return this.#hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
+    return this.#marks.hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
   }
 }
 

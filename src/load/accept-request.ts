@@ -1,7 +1,7 @@
 import type { LoadOptions, LoadType } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
-import type { ReceivedFile } from './receive/receive.ts';
+import type { ReceivedFile } from './receive/received-file.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;

@@ -16,7 +16,7 @@ import { startLaneSoon, startSmallLoadSoon } from './end.ts';
 import { refuseForeign, resolveEntity, rewriteForeign, withColumnNames } from './fit-file.ts';
 import { SMALL_LOAD_BYTES } from './limits.ts';
 import { isInLedger } from './read-store.ts';
-import type { ReceivedFile } from './receive/receive.ts';
+import type { ReceivedFile } from './receive/received-file.ts';
 import { discardReceived } from './received.ts';
 import { writeLoad } from './record-load.ts';
 import { findMended, readAsMended } from './rejects/mends.ts';

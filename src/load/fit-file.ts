@@ -7,7 +7,7 @@ import type { AcceptRequest, LoadRequest } from './accept-request.ts';
 import type { LoadContext } from './context.ts';
 import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
 import { planFile, requireRecord } from './map/column-plan.ts';
-import type { ReceivedFile } from './receive/receive.ts';
+import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
 import { receivingStore } from './received.ts';
 

@@ -6,7 +6,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { type JsonObject, parseObject } from '../formats/json-text.ts';
 import { listed, ownName } from './map/column-plan.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, type Recognise } from './map/foreign.ts';
-import type { ReceivedFile } from './receive/receive.ts';
+import type { ReceivedFile } from './receive/received-file.ts';
 
 /** The beginning of a JSON file in which its first records are looked for. */
 const FIRST_BYTES = 1024 * 1024;

@@ -15,6 +15,7 @@ import type { LoadContext, LoadMemory } from './context.ts';
 import { planFile } from './map/column-plan.ts';
 import { CsvRows } from './map/csv-rows.ts';
 import { NdjsonRows } from './map/ndjson-rows.ts';
+import { tooLarge } from './map/reasons.ts';
 import { digestKey } from './map/record-digests.ts';
 import { type ChunkScope, Rows } from './map/rows.ts';
 import type { RecordStage } from './map/seam.ts';
@@ -157,11 +158,8 @@ function usersOfRefused(
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
   const record = rows.records.add(0, bytes.length, 0);
-  const length = chunk.byteEnd - chunk.byteStart;
-  const message = `the record has ${length} bytes, more than a record may have (raw is cut at ${bytes.length})`;
-  rows.rejects.push(
-    rows.records.reject(record, { code: 'record_too_large', message, column: null }, chunk, bytes),
-  );
+  const reason = tooLarge(chunk.byteEnd - chunk.byteStart, bytes.length);
+  rows.rejects.push(rows.records.reject(record, reason, chunk, bytes));
 }
 
 /**

@@ -3,7 +3,7 @@ import { ABANDONED_FILE_MS } from '../base/limits.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import type { LoadContext } from './context.ts';
 import type { ReceivingStore } from './receive/unpack.ts';
-import { convertIn, sniffIn } from './sandbox-tasks.ts';
+import { convertIn, rewriteIn, sniffIn } from './sandbox-tasks.ts';
 import { condemnAbandoned, forgetReceived, recordReceived, touchReceived } from './upload-store.ts';
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
@@ -41,7 +41,8 @@ export function convertingStore(
 ): ReceivingStore {
   const { sandboxes } = context;
   const convert = convertIn(sandboxes, environmentId);
-  return { ...receivingStore(context), convert, sniff: sniffIn(sandboxes, environmentId) };
+  const sniff = sniffIn(sandboxes, environmentId);
+  return { ...receivingStore(context), convert, sniff, rewrite: rewriteIn(sandboxes, environmentId) };
 }
 
 /** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */

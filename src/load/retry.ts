@@ -4,6 +4,7 @@ import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
 import { toGivenSource } from '../domain/option-table.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { type Origin, type TaskClaim, taskFields } from '../domain/task.ts';
+import { isPlain } from '../formats/csv-dialect.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { claimJobAction } from '../tasks/idempotency.ts';
 import { isBeforeDeletion, lockLane } from '../tasks/lane-store.ts';
@@ -166,6 +167,10 @@ function optionsFor(
 }
 
 function storedSource({ sheet, records, ...source }: SourceOptions, readAs: ReadAs | null): SourceOptions {
+  const csv = readAs?.csv ?? null;
+  const isRewritten = csv !== null && !isPlain({ dialect: csv, ragged: csv.ragged });
+  const { skipRows, skipFooter, headerRows, nulls, ragged, ...kept } = source;
+  if (isRewritten) return { ...kept, ...sheetDialect, header: 1, encoding: 'utf-8' };
   return { ...source, ...(readAs?.format === 'xlsx' && sheetDialect), encoding: 'utf-8' };
 }
 

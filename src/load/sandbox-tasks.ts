@@ -6,11 +6,16 @@ import { Fault } from '../base/errors.ts';
 import { runTask, type Sandboxes } from '../base/sandbox/sandboxes.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../formats/csv-sniff.ts';
+import { type DialectChunk, type PlainChunk, rewriteChunk } from './receive/rewrite-csv.ts';
 import { type Convert, convertFile } from './receive/unpack.ts';
 import { type CauseSample, type RefusedSource, sampleCause } from './rejects/causes.ts';
 
 async function* sniff(sample: CsvBeginning): AsyncGenerator<Sniffed> {
   yield sniffCsv(sample);
+}
+
+async function* rewrite(chunk: DialectChunk): AsyncGenerator<PlainChunk> {
+  yield rewriteChunk(chunk);
 }
 
 interface RefusedCauses {
@@ -26,7 +31,7 @@ export async function* sampleCauses(
   for (let at = 0; at < causes; at++) yield sampleCause(source, await readTried(at));
 }
 
-export const loadTasks = { convert: convertFile, sniff, causes: sampleCauses };
+export const loadTasks = { convert: convertFile, sniff, rewrite, causes: sampleCauses };
 
 export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
   return (input, ask, signal) =>
@@ -37,6 +42,13 @@ export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
   return (input: CsvBeginning, signal: AbortSignal): Promise<Sniffed> => {
     const ask = async (question: never) => question;
     return only(runTask(sandboxes, 'sniff', sniff, { owner, isLong: false, input, ask, signal }));
+  };
+}
+
+export function rewriteIn(sandboxes: Sandboxes | null, owner: number) {
+  return (input: DialectChunk, signal: AbortSignal): Promise<PlainChunk> => {
+    const ask = async (question: never) => question;
+    return only(runTask(sandboxes, 'rewrite', rewrite, { owner, isLong: false, input, ask, signal }));
   };
 }
 

@@ -5,7 +5,8 @@ import { acceptLoad } from './accept.ts';
 import type { LoadContext } from './context.ts';
 import { withOptionsOf } from './options-of.ts';
 import type { ReceiveLimits } from './receive/intake.ts';
-import { type ReceivedFile, type ReceiveHints, receive } from './receive/receive.ts';
+import { type ReceiveHints, receive } from './receive/receive.ts';
+import type { ReceivedFile } from './receive/received-file.ts';
 import { convertingStore } from './received.ts';
 
 /** A file that a capability loads, as its own books know it. */

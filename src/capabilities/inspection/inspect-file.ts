@@ -14,7 +14,8 @@ import { findForeign, readBeginning } from '../../load/foreign-file.ts';
 import type { Rows } from '../../load/map/rows.ts';
 import { createChunkReader, type ReadSource } from '../../load/read-chunk.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
-import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
+import { type ReceiveHints, receive } from '../../load/receive/receive.ts';
+import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import { requireRewriter, rewriteFile } from '../../load/receive/rewrite.ts';
 import type { RewriteSeam } from '../../load/receive/seam.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
@@ -181,8 +182,8 @@ function describe(
   return isUnread ? describeUnread(columns, cells) : describeKeys(stored, chosen);
 }
 
-async function headOf(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<string> {
-  const bytes = await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0));
+async function headOf(store: LookedStore, { ref, chunks, head }: ReceivedFile): Promise<string> {
+  const bytes = head ?? (await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0)));
   // In stream mode the decoder leaves out a character that is cut off.
   return new TextDecoder().decode(bytes, { stream: true });
 }

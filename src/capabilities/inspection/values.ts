@@ -2,7 +2,7 @@ import type { CellType } from '../../domain/cell-type.ts';
 import { dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, kindOfEntity, type RecordKind } from '../../domain/entity.ts';
 import { CellTable } from '../../formats/csv-cell-table.ts';
-import { marksOf } from '../../formats/csv-dialect.ts';
+import { plainMarks } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { copyCells, parseObject } from '../../formats/json-text.ts';
@@ -10,7 +10,7 @@ import { typesOf } from '../../load/map/cell-types.ts';
 import { lookOf } from '../../load/map/looks.ts';
 import { type ProfileRow, UNCOUNTED } from '../../load/map/row-buffer.ts';
 import type { Rows } from '../../load/map/rows.ts';
-import type { ReceivedFile } from '../../load/receive/receive.ts';
+import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import type { ReceivingStore } from '../../load/receive/unpack.ts';
 import type { InspectedColumn } from './api.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from './limits.ts';
@@ -84,9 +84,8 @@ function addCells(
   count: number,
 ): void {
   const { columns } = header;
-  const nulls = new Set(header.dialect?.nulls);
   const table = new CellTable();
-  const marks = marksOf(header);
+  const marks = plainMarks(header);
   const scanner = createCsvScanner(marks, undefined, table);
   for (let at = 0; at < bytes.length && values.records < count; ) {
     const next = scanner.next(bytes, at, bytes.length, isEnded);
@@ -96,7 +95,7 @@ function addCells(
     const cells = table.texts(bytes, marks).slice(0, columns.length);
     values.records++;
     for (const [index, cell] of cells.entries()) {
-      if (cell.trim() !== '' && !nulls.has(cell)) values.add(columns[index] ?? '', cell);
+      if (cell.trim() !== '') values.add(columns[index] ?? '', cell);
     }
   }
 }

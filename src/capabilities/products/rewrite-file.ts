@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
 import { turn } from '../../base/yielding.ts';
 import { isRecordKind } from '../../domain/entity.ts';
-import type { ChunkRange } from '../../domain/load.ts';
 import {
   isRejectColumn,
   profilesKey,
@@ -16,9 +15,10 @@ import type { FileStore } from '../../files/file-store.ts';
 import { isObject, type JsonObject, parseJsonText, writeJson } from '../../formats/json-text.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
 import { idOf } from '../../load/map/ids.ts';
-import { notAnObject, notUtf8 } from '../../load/map/reasons.ts';
+import { notAnObject, notUtf8, tooLarge } from '../../load/map/reasons.ts';
+import { type RefusedBefore, refusedBefore } from '../../load/map/refused-before.ts';
 import { RecordIndex as RecordPlaces } from '../../load/map/rows.ts';
-import type { ReceivedFile } from '../../load/receive/receive.ts';
+import type { ReceivedFile } from '../../load/receive/received-file.ts';
 import { CsvObjects } from './csv-objects.ts';
 import { readRecords, userOf } from './read-records.ts';
 import { isReason, type ProductContext } from './record.ts';
@@ -64,7 +64,9 @@ export async function* rewrite(
       for (let record = first; record < last; record++) {
         const at = chunk.firstLine + (places.lines[record] ?? 0);
         const raw = bytes.subarray(places.starts[record], places.ends[record]);
-        const read = chunk.oversized ? tooLarge(chunk) : (csv?.read(record) ?? textOf(raw));
+        const read = chunk.oversized
+          ? tooLarge(chunk.byteEnd - byteStart, bytes.length)
+          : (csv?.read(record) ?? textOf(raw));
         text += `${'\n'.repeat(Math.max(0, at - line))}${rewriter.rewrite(read, raw)}\n`;
         line = Math.max(at, line) + 1;
       }
@@ -87,12 +89,6 @@ function indexLines(places: RecordPlaces, bytes: Buffer): void {
 
 function textOf(raw: Buffer): string | Reason {
   return isUtf8(raw) ? raw.toString('utf8') : notUtf8(raw);
-}
-
-function tooLarge({ byteStart, byteEnd }: ChunkRange): Reason {
-  const bytes = byteEnd - byteStart;
-  const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${MAX_REJECT_RAW_BYTES})`;
-  return { code: 'record_too_large', message, column: null };
 }
 
 class Rewriter {
@@ -150,10 +146,8 @@ function isOurs(record: JsonObject): boolean {
 }
 
 /** Returns the line of a record that cannot be rewritten. */
-function refused({ code, message, column }: Reason, raw: Buffer, userId: string | null): string {
-  const isCut = raw.length > MAX_REJECT_RAW_BYTES;
-  const cut = isCut ? ` (raw is cut at ${MAX_REJECT_RAW_BYTES} of ${raw.length} bytes)` : '';
-  const kept = raw.toString('base64', 0, MAX_REJECT_RAW_BYTES);
-  const reason = { code, message: message + cut, column, raw: kept };
-  return JSON.stringify({ ...(userId !== null && { user_id: userId }), [refusedKey]: reason });
+function refused(why: Reason | RefusedBefore, received: Buffer, userId: string | null): string {
+  const { raw, ...reason } = 'raw' in why ? why : refusedBefore(why, received);
+  const refusal = { ...reason, raw: Buffer.from(raw).toString('base64') };
+  return JSON.stringify({ ...(userId !== null && { user_id: userId }), [refusedKey]: refusal });
 }

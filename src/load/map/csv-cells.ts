@@ -1,9 +1,6 @@
 import { isDefused } from '../../base/formula.ts';
-import { CellTable } from '../../formats/csv-cell-table.ts';
-import { type CsvMarks, isBlankByte, marksOf } from '../../formats/csv-dialect.ts';
+import { isBlankByte } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { CsvWalker } from '../../formats/csv-walker.ts';
-import { jsonEscapes } from './cells.ts';
 
 /** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
 const ORDINARY = 0;
@@ -21,8 +18,8 @@ const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * The cells of one record of a CSV, as they are meant. RFC 4180 is walked here, byte by byte; any other dialect by the
- * `CsvWalker`. A cell that is not written as it is meant is written anew behind the bytes of the chunk.
+ * The cells of one record of a CSV, as they are meant, found byte by byte. A cell with doubled quotes is written anew behind the
+ * bytes of the chunk.
  */
 export class CsvCells {
   /** The bytes of the chunk, and behind them those of the cells that were written anew. Ask for them after `find`. */
@@ -35,11 +32,8 @@ export class CsvCells {
   /** True if any cell of the record is special. */
   hasSpecial = false;
 
-  readonly #marks: CsvMarks;
   /** The meaning of each byte outside of quotes. */
   readonly #meanings: Uint8Array;
-  readonly #walker: CsvWalker | null;
-  readonly #table = new CellTable();
   #source: Buffer = this.bytes;
   /** A copy of the source with room behind it, kept for the next chunk. */
   #copy = this.bytes;
@@ -48,15 +42,13 @@ export class CsvCells {
   /** A cell beyond the columns has something in it. */
   #hasSurplus = false;
 
-  constructor(header: Pick<CsvHeader, 'delimiter' | 'dialect'>, columns: number) {
+  constructor({ delimiter }: Pick<CsvHeader, 'delimiter'>, columns: number) {
     this.starts = new Int32Array(columns + 1);
     this.ends = new Int32Array(columns + 1);
     this.special = new Uint8Array(columns + 1);
-    this.#marks = marksOf(header);
-    this.#walker = header.dialect === undefined ? null : new CsvWalker(this.#marks, Infinity, this.#table);
     this.#meanings = Uint8Array.from(quotedMeanings);
     this.#meanings[QUOTE] = ORDINARY;
-    this.#meanings[header.delimiter.charCodeAt(0)] = ENDS_CELL;
+    this.#meanings[delimiter.charCodeAt(0)] = ENDS_CELL;
   }
 
   /** Takes the bytes of a chunk. */
@@ -69,19 +61,11 @@ export class CsvCells {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Finds the cells of a well-formed record. Returns how many there are, or -1 if an escape in one is in doubt. */
+  /** Finds the cells of a well-formed record. Returns how many there are. */
   find(start: number, end: number): number {
-    this.#begin();
-    return this.#walker === null ? this.#findPlain(start, end) : this.#findWalked(this.#walker, start, end);
-  }
-
-  #begin(): void {
     this.#free = 0;
     this.hasSpecial = false;
     this.#hasSurplus = false;
-  }
-
-  #findPlain(start: number, end: number): number {
     const bytes = this.#source;
     const plainMeanings = this.#meanings;
     const kept = this.starts.length - 1;
@@ -117,9 +101,6 @@ export class CsvCells {
   /** Finds one cell without walking what follows it; false if it is not there, or not written as it is meant. */
   findOne(start: number, end: number, column: number): boolean {
     const bytes = this.#source;
-    if (this.#walker !== null) {
-      return this.find(start, end) > column && (this.starts[column] ?? 0) < bytes.length;
-    }
     for (let at = start, cell = 0; ; at++, cell++) {
       const isQuoted = bytes[at] === QUOTE && at < end;
       const from = isQuoted ? at + 1 : at;
@@ -140,35 +121,6 @@ export class CsvCells {
       if (isQuoted) at++;
       if (at >= end) return false;
     }
-  }
-
-  #findWalked(walker: CsvWalker, start: number, end: number): number {
-    const source = this.#source;
-    const table = this.#table;
-    walker.walk(source, start, end, true);
-    for (let cell = 0; cell < table.count; cell++) {
-      let [from, to] = [table.starts[cell] ?? 0, table.ends[cell] ?? 0];
-      if (table.isMarked(cell) || table.isNull(cell, source, this.#marks)) {
-        from = this.#makeRoom(end - start);
-        to = table.copy(cell, source, this.#marks, this.bytes, from);
-        if (to < 0) return -1;
-        this.#free = to;
-      }
-      this.#keep(cell, from, to, table.isQuoted(cell));
-    }
-    return table.count;
-  }
-
-  #keep(cell: number, from: number, to: number, isQuoted: boolean): void {
-    const kept = this.starts.length - 1;
-    const slot = Math.min(cell, kept);
-    this.starts[slot] = from;
-    this.ends[slot] = to;
-    let isSpecial = false;
-    for (let at = from; at < to && !isSpecial; at++) isSpecial = jsonEscapes[this.bytes[at] ?? 0] !== 0;
-    this.special[slot] = isSpecial ? 1 : 0;
-    this.hasSpecial ||= isSpecial;
-    if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, to, isQuoted);
   }
 
   #isBlank(start: number, end: number, isQuoted: boolean): boolean {
@@ -204,17 +156,9 @@ export class CsvCells {
     return this.#source.length;
   }
 
-  /**
-   * Tells whether a record of so many cells, found last, fits the columns after all: surplus cells have nothing in them, or
-   * cells are missing and may be (`pad`), and are now there.
-   */
-  fits(found: number, pad: boolean): boolean {
-    if (found >= this.starts.length) return !this.#hasSurplus;
-    if (!pad) return false;
-    this.starts.fill(0, found);
-    this.ends.fill(0, found);
-    this.special.fill(0, found);
-    return true;
+  /** Tells whether a record of so many cells, found last, has one for each column, and nothing in any other. */
+  fits(found: number): boolean {
+    return found >= this.starts.length && !this.#hasSurplus;
   }
 
   text(column: number): string {

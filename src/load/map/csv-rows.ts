@@ -4,7 +4,7 @@ import type { CellType } from '../../domain/cell-type.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reason } from '../../domain/reject.ts';
-import { marksOf } from '../../formats/csv-dialect.ts';
+import { plainMarks } from '../../formats/csv-dialect.ts';
 import { type CsvHeader, cellTypeOf } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { fromByteString, isObject, parseJsonText, toByteString } from '../../formats/json-text.ts';
@@ -16,7 +16,8 @@ import { CsvCells } from './csv-cells.ts';
 import { idOf } from './ids.ts';
 import { JsonMembers } from './json-members.ts';
 import { KnownName } from './known-names.ts';
-import { invalidEscape, malformed, notUtf8Csv, repeatedHeader, shifted, wrongCount } from './reasons.ts';
+import { malformed, notUtf8Csv, repeatedHeader, shifted, wrongCount } from './reasons.ts';
+import { readRefusal } from './refused-before.ts';
 import { RowWriter } from './row-writer.ts';
 import type { RecordIndex, Rows } from './rows.ts';
 
@@ -295,16 +296,18 @@ export class CsvChunk {
     this.#isUtf8 = isUtf8(source);
     this.#hasNul = source.includes(0);
     this.#problems = new Map();
-    const scanner = createCsvScanner(marksOf(this.#header));
+    const scanner = createCsvScanner(plainMarks(this.#header));
+    const isRewritten = this.#header.isRewritten === true;
     let line = 0;
     for (let start = 0; start < source.length; ) {
       const end = scanner.next(source, start, source.length, true);
       if (!scanner.blank) {
         const { problem, contentEnd } = scanner;
         const record = this.#records.add(start, contentEnd, line);
-        if (problem !== null) this.#problems.set(record, malformed(problem));
+        const reason = problem === null ? readRefusal(source, start, contentEnd) : malformed(problem);
+        if (reason !== null) this.#problems.set(record, reason);
       }
-      line += scanner.lines;
+      line += isRewritten && !scanner.blank ? 1 : scanner.lines;
       start = end;
     }
   }
@@ -327,7 +330,7 @@ export class CsvChunk {
 
   /** Finds all cells of the record, however many they are. Returns their number; 0 if it is not well-formed. */
   count(record: number): number {
-    return this.#problems.has(record) ? 0 : Math.max(0, this.#findCells(record));
+    return this.#problems.has(record) ? 0 : this.#findCells(record);
   }
 
   #findCells(record: number): number {
@@ -339,11 +342,10 @@ export class CsvChunk {
     const problem = this.#problems.size === 0 ? undefined : this.#problems.get(record);
     if (problem !== undefined) return problem;
     if (!this.#isText(record)) return this.#explainNotText(record);
-    const { columns, ragged, lastColumn } = this.#header;
+    const { columns, lastColumn } = this.#header;
     const found = this.#findCells(record);
     if (found === columns.length) return null;
-    if (found === -1) return invalidEscape;
-    if (!this.cells.fits(found, ragged === 'pad')) return wrongCount(columns.length, found);
+    if (!this.cells.fits(found)) return wrongCount(columns.length, found);
     // A surplus delimiter has probably moved all cells behind it into wrong columns.
     const isShifted =
       lastColumn === 'empty' && found > columns.length && !this.cells.isEmpty(columns.length - 1);

@@ -7,6 +7,7 @@ import { eventColumns } from './column-plan.ts';
 import { idOf } from './ids.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
 import { notAnObject } from './reasons.ts';
+import type { RefusedBefore } from './refused-before.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import { idLengthProblem, missingId, notAnId, type Rows, textProblem } from './rows.ts';
@@ -24,11 +25,6 @@ const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 're
 /** Names that only the parser deals with. `company` is an object, most times. */
 const unfitNames: ReadonlySet<string> = new Set(['company', ...reservedNames]);
 const unfit = -1;
-
-/** Why a record was refused while its file was received, with its text, in base64. */
-export interface RefusedBefore extends Reason {
-  readonly raw: string;
-}
 
 /**
  * Reads records of JSON. Nearly all are walked byte by byte; what the walker is not sure of, or what a map changes, is parsed
@@ -89,7 +85,7 @@ export class JsonRecords {
     const { [refusedKey]: refusal, [profilesKey]: profiles } = object;
     for (const name of reservedNames) if (name in object) delete object[name];
     const isRewritten = this.#reading.isRewritten === true;
-    if (isRewritten && isObject(refusal)) return refusal as unknown as RefusedBefore;
+    if (isRewritten && isObject(refusal)) return asReceived(refusal);
     this.#used = 0;
     this.#records.dropped = 0;
     this.#properties.dropped = 0;
@@ -269,4 +265,10 @@ function agreedId(given: Readonly<Record<string, unknown>>): string | Reason | n
     first ??= [column, id];
   }
   return first?.[1] ?? null;
+}
+
+/** Returns why a record was refused while its file was received. */
+function asReceived(refusal: JsonObject): RefusedBefore {
+  const { raw, ...reason } = refusal as unknown as Reason & { readonly raw: string };
+  return { ...reason, raw: Buffer.from(raw, 'base64') };
 }

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entity, idColumn, type LoadEntity } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
-import type { Reason, Reject } from '../../domain/reject.ts';
-import { createLineScanner } from '../../formats/record-scanner.ts';
+import type { Reason } from '../../domain/reject.ts';
+import { createLineScanner, type ScanProblem } from '../../formats/record-scanner.ts';
 import { RECORDS_AT_A_TIME } from '../limits.ts';
-import { JsonRecords, type RecordReading, type RefusedBefore } from './json-records.ts';
-import { notUtf8 } from './reasons.ts';
+import { JsonRecords, type RecordReading } from './json-records.ts';
+import { malformed, notUtf8 } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
 /** Turns chunks of one NDJSON file into rows and rejects. */
@@ -42,10 +42,7 @@ export class NdjsonRows {
           (this.#rows.unchanged.has(record)
             ? null
             : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8));
-        if (reason !== null) {
-          const reject = this.#rows.records.reject(record, reason, chunk, bytes);
-          this.#rows.rejects.push('raw' in reason ? asReceived(reject, reason) : reject);
-        }
+        if (reason !== null) this.#rows.rejects.push(this.#rows.records.reject(record, reason, chunk, bytes));
       }
       line += scanner.lines;
       start = end;
@@ -63,26 +60,14 @@ export class NdjsonRows {
     start: number,
     end: number,
     record: number,
-    problem: string | null,
+    problem: ScanProblem | null,
     wholeIsUtf8: boolean,
   ): Reason | null {
-    if (problem !== null) return tooLarge;
+    if (problem !== null) return malformed(problem);
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8(bytes.subarray(start, end));
     return this.#records.read(bytes, start, end, record);
   }
 }
-
-/** The reject of a record that could not be rewritten, with its text as received. */
-function asReceived(reject: Reject, reason: Reason): Reject {
-  const { code, message, column, raw } = reason as RefusedBefore;
-  return { ...reject, code, message, column, raw: Buffer.from(raw, 'base64') };
-}
-
-const tooLarge: Reason = {
-  code: 'record_too_large',
-  message: 'the record is longer than a record may be',
-  column: null,
-};
 
 const QUOTE = 0x22;
 const COLON = 0x3a;

@@ -5,6 +5,8 @@ import type { CsvCells } from './csv-cells.ts';
 const problemTexts: Readonly<Record<string, string>> = {
   invalid_quote:
     'a quote stands where none may: a cell that holds quotes is quoted as a whole and doubles them',
+  invalid_escape:
+    'a backslash stands before a character that needs none: what is meant is not clear; escape=none takes backslashes as they are',
   unclosed_quote: 'a quoted cell that begins here is never closed',
   record_too_large: 'the record is longer than a record may be',
 };
@@ -21,15 +23,14 @@ export const notAnObject: Reason = {
   column: null,
 };
 
-export const invalidEscape: Reason = {
-  code: 'invalid_escape',
-  message:
-    'a backslash stands before a character that needs none: what is meant is not clear; escape=none takes backslashes as they are',
-  column: null,
-};
-
 export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
+}
+
+/** The reason for a record of so many bytes, of which so many are kept. */
+export function tooLarge(bytes: number, kept: number): Reason {
+  const message = `the record has ${bytes} bytes, more than a record may have (raw is cut at ${kept})`;
+  return { code: 'record_too_large', message, column: null };
 }
 
 export function wrongCount(expected: number, found: number): Reason {

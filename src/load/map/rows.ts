@@ -1,4 +1,4 @@
-import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
+import { MAX_ID_BYTES } from '../../base/limits.ts';
 import { type DataType, dataTypeOf, resemblesIsoDateBytes, widen } from '../../domain/data-type.ts';
 import { type Entity, type RecordKind, recordKinds } from '../../domain/entity.ts';
 import type { ChunkRange } from '../../domain/load.ts';
@@ -17,6 +17,7 @@ import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts
 import { EventTimes } from './event-checks.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
+import { type RefusedBefore, refusedBefore } from './refused-before.ts';
 import { type ProfileRow, RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import type { RecordStage } from './seam.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
@@ -276,24 +277,20 @@ export class RecordIndex {
   }
 
   /** Names record `record` of `chunk`, whose bytes are `bytes`, as refused for `reason`. */
-  reject(record: number, reason: Reason, chunk: ChunkRange, bytes: Buffer): Reject {
+  reject(record: number, reason: Reason | RefusedBefore, chunk: ChunkRange, bytes: Buffer): Reject {
     const { starts, ends, lines } = this;
     const start = starts[record] ?? 0;
     const end = ends[record] ?? start;
-    const cut = end - start > MAX_REJECT_RAW_BYTES;
+    const { code, message, column, raw } =
+      'raw' in reason ? reason : refusedBefore(reason, bytes.subarray(start, end));
     return {
-      code: reason.code,
-      message: cut
-        ? `${reason.message} (raw is cut at ${MAX_REJECT_RAW_BYTES} of ${end - start} bytes)`
-        : reason.message,
-      column: reason.column,
+      code,
+      message,
+      column,
       row: chunk.firstRow + record,
       line: chunk.firstLine + (lines[record] ?? 0),
       byteOffset: chunk.byteStart + start,
-      raw:
-        reason.isSecret === true
-          ? noBytes
-          : Uint8Array.prototype.slice.call(bytes, start, cut ? start + MAX_REJECT_RAW_BYTES : end),
+      raw: reason.isSecret === true ? noBytes : raw,
     };
   }
 }

@@ -1,6 +1,7 @@
 import { KiB, MiB } from '../../base/bytes.ts';
 import { inputError } from '../../base/errors.ts';
 import { MAX_HEADER_BYTES } from '../../base/limits.ts';
+import type { CsvForm } from '../../formats/csv-dialect.ts';
 import {
   type CsvHeader,
   type CsvReading,
@@ -19,6 +20,8 @@ export class CsvOpening {
   header: CsvHeader | null = null;
   headerLine: number | null = null;
   readonly notes: string[] = [];
+  /** The way in which the records are written; set with `header`. */
+  form: CsvForm | null = null;
 
   /** The beginning that the reader of the file must sniff; it reports the result with `learn`. */
   sample: CsvBeginning | null = null;
@@ -102,6 +105,7 @@ export class CsvOpening {
     const header = readCsvHeader(bytes.subarray(start), final, this.#reading);
     if (header === null) return start;
     this.header = this.#withApostrophes(header.header);
+    this.form = this.#reading;
     this.notes.push(...header.notes);
     if (this.#reading.headerRows > 0) this.headerLine = this.#line;
     this.#line += header.lines;

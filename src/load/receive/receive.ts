@@ -9,18 +9,19 @@ import type { Config } from '../../base/config.ts';
 import { inputError } from '../../base/errors.ts';
 import { CHUNK_BYTES, CHUNK_RECORDS, MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { turn } from '../../base/yielding.ts';
-import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
+import type { StoredFormat } from '../../domain/load.ts';
 import { requireFitting } from '../../domain/option-table.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
-import type { FileRef, FileWriter } from '../../files/file-store.ts';
-import { plainDialect } from '../../formats/csv-dialect.ts';
+import type { FileWriter } from '../../files/file-store.ts';
+import { type CsvForm, isPlain } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type CsvBeginning, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 import { MAX_READ_AS_COLUMNS } from '../limits.ts';
-import { listed } from '../map/column-plan.ts';
 import { type Decoded, decode, storedText } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
+import type { ReceivedFile } from './received-file.ts';
 import { RecordIndex } from './record-index.ts';
+import { noRecord, rewriteCsv } from './rewrite.ts';
 import {
   type Archived,
   Asides,
@@ -39,27 +40,6 @@ export interface ReceiveHints extends UnpackHints {
   readonly chunkBytes?: number | undefined;
   /** Only the beginning is taken in: about so many bytes of text. */
   readonly sampleBytes?: number | undefined;
-}
-
-export interface ReceivedFile {
-  readonly ref: FileRef;
-  readonly format: StoredFormat;
-  /** The header of a CSV; null for other formats. */
-  readonly header: CsvHeader | null;
-  readonly object: Decoded['object'];
-  readonly readAs: ReadAs;
-  readonly receivedBytes: number;
-  /** Bytes as stored: unpacked, in UTF-8, arrays and Parquet as NDJSON. */
-  readonly storedBytes: number;
-  /** Hex, of the bytes as sent. */
-  readonly sha256: string;
-  /** Data records in the file; of a beginning, the last may be cut. */
-  readonly totalRows: number;
-  readonly isWhole: boolean;
-  /** In file order; only blank lines, the header, and what is passed over before and after, lie outside them. */
-  readonly chunks: readonly ChunkRange[];
-  /** The target length of a chunk. */
-  readonly chunkBytes: number;
 }
 
 /**
@@ -108,11 +88,11 @@ export async function receive(
       signal,
       hints.sampleBytes,
     );
-    checkNotEmpty(decoded, index, hints);
-    const { header, rows: totalRows, chunks } = index;
+    requireRecords(decoded, index, hints);
+    const { header, form, rows: totalRows, chunks } = index;
     signal.throwIfAborted();
     const ref = await writer.commit();
-    return {
+    const received: ReceivedFile = {
       ref,
       format: storedFormat(decoded),
       header,
@@ -125,7 +105,9 @@ export async function receive(
       isWhole,
       chunks,
       chunkBytes: hints.chunkBytes ?? CHUNK_BYTES,
+      head: null,
     };
+    return form === null || isPlain(form) ? received : await rewriteCsv(store, received, form, ended);
   } catch (error) {
     // A file that cannot be removed now goes with the next sweep; the first error is the one to report.
     await writer.discard().catch(() => undefined);
@@ -141,10 +123,10 @@ export async function receive(
 function describeReading(
   { format, encoding, notes }: Decoded,
   archived: Archived | null,
-  { header, headerLine, notes: indexed }: RecordIndex,
+  { header, form, headerLine, notes: indexed }: RecordIndex,
   found: readonly string[],
 ): ReadAs {
-  const csv = header === null ? null : describeCsv(header, headerLine);
+  const csv = header === null || form === null ? null : describeCsv(header, form, headerLine);
   const { sheet = null, sheets = null, member = null, notes: unpacked = [] } = archived ?? {};
   return {
     format,
@@ -157,12 +139,11 @@ function describeReading(
   };
 }
 
-export function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
+function describeCsv(header: CsvHeader, form: CsvForm, headerLine: number | null): CsvReadAs {
   const columns = header.columns.slice(0, MAX_READ_AS_COLUMNS);
-  const dialect = header.dialect ?? plainDialect(header);
   return {
-    ...dialect,
-    ragged: header.ragged ?? 'refuse',
+    ...form.dialect,
+    ragged: form.ragged,
     headerLine,
     columns,
     columnCount: header.columns.length,
@@ -233,16 +214,13 @@ async function copyAndIndex(
   return { storedBytes, isWhole };
 }
 
-function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints): void {
+function requireRecords(decoded: Decoded, { rows, header }: RecordIndex, hints: ReceiveHints): void {
   if (decoded.object?.keys.length === 0) {
     const message = 'The object holds no record; send a record, an array of them, or {"users": […]}';
     throw inputError('empty_file', message);
   }
-  if (index.rows > 0) return;
-  if (index.header !== null) {
-    const details = `columns: ${listed(index.header.columns)}`;
-    throw inputError('empty_file', 'The file has a header but no record', details);
-  }
+  if (rows > 0) return;
+  if (header !== null) throw noRecord(header);
   if (decoded.format !== 'json') throw inputError('empty_file', 'The file is empty');
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
 }

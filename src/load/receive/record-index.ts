@@ -1,6 +1,6 @@
 import { CHUNK_RECORDS, MAX_RECORD_BYTES, SCAN_BYTES } from '../../base/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
-import { marksOf } from '../../formats/csv-dialect.ts';
+import { type CsvForm, marksOf, plainMarks } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import type { CsvBeginning, CsvHints, Sniffed } from '../../formats/csv-sniff.ts';
@@ -30,6 +30,7 @@ export class RecordIndex {
   /** The scanner; null until the header of a CSV has been read. */
   #scanner: RecordScanner | null;
   #line = 1;
+  #isRewritten = false;
   /** The start of the over-long record whose end is searched for; -1 if there is none. */
   #oversizedStart = -1;
   #oversizedLine = 0;
@@ -74,6 +75,11 @@ export class RecordIndex {
     return this.#opening.header;
   }
 
+  /** The way in which the records of a CSV are written. */
+  get form(): CsvForm | null {
+    return this.#opening.form;
+  }
+
   get headerLine(): number | null {
     return this.#opening.headerLine;
   }
@@ -88,6 +94,13 @@ export class RecordIndex {
 
   get chunks(): readonly ChunkRange[] {
     return this.#cutter.chunks;
+  }
+
+  /** Begins with the records of a CSV that we rewrote, the first of them in this line. */
+  open(header: CsvHeader, line: number): void {
+    this.#scanner = createCsvScanner(plainMarks(header), this.#maxRecordBytes);
+    this.#isRewritten = true;
+    this.#line = line;
   }
 
   /** Takes the next bytes of the file, in steps of SCAN_BYTES. @throws InputError for a header that cannot be used. */
@@ -129,8 +142,8 @@ export class RecordIndex {
     const { end, lines } = this.#opening.read(this.#window.bytes, final);
     this.#window.consume(end);
     this.#line += lines;
-    const { header } = this.#opening;
-    return header === null ? null : createCsvScanner(marksOf(header), this.#maxRecordBytes);
+    const { form } = this.#opening;
+    return form === null ? null : createCsvScanner(marksOf(form.dialect), this.#maxRecordBytes);
   }
 
   /** Scans about SCAN_BYTES; returns whether there is more to do, which may be to look for the close of a record that is open. */
@@ -151,7 +164,7 @@ export class RecordIndex {
         this.#cutter.oversized(position + at, position + end, this.#line);
       } else if (scanner.blank) this.#cutter.blank(position + end);
       else this.#cutter.record(position + at, position + end, this.#line);
-      this.#line += scanner.lines;
+      this.#line += this.#isRewritten && !scanner.blank ? 1 : scanner.lines;
       at = end;
     }
     const isOversized = at < bytes.length && !isOpen && scanner.problem === 'record_too_large';
@@ -194,7 +207,7 @@ export class RecordIndex {
     }
     if (scanner.open) this.#startDoubt(this.#oversizedStart, position + end, this.#oversizedLine);
     this.#cutter.oversized(this.#oversizedStart, position + end, this.#oversizedLine);
-    this.#line += scanner.lines;
+    this.#line += this.#isRewritten ? 1 : scanner.lines;
     this.#oversizedStart = -1;
     this.#window.consume(end);
     return true;

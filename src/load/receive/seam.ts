@@ -2,7 +2,7 @@ import type { LoadOptions } from '../../domain/load.ts';
 import type { Preset, SourceOptions } from '../../domain/source.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import type { Recognise } from '../map/foreign.ts';
-import type { ReceivedFile } from './receive.ts';
+import type { ReceivedFile } from './received-file.ts';
 
 /** Reads files whose records are not ours: those with the option `preset`. */
 export interface RewriteSeam {

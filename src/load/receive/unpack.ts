@@ -11,6 +11,7 @@ import type { ReadRange, WholeFile } from '../../formats/whole-file.ts';
 import { documentKind, openWorkbook } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
 import { type Intake, type Peeked, peek } from './intake.ts';
+import type { DialectChunk, PlainChunk } from './rewrite-csv.ts';
 
 const MAX_GZIP_LAYERS = 2;
 /** Decompressed bytes per compressed byte, looked at after the first 16 MiB; gzip's own limit is about 1032. */
@@ -258,6 +259,8 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
   readonly convert?: Convert;
   /** Detects the dialect of a CSV elsewhere; without it, this process does. */
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
+  /** Rewrites chunks of CSV elsewhere; without it, this process does. */
+  readonly rewrite?: (chunk: DialectChunk, signal: AbortSignal) => Promise<PlainChunk>;
 }
 
 /**

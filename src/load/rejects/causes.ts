@@ -53,7 +53,7 @@ export class RejectCauses {
   #shapeOf(reject: Reject): string {
     switch (reject.code) {
       case 'wrong_field_count': {
-        const cells = this.#csv?.count(Buffer.from(reject.raw)) ?? 0;
+        const cells = this.#csv?.count(reject) ?? 0;
         return cells === 0
           ? ''
           : `${cells} ${cells === 1 ? 'cell' : 'cells'} where ${this.#columns} are named`;

@@ -10,7 +10,7 @@ import { isRejectColumn, rejectJobKey, rejectRowKey } from '../../domain/reject.
 import type { TaskClaim } from '../../domain/task.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { CellTable } from '../../formats/csv-cell-table.ts';
-import { marksOf } from '../../formats/csv-dialect.ts';
+import { plainMarks } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { parseObject } from '../../formats/json-text.ts';
@@ -18,7 +18,7 @@ import { createLineScanner } from '../../formats/record-scanner.ts';
 import { listChunkRanges } from '../chunk-store.ts';
 import type { LoadContext } from '../context.ts';
 import { insertMends, type Mended, type MendedRow, readMended, readMending } from '../mend-store.ts';
-import type { ReceivedFile } from '../receive/receive.ts';
+import type { ReceivedFile } from '../receive/received-file.ts';
 
 /** Records of a CSV that are searched for the first that names a job. */
 const SEARCHED_RECORDS = 10_000;
@@ -104,7 +104,7 @@ function* rowsOf(header: CsvHeader, bytes: Buffer): Generator<Names> {
   const row = header.columns.indexOf(rejectRowKey);
   if (job === -1 || row === -1) return;
   const table = new CellTable();
-  const marks = marksOf(header);
+  const marks = plainMarks(header);
   const scanner = createCsvScanner(marks, undefined, table);
   for (let at = 0; at < bytes.length; ) {
     at = scanner.next(bytes, at, bytes.length, true);

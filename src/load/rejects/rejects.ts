@@ -75,10 +75,9 @@ export async function listRejects(
 
 function createCellReader(header: CsvHeader | null) {
   const records = header === null ? null : new RefusedCsv(header);
-  return ({ raw, isCut }: Reject & { readonly isCut: boolean }): readonly string[] | null => {
-    if (records === null || isCut) return null;
-    const bytes = Buffer.from(raw);
-    return records.texts(bytes) ?? records.allCells(bytes);
+  return (reject: Reject & { readonly isCut: boolean }): readonly string[] | null => {
+    if (records === null || reject.isCut) return null;
+    return records.texts(reject) ?? records.allCells(reject);
   };
 }
 

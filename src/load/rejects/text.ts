@@ -1,11 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { defuse, undoDefuse } from '../../base/formula.ts';
 import { MAX_REJECT_RAW_BYTES } from '../../base/limits.ts';
-import { isRejectColumn, type Reject, rejectColumns, rejectJobKey } from '../../domain/reject.ts';
+import {
+  isRejectColumn,
+  type Reject,
+  type RejectCode,
+  rejectColumns,
+  rejectJobKey,
+} from '../../domain/reject.ts';
 import { CellTable } from '../../formats/csv-cell-table.ts';
-import { type CsvMarks, marksOf } from '../../formats/csv-dialect.ts';
+import { type CsvMarks, plainMarks } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { fromByteString } from '../../formats/json-text.ts';
 import type { RecordScanner } from '../../formats/record-scanner.ts';
 
 /**
@@ -20,8 +27,6 @@ export class RejectsAsCsv {
   readonly #delimiter: string;
   /** Positions of the source's own columns; those of an earlier file of rejects are left out. */
   readonly #kept: readonly number[];
-  /** Words that a load of the file takes for nothing where they stand without quotes. */
-  readonly #nulls: ReadonlySet<string>;
   /** The source was such a file itself: what it has defused is not defused twice. */
   readonly #isDefused: boolean;
 
@@ -32,40 +37,35 @@ export class RejectsAsCsv {
     this.#jobId = jobId;
     this.#records = new RefusedCsv(header ?? { columns, delimiter });
     this.#delimiter = delimiter;
-    this.#nulls = new Set(header?.dialect?.nulls.filter((word) => word !== ''));
     this.#isDefused = header?.defused === true;
     this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
     const names = [...this.#kept.map((at) => columns[at] ?? ''), ...rejectColumns];
-    this.head = Buffer.from(`${names.map((name) => this.#added(this.#safe(name))).join(this.#delimiter)}\n`);
+    this.head = this.#join(names.map((name) => csvCell(this.#safe(name), delimiter)));
   }
 
   #safe(text: string): string {
     return defuse(this.#isDefused ? undoDefuse(text) : text);
   }
 
-  #added(text: string): string {
-    return this.#nulls.has(text) ? `"${text.replaceAll('"', '""')}"` : csvCell(text, this.#delimiter);
-  }
-
   /** A cell of the record: in its own bytes, if that does no harm. */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
-    return safe === text && !this.#nulls.has(text) ? written : this.#added(safe);
+    return safe === text ? written : csvCell(safe, this.#delimiter);
   }
 
   line(reject: Reject): Buffer {
-    const cells = this.#records.split(Buffer.from(reject.raw));
+    const cells = this.#records.split(reject);
     const own = this.#kept.map((at) => {
       const cell = cells?.[at];
       return cell === undefined ? '' : this.#own(cell);
     });
     const raw = cells !== null ? '' : readableText(reject.raw);
-    return this.#join(own, [this.#jobId, ...reasonCells(reject), raw, bytesOf(reject) ?? '']);
+    const added = [this.#jobId, ...reasonCells(reject), raw, bytesOf(reject) ?? ''];
+    return this.#join([...own, ...added.map((cell) => csvCell(defuse(cell), this.#delimiter))]);
   }
 
-  #join(own: readonly string[], reason: readonly string[]): Buffer {
-    const added = reason.map((cell) => this.#added(defuse(cell)));
-    return Buffer.from(`${[...own, ...added].join(this.#delimiter)}\n`);
+  #join(cells: readonly string[]): Buffer {
+    return Buffer.from(`${cells.join(this.#delimiter)}\n`);
   }
 }
 
@@ -79,7 +79,7 @@ function reasonCells({ row, line, code, message, column }: Reject): string[] {
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
-  readonly #csv: ((raw: Buffer) => string | null) | null;
+  readonly #csv: ((reject: Reject) => string | null) | null;
   readonly #jobId: string;
 
   constructor(header: CsvHeader | null, jobId: string) {
@@ -88,7 +88,7 @@ export class RejectsAsNdjson {
   }
 
   line(reject: Reject): Buffer {
-    const object = this.#object(reject.raw);
+    const object = this.#object(reject);
     const reason = JSON.stringify({
       sluice_job: this.#jobId,
       sluice_row: reject.row,
@@ -104,8 +104,9 @@ export class RejectsAsNdjson {
   }
 
   /** The text of the object that the record is. */
-  #object(raw: Uint8Array): string | null {
-    if (this.#csv !== null) return this.#csv(Buffer.from(raw));
+  #object(reject: Reject): string | null {
+    if (this.#csv !== null) return this.#csv(reject);
+    const { raw } = reject;
     return isUtf8(raw) ? jsonObject(Buffer.from(raw).toString('utf8').trim()) : null;
   }
 }
@@ -139,12 +140,12 @@ function keysOf(text: string): string[] | null {
 }
 
 /** By the names of the header; empty cells are left out, which means the same. */
-function createCsvReader(header: CsvHeader): (raw: Buffer) => string | null {
+function createCsvReader(header: CsvHeader): (reject: Reject) => string | null {
   const records = new RefusedCsv(header);
   const meant = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
   const names = header.columns.map(meant);
-  return (raw) => {
-    const cells = records.split(raw);
+  return (reject) => {
+    const cells = records.split(reject);
     if (cells === null) return null;
     const pairs = cells
       .map(({ text }, at): [string, string] => [names[at] ?? '', meant(text)])
@@ -176,7 +177,15 @@ interface RecordCell {
   readonly text: string;
 }
 
-/** Splits refused records of one CSV, as they stood in the file. */
+/** What refuses a record whose cells are not known. Its text is that of the file as it came, in whatever dialect. */
+const unread: ReadonlySet<RejectCode> = new Set([
+  'invalid_quote',
+  'unclosed_quote',
+  'invalid_escape',
+  'record_too_large',
+]);
+
+/** Splits refused records of one CSV, as they are in the stored file. */
 export class RefusedCsv {
   readonly #header: CsvHeader;
   readonly #marks: CsvMarks;
@@ -185,53 +194,44 @@ export class RefusedCsv {
 
   constructor(header: CsvHeader) {
     this.#header = header;
-    this.#marks = marksOf(header);
+    this.#marks = plainMarks(header);
     this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
 
   /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
-  split(raw: Buffer): RecordCell[] | null {
-    const { columns, delimiter, dialect, ragged } = this.#header;
-    const texts = this.allCells(raw);
-    if (texts === null || (texts.length < columns.length && ragged !== 'pad')) return null;
+  split(reject: Reject): RecordCell[] | null {
+    const { columns } = this.#header;
+    const texts = this.allCells(reject);
+    if (texts === null || texts.length < columns.length) return null;
+    const raw = Buffer.from(reject.raw);
     const isEmpty = (text: string, cell: number) => text === '' || this.#table.isEmpty(raw, cell);
     if (!texts.every((text, cell) => cell < columns.length || isEmpty(text, cell))) return null;
-    return columns.map((_, at) => {
-      const text = texts[at] ?? '';
-      return { text, written: dialect === undefined ? this.#written(raw, at) : csvCell(text, delimiter) };
-    });
+    return columns.map((_, at) => ({
+      text: texts[at] ?? '',
+      written: fromByteString(this.#table.written(at, raw)),
+    }));
   }
 
-  texts(raw: Buffer): string[] | null {
-    return this.split(raw)?.map(({ text }) => text) ?? null;
-  }
-
-  #written(raw: Buffer, cell: number): string {
-    const { starts, ends, count } = this.#table;
-    const around = this.#table.isQuoted(cell) ? 1 : 0;
-    return cell < count ? raw.toString('utf8', (starts[cell] ?? 0) - around, (ends[cell] ?? 0) + around) : '';
+  texts(reject: Reject): string[] | null {
+    return this.split(reject)?.map(({ text }) => text) ?? null;
   }
 
   /** All cells of a well-formed record, whether or not they are as many as the columns; null if it is none. */
-  allCells(raw: Buffer): string[] | null {
-    if (raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0) || !isUtf8(raw) || !this.#scan(raw))
-      return null;
-    const texts = Array.from({ length: this.#table.count }, (_, cell) => this.#text(raw, cell));
-    return texts.every((text) => text !== null) ? texts : null;
+  allCells({ code, raw: bytes }: Reject): string[] | null {
+    const raw = Buffer.from(bytes);
+    if (unread.has(code) || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0)) return null;
+    return isUtf8(raw) && this.#scan(raw) ? this.#table.texts(raw, this.#marks) : null;
   }
 
   /** Returns the number of cells; 0 for a record that is not well-formed. */
-  count(raw: Buffer): number {
-    return this.allCells(raw)?.length ?? 0;
+  count(reject: Reject): number {
+    return this.allCells(reject)?.length ?? 0;
   }
 
   /** Returns one cell; null if the record has fewer, or is not well-formed. */
   cell(raw: Buffer, column: number): string | null {
-    return this.#scan(raw) && column < this.#table.count ? this.#text(raw, column) : null;
-  }
-
-  #text(raw: Buffer, cell: number): string | null {
-    return this.#table.text(cell, raw, this.#marks);
+    if (!this.#scan(raw) || column >= this.#table.count) return null;
+    return this.#table.text(column, raw, this.#marks);
   }
 
   /** Finds the cells of a record; returns false if it is not well-formed, or may be cut off. */

@@ -14,7 +14,7 @@ import { requireQueueRoom } from '../../tasks/queue-room.ts';
 import { acceptLoad } from '../accept.ts';
 import { type Load, requireLoad } from '../read-store.ts';
 import { Intake } from '../receive/intake.ts';
-import type { ReceivedFile } from '../receive/receive.ts';
+import type { ReceivedFile } from '../receive/received-file.ts';
 import { discardReceived } from '../received.ts';
 import type { Upload as KeptUpload } from '../upload-store.ts';
 import { keepUpload, removeLoadedUpload, removeUpload } from '../uploads.ts';

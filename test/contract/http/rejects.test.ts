@@ -241,14 +241,14 @@ describe('as CSV', () => {
     const jobId = await load(source, 'text/csv', query);
     expect(await codesOf(jobId)).toEqual(['missing_id']);
     const [rejected] = (await page(jobId)).data;
-    const name = /Bob(?: "B")?(?:, N\.)?|Jürgen Müller/.exec(rejected?.raw.replaceAll('\\"', '"') ?? '')?.[0];
+    const name = /Bob(?: "B")?(?:, N\.)?|Jürgen Müller/.exec(rejected?.raw.replaceAll('""', '"') ?? '')?.[0];
     expect(name).toBeDefined();
     const file = await download(jobId, 'text/csv');
     const delimiter = file.includes(';sluice_job') ? ';' : ',';
     const written = parse<Record<string, string>>(file, { columns: true, delimiter });
     expect(written).toMatchObject([{ name }]);
     const id = uuidv7();
-    const mended = file.replace(/\n(?:""|NULL)?([,;])/, `\n${id}$1`);
+    const mended = file.replace(/\n([,;])/, `\n${id}$1`);
     const again = await load(mended);
     expect(await codesOf(again)).toEqual([]);
     expect((await userOf(id))?.metadata).toEqual({ name });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { marksOf } from '../../../src/formats/csv-dialect.ts';
+import { plainMarks } from '../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { type FedRecord, feedScanner } from './feed-scanner.ts';
 
@@ -8,7 +8,11 @@ const noLimit = 1_000_000;
 
 function scan(text: string, maxBytes = noLimit, ends?: readonly number[]) {
   const bytes = Buffer.from(text, 'latin1');
-  return feedScanner(createCsvScanner(marksOf({ delimiter: ',' }), maxBytes), bytes, ends ?? [bytes.length]);
+  return feedScanner(
+    createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes),
+    bytes,
+    ends ?? [bytes.length],
+  );
 }
 
 /** What was refused and kept, as text. */

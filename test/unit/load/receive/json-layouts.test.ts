@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/base/errors.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
-import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import { type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import type { ReceivedFile } from '../../../../src/load/receive/received-file.ts';
 import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };

@@ -9,7 +9,8 @@ import { InputError, TransientError } from '../../../../src/base/errors.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
-import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import { type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import type { ReceivedFile } from '../../../../src/load/receive/received-file.ts';
 import { parquetOf } from '../../../support/columnar-file.ts';
 import { textRow, workbookFile } from '../../../support/workbook-file.ts';
 import { zipFile } from '../../../support/zip-file.ts';
@@ -75,6 +76,7 @@ describe('receive: what is taken', () => {
     const received = await take(csv, { hints: { chunkBytes: 8 } });
     expect(received).toEqual({
       ref: received.ref,
+      head: null,
       chunkBytes: 8,
       format: 'csv',
       header: { delimiter: ',', columns: ['user_id', 'name'] },

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../../src/base/limits.ts';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
-import { marksOf } from '../../../../src/formats/csv-dialect.ts';
+import { plainMarks } from '../../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
 import { sniffCsv } from '../../../../src/formats/csv-sniff.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
@@ -62,7 +62,7 @@ function readWhole(text: string, from: number, maxBytes: number): Found[] {
   let row = 0;
   const found: Found[] = [];
   const bytes = Buffer.from(text.slice(from), 'latin1');
-  for (const record of feedScanner(createCsvScanner(marksOf({ delimiter: ',' }), maxBytes), bytes, [
+  for (const record of feedScanner(createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes), bytes, [
     bytes.length,
   ])) {
     const { problem, blank, lines } = record;
@@ -114,7 +114,7 @@ describe('record index', () => {
         indexInPieces(index, text, ends);
         const expected = readWhole(text, from, maxBytes);
         expect(
-          readChunks(text, index.chunks, () => createCsvScanner(marksOf({ delimiter: ',' }), maxBytes)),
+          readChunks(text, index.chunks, () => createCsvScanner(plainMarks({ delimiter: ',' }), maxBytes)),
         ).toEqual(expected);
         expect(index.rows).toBe(expected.length);
         expect(Math.max(0, ...index.chunks.map((chunk) => chunk.rowCount))).toBeLessThanOrEqual(

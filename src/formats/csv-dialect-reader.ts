@@ -1,0 +1,113 @@
+import { CsvError, type Options, parse } from 'csv-parse/sync';
+import type { CellTable } from './csv-cell-table.ts';
+import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
+import type { ScanProblem } from './record-scanner.ts';
+
+/*
+ * csv-parse reads the cells of records in any dialect. It is given records whose ends the scanner has found, so that a record which
+ * it refuses takes no other with it. Texts are byte strings, a character for each byte. A character that csv-parse must not take
+ * for a mark is lifted out of the range of bytes, and falls back when its cell is read.
+ */
+
+const LIFTED = 0x100;
+const aboveBytes = /[\u0100-\uffff]/g;
+const doubts = /[\u0200-\u02ff]/;
+/** Between letters or digits of any language. */
+const apostrophe = /(?<=[A-Za-z0-9\x80-\xff])'(?=[A-Za-z0-9\x80-\xff])/g;
+
+/** The meaning of a letter behind an escape in a dialect without quotes, as databases write it. */
+const letters: Readonly<Record<string, string>> = {
+  ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0' },
+};
+
+/** The cells of a record, or why they cannot be read. */
+export type ReadCells = readonly string[] | ScanProblem | 'invalid_escape';
+
+export class DialectReader {
+  readonly #marks: CsvMarks;
+  readonly #options: Options;
+  readonly #hasApostrophes: boolean;
+  readonly #escapes: RegExp | null;
+  readonly #between: string;
+
+  constructor(marks: CsvMarks) {
+    const { delimiter, isBlanks, quote, escape: escapes } = marks;
+    const ownEscape = escapes < 0 || escapes === quote ? '' : `\\x${escapes.toString(16).padStart(2, '0')}`;
+    this.#marks = marks;
+    this.#between = isBlanks ? ' ' : delimiter.toString('latin1');
+    this.#hasApostrophes = marks.hasApostrophes;
+    this.#escapes = ownEscape === '' ? null : new RegExp(`${ownEscape}(\\r\\n|[^])?`, 'g');
+    this.#options = {
+      delimiter: this.#between,
+      quote: quote < 0 ? null : String.fromCharCode(quote),
+      escape: escapes >= 0 && escapes === quote ? String.fromCharCode(quote) : null,
+      record_delimiter: '\n',
+      relax_column_count: true,
+    };
+  }
+
+  /** Tells whether `text` needs the cells of a record: blanks vary in number, and only a cell without quotes can be a null. */
+  get needsCells(): boolean {
+    return this.#marks.isBlanks || this.#marks.nulls.length > 0;
+  }
+
+  /** Returns a well-formed record as `read` takes it; `cells` are those that the scanner found in it. */
+  text(bytes: Buffer, start: number, end: number, cells: CellTable): string {
+    if (!this.needsCells) return this.#lift(bytes.toString('latin1', start, end));
+    const written = Array.from({ length: cells.count }, (_, cell) =>
+      cells.isNull(cell, bytes, this.#marks) ? '' : this.#lift(cells.written(cell, bytes)),
+    );
+    return written.join(this.#between);
+  }
+
+  read(records: readonly string[]): ReadCells[] {
+    const all = this.#parse(records);
+    if (all !== null) return all.map((cells) => this.#fall(cells));
+    return records.map((record) => {
+      const [cells] = this.#parse([record]) ?? [];
+      return cells === undefined ? 'invalid_quote' : this.#fall(cells);
+    });
+  }
+
+  /** Returns null unless csv-parse finds as many records as there are. */
+  #parse(records: readonly string[]): readonly (readonly string[])[] | null {
+    try {
+      const found = parse(`${records.join('\n')}\n`, this.#options);
+      return found.length === records.length ? found : null;
+    } catch (error) {
+      if (error instanceof CsvError) return null;
+      throw error;
+    }
+  }
+
+  #lift(text: string): string {
+    const words = this.#hasApostrophes ? text.replace(apostrophe, lift) : text;
+    if (this.#escapes === null) return words;
+    return words.replace(this.#escapes, (written: string, escaped = '') => this.#meaning(written, escaped));
+  }
+
+  #meaning(written: string, escaped: string): string {
+    const { quote, escape: escapes, delimiter, isBlanks, comment } = this.#marks;
+    if (escaped === '\r\n') return lift('\r') + lift('\n');
+    const byte = escaped.charCodeAt(0);
+    const isMark = [quote, escapes, delimiter[0], comment[0], 10, 13].includes(byte);
+    if (isMark || (isBlanks && isBlankByte(byte))) return lift(escaped);
+    const letter = quote < 0 ? letters[escaped] : undefined;
+    // Lifted twice, an escape is in doubt: it may belong to the value.
+    return letter === undefined ? lift(lift(written.charAt(0))) + escaped : lift(letter);
+  }
+
+  #fall(cells: readonly string[]): ReadCells {
+    if (this.#escapes === null && !this.#hasApostrophes) return cells;
+    if (this.#escapes !== null && cells.some((cell) => doubts.test(cell))) return 'invalid_escape';
+    return cells.map((cell) => cell.replace(aboveBytes, fall));
+  }
+}
+
+function lift(character: string): string {
+  return String.fromCharCode(character.charCodeAt(0) + LIFTED);
+}
+
+function fall(character: string): string {
+  return String.fromCharCode(character.charCodeAt(0) & 0xff);
+}
