@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { chromiumPath } from './test/support/browser.ts';
+import { emptyRegistry } from './test/support/core-program.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 import { long, repeating } from './test/support/tiers.ts';
 import { patienceMs } from './test/support/wait-for.ts';
@@ -58,19 +59,25 @@ const onS3 = [
   'test/integration/export-write.test.ts',
 ];
 
+/** What a capability has in a folder of its own, because its tests need what a project of this name has. */
+const kinds = ['acceptance', 'console', 'chaos'];
+
+/** Commands that are worth a run with the core alone: its own demo, what makes and removes data, and what starts and ends processes. */
+const onCore = ['test/acceptance/{core,delete,start}.test.ts'];
+
 /**
  * `npm test` runs in mode "short": what the embedded PostgreSQL is enough for. `.ci/run` runs in mode "ci": what proves each promise
- * once. `npm run test:all` runs everything.
+ * once. `npm run test:core` runs in mode "core": all that runs without capabilities. `npm run test:all` runs everything.
  */
 export default defineConfig(({ mode }) => {
   const short = mode === 'short';
-  const leftOut = short ? [...long, ...repeating] : mode === 'ci' ? repeating : [];
+  const leftOut = short ? [...long, ...repeating] : ['ci', 'core'].includes(mode) ? repeating : [];
 
   /** Forks, because PostgreSQL dies with the thread that started it. Groups run one after another. */
   const project = (name: string, more: object = {}) => ({
     test: {
       name,
-      include: [`test/${name}/**/*.test.ts`],
+      include: [`test/${kinds.includes(name) ? '{,capabilities/*/}' : ''}${name}/**/*.test.ts`],
       exclude: [...timed, ...leftOut],
       setupFiles: 'test/support/setup.ts',
       // Files that follow one another in a worker share the modules that they import: loading them is half of the work.
@@ -91,20 +98,33 @@ export default defineConfig(({ mode }) => {
     },
   });
 
+  /** Of the core, on an empty registry. The other projects have all capabilities. */
+  const ofCore = (name: string, more?: object) => ({ ...project(name, more), plugins: [emptyRegistry] });
+  const acceptance = { ...waiting, globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'] };
+  const startsCore = {
+    include: onCore,
+    env: { SLUICE_TEST_PROGRAM: 'core', SLUICE_TEST_SHORT: '1' },
+    globalSetup: [...acceptance.globalSetup, 'test/support/core-program.ts'],
+  };
+
   return {
     test: {
       sequence: { sequencer: LongestFirst },
       experimental: { fsModuleCache: true },
       projects: [
-        project('unit'),
-        project('integration', server),
-        project('contract', server),
-        project('capabilities', server),
-        project('acceptance', {
-          ...waiting,
-          globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
-        }),
-        ...(short ? [] : everythingElse(project, leftOut)),
+        ofCore('unit'),
+        ofCore('integration', server),
+        ofCore('contract', server),
+        ...(mode === 'core'
+          ? [project('acceptance', { ...acceptance, ...startsCore })]
+          : [
+              project('capabilities', {
+                ...server,
+                exclude: [...timed, ...leftOut, ...kinds.map((kind) => `test/capabilities/*/${kind}/**`)],
+              }),
+              project('acceptance', acceptance),
+            ]),
+        ...(short || mode === 'core' ? [] : everythingElse(project, leftOut)),
       ],
     },
   };

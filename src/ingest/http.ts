@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { InputError } from '../base/errors.ts';
+import { type ErrorCode, InputError } from '../base/errors.ts';
 import { MAX_BATCH_BYTES } from '../base/limits.ts';
 import type { System } from '../context.ts';
 import type { Idempotency } from '../domain/idempotency.ts';
@@ -34,6 +34,8 @@ interface RecordRoute<T> {
   readonly entity: IngestEntity;
   readonly body: TSchema;
   readonly examples: Readonly<Record<string, Example>>;
+  /** The errors that only this kind of record has. */
+  readonly refuses?: readonly ErrorCode[];
   readonly read: (fields: Fields, environmentId: number) => T;
   readonly commit: (ingest: System['ingest'], record: T, idempotency: Idempotency | null) => Promise<void>;
 }
@@ -60,7 +62,7 @@ const recordRoute =
           headers: ['Sluice-Dropped-Properties'],
         },
         answers,
-        refuses: ['invalid_metadata_value', 'breaks_rule', ...refuses],
+        refuses: ['invalid_metadata_value', 'breaks_rule', ...(options.refuses ?? []), ...refuses],
       },
       (system) => (request, reply) => commitRecord(system, options, calls, request, reply),
     );
@@ -170,6 +172,7 @@ const track = recordRoute({
       },
     },
   },
+  refuses: ['invalid_date'],
   read: readEvent,
   commit: (ingest, record, idempotency) => ingest.track(record, idempotency),
 });

@@ -2,14 +2,12 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { cleanUpAfter } from '../support/cleanups.ts';
+import { program } from '../support/program.ts';
 import { waitFor } from '../support/wait-for.ts';
-
-/** The command as it is shipped: built, and run by node. */
-const entry = resolve(import.meta.dirname, '../../dist/bundle/main.js');
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -60,7 +58,7 @@ export function startCli(
   args: readonly string[],
   { env = {}, cwd, input, keepInputOpen, deaf, terminal }: RunOptions = {},
 ): Running {
-  const words = [process.execPath, entry, ...args];
+  const words = [process.execPath, program, ...args];
   const [file = '', ...rest] = terminal ? ['script', '-qec', words.join(' '), '/dev/null'] : words;
   const child = spawn(file, rest, {
     cwd,

@@ -1,11 +1,11 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { createProgram } from '../../src/processes/program.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Finished, runCli, temporaryFolder } from './cli.ts';
+import { type Finished, runCli } from './cli.ts';
 import { wrongCommands } from './documented-commands.ts';
 
 let dataDir: string;
@@ -41,13 +41,13 @@ describe('sluice env and keys', () => {
   });
 
   test('an environment has a layout for exports that name none', async () => {
-    await sluice('env', 'create', 'lake');
-    const layout = (...flags: string[]) => sluice('env', 'layout', '--env', 'lake', ...flags);
+    await sluice('env', 'create', 'streamed');
+    const layout = (...flags: string[]) => sluice('env', 'layout', '--env', 'streamed', ...flags);
     expect((await layout()).stdout).toBe('datasets\n');
     expect(json(await layout('--set', 'stream', '--json'))).toEqual({ export_layout: 'stream' });
     expect((await layout('--set', 'rows')).code).toBe(2);
-    const out = join(dataDir, 'lake');
-    expect(json(await sluice('export', '--env', 'lake', '--out', out, '--json'))).toMatchObject({
+    const out = join(dataDir, 'streamed');
+    expect(json(await sluice('export', '--env', 'streamed', '--out', out, '--json'))).toMatchObject({
       job: { status: 'completed' },
     });
     expect(await readdir(out)).toContain('stream.ndjson.gz');
@@ -123,27 +123,5 @@ describe('the command itself', () => {
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(/^sluice: The database does not answer\. .*\n$/);
     expect(failed.stderr).not.toContain('s3cret');
-  });
-});
-
-describe('sluice inspect', () => {
-  const look = async (...args: readonly string[]): Promise<Finished> => {
-    const folder = await temporaryFolder();
-    await writeFile(join(folder, 'kunden.csv'), 'Kunden-Nr;Name\n17;"Müller; Anna"\n;Niemand\n');
-    const finished = await runCli(['inspect', 'kunden.csv', ...args], { cwd: folder });
-    // Neither a database nor a data directory was made.
-    expect(await readdir(folder)).toEqual(['kunden.csv']);
-    return finished;
-  };
-
-  // proves: inspection
-  test('says what a file holds, what would be refused, and which --map may help', async () => {
-    const { code, stdout, stderr } = await look();
-    expect(code).toBe(2);
-    expect(stdout).toContain('semicolons between cells');
-    expect(stdout).toMatch(/Kunden-Nr +user_id +string +1 +1 +17 +its name looks like that of a user_id/);
-    expect(stdout).toMatch(/1 +identify_user +17 +\{"Name":"Müller; Anna"\}/);
-    expect(stdout).toMatch(/3 +missing_id +user_id is empty +;Niemand/);
-    expect(stderr).toContain('Shown is what --map "Kunden-Nr=user_id" would come to.');
   });
 });

@@ -1,13 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { cleanUpAfter } from '../support/cleanups.ts';
-import { mountSmallDisk } from '../support/tmpfs.ts';
 import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
 import { query } from './service.ts';
 
@@ -50,31 +47,6 @@ test('sluice console link gives none where nothing runs, and warns where nobody 
   expect(await link('http://127.0.0.1:1')).toMatchObject({
     code: 0,
     stderr: expect.stringContaining('no sluice answers at http://127.0.0.1:1 now'),
-  });
-});
-
-test('sluice prune ends with 1 if events could not be archived, and says why', async () => {
-  const disk = await mountSmallDisk(64 * 1024);
-  if (typeof disk === 'string') return;
-  cleanUpAfter('test', disk.remove);
-  const dataDir = await preparedDataDir();
-  const line = (n: number) =>
-    `track,u${n},opened,2020-01-01T00:00:00Z,${randomBytes(60).toString('base64')}\n`;
-  const file = join(dataDir, 'events.csv');
-  await writeFile(
-    file,
-    `event_type,user_id,event_name,inserted_at,blob\n${Array.from({ length: 3_000 }, (_, n) => line(n)).join('')}`,
-  );
-  expect(await runCli(['import', file, '--data-dir', dataDir])).toMatchObject({ code: 0 });
-  const env = { EVENT_RETENTION_DAYS: '30', LAKE_EVERY: '1h', STORAGE_URL: disk.path };
-  expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(/could not be removed: 2020-01.*full|No space/i),
-  });
-  await disk.grow(64 * 1024 * 1024);
-  expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/^events +3,000$[\s\S]*^archived events +3,000$/m),
   });
 });
 

@@ -74,12 +74,6 @@ describe('sluice import, without a server', () => {
     }
   });
 
-  test('takes one file as a mirror, since a second would remove what the first brought', async () => {
-    for (const name of ['a', 'b']) await put(`${name}.csv`, `user_id\n${name}\n`);
-    const refused = await importing(['a.csv', 'b.csv', '--entity', 'users', '--mirror', 'remove']);
-    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('give one file')]);
-  });
-
   test('takes a pattern in quotes, a workbook, a gzipped file and standard input, in the order given', async () => {
     const sheet = { name: 'S', rows: textRow(1, 'user_id', 'v') + textRow(2, 'a', '10') };
     await put('part-10.xlsx', workbookFile({ sheets: [sheet] }));

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.ts';
 const task = (taskId: number, attempt: number) => ({ taskId, kind: 'finish', attempt }) as const;
 
 test.skipIf(!redisAvailable)(
-  'while the queue does not answer a notification fails at once, and none pile up until it does',
+  'while the queue does not answer a notice fails at once, and none pile up until it does',
   async () => {
     const redis = await startRedis();
     const backend = createQueueBackend({ databaseUrl: 'unused', redisUrl: redis.url });

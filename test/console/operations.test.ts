@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { saveSchedule } from '../../src/capabilities/schedules/schedule-store.ts';
+import { drop } from '../capabilities/inbox/support/inbox.ts';
+import {
+  startWebhookReceiver,
+  type WebhookReceiver,
+} from '../capabilities/notifications/support/webhook-receiver.ts';
+import { readSchedule } from '../capabilities/schedules/support/schedules.ts';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
-import { drop } from '../support/inbox.ts';
-import { readSchedule } from '../support/schedules.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'));
 const inbox = join(folder, 'inbox');

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTerminal } from '../../src/cli/terminal.ts';
+import { describe, expect, test } from 'vitest';
 import { listCauses } from '../../src/load/rejects/list-causes.ts';
 import { listRejects } from '../../src/load/rejects/rejects.ts';
-import { createProgram } from '../../src/processes/program.ts';
 import { acceptFile, type FileOptions } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { runCommand } from '../support/run-command.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-});
-afterAll(() => t?.close());
+const t = await systemOfFile({ worker: true });
 
 async function load(content: string, options: FileOptions = {}): Promise<string> {
   const jobId = await acceptFile(t.system, t.environment.environmentId, content, options);
@@ -20,26 +15,7 @@ async function load(content: string, options: FileOptions = {}): Promise<string>
 
 const causesOf = (jobId: string) => listCauses(t.system, t.environment.environmentId, jobId);
 
-/** Runs the command in this process; what it printed, or the error that it ended with. */
-async function sluice(...args: string[]): Promise<string> {
-  let printed = '';
-  const terminal = {
-    ...createTerminal({}),
-    print: (text: string) => {
-      printed += `${text}\n`;
-    },
-    write: async (text: string | Uint8Array) => {
-      printed += Buffer.from(text as string).toString();
-    },
-    json: (value: unknown) => {
-      printed += JSON.stringify(value);
-    },
-    inform: () => undefined,
-  };
-  const cli = { processEnv: t.variables, fromDotEnv: new Set<string>(), terminal, entry: '' };
-  await (await createProgram(cli, args)).parseAsync(['node', 'sluice', ...args]);
-  return printed;
-}
+const sluice = (...args: string[]) => runCommand(t, ...args);
 
 const event = (n: number, time: string) => `track,u${n},opened,${time}`;
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);

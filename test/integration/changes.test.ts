@@ -290,7 +290,7 @@ describe('the log of changes', () => {
         `insert into sluice.users (environment_id, user_id) select $1, i from generate_series(1, 40000) i`,
         [environmentId],
       );
-      // As an undo writes. A nested loop would take minutes.
+      // By keys, as work that follows the log writes. A nested loop would take minutes.
       await client.query('set enable_hashjoin = off; set enable_mergejoin = off');
       await client.query("set statement_timeout = '30s'");
       const change = (where: string) =>

@@ -1,13 +1,12 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { createTerminal } from '../../src/cli/terminal.ts';
-import { createProgram } from '../../src/processes/program.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { acceptFile, manualLoad, runManually, startManually, withoutQueue } from '../support/load-file.ts';
+import { runCommand } from '../support/run-command.ts';
 import { systemOfFile } from '../support/system.ts';
 
 const t = await systemOfFile();
-const real = createTerminal({});
+const sluice = (...args: string[]) => runCommand(t, ...args);
 const ids = { load: '', export: '', deletion: '' };
 beforeAll(async () => {
   const { system, environment } = t;
@@ -20,26 +19,6 @@ beforeEach(() => {
   process.exitCode = undefined;
 });
 
-/** Runs the command in this process; what it printed, or the error that it ended with. */
-async function sluice(...args: string[]): Promise<string> {
-  let printed = '';
-  const terminal = {
-    ...real,
-    print: (text: string) => {
-      printed += `${text}\n`;
-    },
-    json: (value: unknown) => {
-      printed += JSON.stringify(value);
-    },
-    inform: () => undefined,
-  };
-  const program = await createProgram(
-    { processEnv: t.variables, fromDotEnv: new Set(), terminal, entry: '' },
-    args,
-  );
-  await program.parseAsync(['node', 'sluice', ...args]);
-  return printed;
-}
 const listed = async (...args: string[]) =>
   (JSON.parse(await sluice('jobs', 'list', '--json', ...args)) as { job_id: string; type: string }[]).map(
     ({ job_id, type }) => [job_id, type],
@@ -167,24 +146,4 @@ test('jobs plan shows what a load would change, and jobs apply queues it', async
   expect(JSON.parse(await sluice('jobs', 'apply', jobId, ...env, '--json'))).toMatchObject({ job_id: jobId });
 
   await expect(sluice('jobs', 'apply', jobId, ...env)).rejects.toThrow(/is being applied/);
-});
-
-test('jobs undo queues an undo, or its plan', async () => {
-  const { environmentId } = (await t.addEnvironment('undone')).environment;
-  const loaded = await runManually(
-    await startManually(t.system, environmentId, 'user_id,plan,x\nundo1,pro,1\n'),
-  );
-  const undone = async (...args: string[]) =>
-    JSON.parse(await sluice('jobs', 'undo', loaded.jobId, '--env', 'undone', '--json', ...args)) as {
-      type: string;
-      job_id: string;
-    };
-  expect(await undone()).toMatchObject({ type: 'undo' });
-  const { rows } = await t.system.pool.query<object>(
-    "select pass, origin from sluice.loads where type = 'undo' order by load_id",
-  );
-  expect(rows).toEqual([{ pass: 'load', origin: 'command_line' }]);
-  expect(await sluice('jobs', 'undo', loaded.jobId, '--env', 'undone', '--plan')).toMatch(
-    /^Job \S+ is queued; it begins as soon as workers run/,
-  );
 });

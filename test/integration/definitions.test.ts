@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import type { Applied } from '../../src/lookups/apply-definitions.ts';
@@ -8,13 +8,9 @@ import { writeDefinitionsFile } from '../../src/lookups/definitions.ts';
 import { createSegment } from '../../src/lookups/segments.ts';
 import { readDefinitions, withoutIds } from '../../src/lookups/store.ts';
 import { apply, itemsOf, noItems, segmentItem } from '../support/definitions.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
+import { systemOfFile, type Tenant } from '../support/system.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t?.close());
+const t = await systemOfFile();
 
 let serial = 0;
 const newTenant = (): Promise<Tenant> => t.addEnvironment(`tenant-${++serial}`);

@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { expressionBuilder, sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { exportFormatFacts, exportFormats } from '../../src/domain/export.ts';
 import { propertyNameProblem } from '../../src/domain/reject.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
@@ -31,7 +31,7 @@ import {
   startManually,
 } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** There what is stored matters, not which rows. */
@@ -39,11 +39,7 @@ const onS3 = process.env['SLUICE_TEST_STORAGE'] === 's3';
 /** What is written does not depend on where: on S3 the first of them is enough. */
 const formatsOf = <T>(all: readonly T[]): readonly T[] => (onS3 ? all.slice(0, 1) : all);
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
+const t = await systemOfFile();
 
 async function load(
   environmentId: number,

@@ -2,10 +2,6 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../jobs/load.ts';
-import { openSendContext } from '../../src/capabilities/notifications/context.ts';
-import { queueDeliveries } from '../../src/capabilities/notifications/delivery-store.ts';
-import { defaultOutcomes, jobKinds } from '../../src/capabilities/notifications/names.ts';
-import { addSubscription } from '../../src/capabilities/notifications/subscriptions.ts';
 import type { System } from '../../src/context.ts';
 import { requestDeletion } from '../../src/deletion/deletions.ts';
 import { type DueTask, kindsInTurn, queueName } from '../../src/domain/task.ts';
@@ -18,7 +14,6 @@ import { acceptFile, manualLoad, startManually } from '../support/load-file.ts';
 import { queues } from '../support/site.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
 /** What one environment has queued before another comes. */
 const many = 1_000;
@@ -197,69 +192,5 @@ describe.each(queues)('with the queue on %s', (queue) => {
       everyMs: 1,
     });
     expect(await done('deletions', greedy)).toBeLessThan(few);
-  });
-
-  // proves: fair-shares
-  test('a notification is sent soon, although another environment has 1 000 due to many receivers', async () => {
-    await open(queue, { NOTIFY_ALLOW_PRIVATE: 'true' });
-    const { system } = t;
-    const receiver = await startWebhookReceiver();
-    try {
-      const { deliveryPolicy, mail } = openSendContext(system);
-      mail.close();
-      const subscribe = (environmentId: number, path: string): Promise<unknown> =>
-        addSubscription(
-          system.db,
-          environmentId,
-          {
-            channel: 'webhook',
-            target: `${receiver.url}/${path}`,
-            outcomes: defaultOutcomes,
-            kinds: jobKinds,
-          },
-          deliveryPolicy,
-        );
-      for (let count = 0; count < 20; count++) await subscribe(greedy, 'greedy');
-      await subscribe(other, 'other');
-      await sql`
-        with event as (
-          insert into notification_events (event_id, environment_id, type, body)
-          select gen_random_uuid(), environment_id, 'ping', '{}'
-          from notification_subscriptions, generate_series(1, ${many / 20})
-          where environment_id = ${greedy}
-          returning event_id
-        )
-        insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
-        select event_id, event_id, subscription_id, channel, target
-        from (select event_id, row_number() over () % 20 as nth from event) e
-        join (
-          select *, row_number() over () - 1 as nth
-          from notification_subscriptions
-          where environment_id = ${greedy}
-        ) s using (nth)`.execute(system.db);
-      await sql`
-        with event as (
-          insert into notification_events (event_id, environment_id, type, body)
-          values (gen_random_uuid(), ${other}, 'ping', '{}')
-          returning event_id, environment_id
-        )
-        insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
-        select event_id, event_id, subscription_id, channel, target
-        from event join notification_subscriptions using (environment_id)`.execute(system.db);
-      const { rows } = await sql<{ id: number }>`
-        select delivery_id as id from notification_deliveries`.execute(system.db);
-      await queueDeliveries(
-        system.db,
-        rows.map(({ id }) => id),
-      );
-      t.startWorker();
-      await waitFor('the webhook of the other', () =>
-        receiver.received.some(({ path }) => path.endsWith('/other')),
-      );
-      const place = receiver.received.findIndex(({ path }) => path.endsWith('/other'));
-      expect(place).toBeLessThan(2 * few);
-    } finally {
-      await receiver.stop();
-    }
   });
 });

@@ -245,7 +245,7 @@ test('a folder that is not as it was written, and files that say less than what 
 });
 
 // proves: environment-back
-test('definitions come back with their keys, and never replace others; subscriptions are listed without secrets', async () => {
+test('definitions come back with their keys, and never replace others', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   const { db } = t.system;
   const wanted = readDefinitionsFile(

@@ -95,37 +95,6 @@ describe('the status', () => {
       ],
     });
 
-    // Of a run that made a job, the job tells why.
-    await sql`insert into schedules (environment_id, schedule_name, considered_until, definition)
-      values (${second}, 'nightly', now(), '{}')`.execute(system.db);
-    await sql`insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, ended_at,
-        reason_code, reason)
-      values (${second}, 'nightly', now() - interval '1 h', 'due', 'failed', '{}', now() + interval '1 s', 'source_refused',
-          'answers with status 404'),
-        (${second}, 'nightly', now(), 'due', 'failed', '{}', now() + interval '1 s', 'file_lost', 'gone')`.execute(
-      system.db,
-    );
-    await sql`insert into schedule_run_items (run_id, item, job_id)
-      select max(run_id), 'a.csv', ${other} from schedule_runs`.execute(system.db);
-    await sql`insert into schedule_runs (environment_id, schedule_name, due_at, cause, definition)
-      values (${second}, 'nightly', now() - interval '2 h', 'due', '{}')`.execute(system.db);
-    expect(await status()).toMatchObject({
-      runs: { queued: 1, processing: 0 },
-      waiting_runs: 0,
-      failures: [
-        { environment: 'second', job_id: null, schedule: 'nightly', code: 'source_refused' },
-        { job_id: other, code: 'file_lost' },
-      ],
-      needs: [
-        {
-          environment: 'second',
-          kind: 'schedules_failing',
-          subject: 'nightly',
-          says: expect.stringMatching(/^Schedule nightly has failed for 60 minutes: gone/),
-        },
-        { environment: 'second', kind: 'jobs_failed', count: 1, subject: other },
-      ],
-    });
     await watch.end();
   });
 });
@@ -158,23 +127,15 @@ describe('pruning', () => {
     const old = await acceptExport(system, environment.environmentId);
     await sql`update exports set status = 'cancelled', ended_at = now() - interval '8 days'
       where export_id = ${old.exportId}`.execute(system.db);
-    await sql`
-      insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns,
-        options, state, outcome, placed_as, concluded_at)
-      select overlay(gen_random_uuid()::text placing '7' from 15)::uuid, gen_random_uuid(), ${environment.environmentId},
-        '', 'f.csv', n, 1, 1, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
-      from generate_series(1, 510) as n`.execute(system.db);
     const others = { problem: null, events: 0, months: 0 };
-    const tended = { notifications: 0, schedule_runs: 0, inbox_files: 510 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };
-    expect(await prune(system)).toEqual({ ...counts, tended, archived: 0, temporary: 0 });
+    expect(await prune(system)).toEqual({ ...counts, tended: {}, archived: 0, temporary: 0 });
     const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others };
 
     await loads(1, 31);
     await queuePeriodic(withoutQueue(system), 'prune');
     await runTaskOf(system, pruneJob, 0);
-    const none = { ...nothing, tended: { ...tended, inbox_files: 0 } };
-    expect(await prune(system)).toEqual({ ...none, archived: 0, temporary: 0 });
+    expect(await prune(system)).toEqual({ ...nothing, tended: {}, archived: 0, temporary: 0 });
     const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
     expect(rows).toEqual([{ count: 2 }]);
   });

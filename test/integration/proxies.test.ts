@@ -170,7 +170,7 @@ describe.each([
       const rows = Buffer.from(`u1,${'x'.repeat(1021)}\n`.repeat(1024));
       const header = Buffer.from('user_id,text\n');
       const before = await storedBytes();
-      const upload = begin('POST', '/v1/imports/inspect', {
+      const upload = begin('POST', '/v1/imports', {
         'content-type': 'text/csv',
         'content-length': String(header.length + 32 * rows.length),
       });

@@ -6,7 +6,6 @@ import { pino } from 'pino';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startWorker } from '../../jobs/worker.ts';
 import { startPoller } from '../../src/base/timers.ts';
-import { InboxLock } from '../../src/capabilities/inbox/store.ts';
 import type { System } from '../../src/context.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
@@ -171,24 +170,6 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
         (select count(*)::int from events) as events,
         (select count(distinct event_id)::int from events) as "differentEvents"`.execute(t.system.db);
     expect(counts).toEqual([{ users: n, companies: n, events: n, differentEvents: n }]);
-  });
-
-  test('while it holds the lock of an inbox: the lock is lost, and another process gets it', async () => {
-    const database = await createTestDatabase();
-    cleanups.push(() => database.drop());
-    const proxy = await startPostgresProxy(database.url);
-    cleanups.push(() => proxy.close());
-    const [ours, theirs] = [proxy.url, database.url].map((url) => {
-      const monitor = new ConnectionMonitor({ url, log: pino({ level: 'silent' }) });
-      cleanups.push(async () => monitor.close());
-      return new InboxLock({ url, monitor }, 'an inbox', () => undefined);
-    }) as [InboxLock, InboxLock];
-    expect(await ours.hold()).toBe(true);
-    expect(await theirs.hold()).toBe(false);
-    proxy.silence();
-    await expect(ours.hold()).rejects.toThrow('the database gave no answer');
-    expect(await theirs.hold()).toBe(true);
-    await theirs.release();
   });
 });
 

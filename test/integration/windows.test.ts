@@ -73,7 +73,7 @@ const transaction = fc.record({
 });
 const list = <T>(own: fc.Arbitrary<T>) => fc.array(own, { minLength: 1, maxLength: 5 });
 /** Loads and deletions share a lane. */
-const schedule = fc.tuple(
+const timetable = fc.tuple(
   list(fc.oneof(load, deletion)),
   list(single),
   list(single),
@@ -81,8 +81,8 @@ const schedule = fc.tuple(
   list(transaction),
   list(transaction),
 );
-type Schedule = typeof schedule extends fc.Arbitrary<infer T> ? T : never;
-type Act = Schedule[number][number];
+type Timetable = typeof timetable extends fc.Arbitrary<infer T> ? T : never;
+type Act = Timetable[number][number];
 type Said = typeof record extends fc.Arbitrary<infer T> ? T : never;
 
 const rowOf = (environmentId: number, said: Said): UserRow => ({
@@ -238,7 +238,7 @@ async function run(
   system: System,
   copy: Copy,
   environmentId: number,
-  writers: Schedule,
+  writers: Timetable,
   pauses: readonly number[],
 ) {
   let isWritten = false;
@@ -264,7 +264,7 @@ const pauses = fc.array(fc.constantFrom(0, 5, 15, 50), { minLength: 1, maxLength
 describe('a copy that is kept by increments', () => {
   // proves: increments, increments-removed
   test('is what is stored, and gets nothing twice, whoever writes at once, however long, and whatever is rolled back', async () => {
-    const property = fc.asyncProperty(schedule, pauses, async (writers, waits) => {
+    const property = fc.asyncProperty(timetable, pauses, async (writers, waits) => {
       const environmentId = await newEnvironment(t.system);
       const copy = new Copy(environmentId);
       await run(t.system, copy, environmentId, writers, waits);

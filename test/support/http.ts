@@ -47,6 +47,15 @@ export async function refusalOf(
   return [status, body.errors.map(({ error_code }) => error_code)];
 }
 
+/** Options of the requests of an administrator whom the console has signed in. The system has this as its `ADMIN_KEY`. */
+export async function signIn(server: TestServer, adminKey: string) {
+  const origin = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+  const json = { key: adminKey };
+  const signedIn = await server.fetch('/v1/console/sign_in', { json, key: null, headers: origin });
+  const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+  return { key: null, headers: { ...origin, cookie } };
+}
+
 /** What a list has on all its pages, in their order. `page` gets the cursor, `between` runs after each. */
 export async function walkPages<T>(
   page: (cursor: string) => Promise<{

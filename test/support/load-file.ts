@@ -20,6 +20,7 @@ import { readRejectsPage } from '../../src/load/rejects/store.ts';
 import { runTaskById, type StopSignals } from '../../src/tasks/run-task.ts';
 import type { TaskKind } from '../../src/tasks/task-kind.ts';
 import type { Profiles, StoredProfile } from './serial-oracle.ts';
+import { runDueTasks } from './tasks.ts';
 import { waitFor } from './wait-for.ts';
 
 export interface FileOptions extends Partial<LoadOptions> {
@@ -59,6 +60,31 @@ export async function acceptFile(
     idempotencyKey: idempotencyKey ?? null,
   });
   return jobId;
+}
+
+/** Loads a file, in this process. */
+export async function loadFile(
+  context: LoadContext,
+  environmentId: number,
+  content: string | Uint8Array,
+  options: FileOptions = {},
+): Promise<Load> {
+  return runJob(
+    context,
+    environmentId,
+    await acceptFile(withoutQueue(context), environmentId, content, options),
+  );
+}
+
+/** Does the tasks of loads that are due, until the job has ended or none is left. */
+export async function runJob(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
+  const quiet = withoutQueue(context);
+  for (;;) {
+    await startLane(quiet, environmentId);
+    const done = await runDueTasks(quiet, [beginJob, chunkJob, finishJob]);
+    const load = await requireLoad(quiet, environmentId, jobId);
+    if (done === 0 || (load.status !== 'queued' && load.status !== 'processing')) return load;
+  }
 }
 
 /** A load that no worker touches: the test runs its steps itself, in the order it likes. */

@@ -6,7 +6,7 @@ const long = [
   'test/acceptance/package.test.ts',
   'test/acceptance/commands.test.ts',
   'test/acceptance/start.test.ts',
-  'test/acceptance/schedules.test.ts',
+  'test/capabilities/schedules/acceptance/schedules.test.ts',
   'test/acceptance/first-steps.test.ts',
   'test/console/load.test.ts',
   'test/console/job.test.ts',
@@ -16,7 +16,7 @@ const long = [
   'test/unit/sandbox/sandboxes.test.ts',
   'test/integration/windows.test.ts',
   'test/integration/silent-connections.test.ts',
-  'test/chaos/personal-data.test.ts',
+  'test/capabilities/personal/chaos/personal-data.test.ts',
   'test/chaos/silent-worker.test.ts',
   'test/chaos/machines.test.ts',
 ];

@@ -1,3 +1,6 @@
+import { expect } from 'vitest';
+import type { TestServer } from './http.ts';
+
 /** The samples of a page in Prometheus' text format, by name and labels as they stand there. */
 export function readSamples(page: string): ReadonlyMap<string, number> {
   const samples = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -7,4 +10,15 @@ export function readSamples(page: string): ReadonlyMap<string, number> {
       return [line.slice(0, at), Number(line.slice(at + 1))];
     }),
   );
+}
+
+/** The metrics of a server, as the page has them and by name. */
+export async function scrape(server: TestServer) {
+  const response = await server.fetch('/metrics', { key: null });
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/plain; version=0.0.4; charset=utf-8',
+  ]);
+  const page = await response.text();
+  return { page, samples: readSamples(page) };
 }

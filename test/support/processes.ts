@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { cleanUpAfter } from './cleanups.ts';
+import { program } from './program.ts';
 import { patienceMs, waitFor } from './wait-for.ts';
 
-const entry = fileURLToPath(new URL('../../dist/bundle/main.js', import.meta.url));
 /** What is kept of a process's output, to be shown when something goes wrong. */
 const keptOutput = 64 * 1024;
 
@@ -83,8 +82,8 @@ export function startSluice(
   variables: Readonly<Record<string, string>>,
   { stderr = 'pipe' }: { readonly stderr?: 'pipe' | number } = {},
 ): SluiceProcess {
-  if (!existsSync(entry)) throw new Error(`${entry} is missing: run \`npm run build\` first`);
-  const child = spawn(process.execPath, [entry, ...args], {
+  if (!existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first`);
+  const child = spawn(process.execPath, [program, ...args], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...variables },
     stdio: ['ignore', 'pipe', stderr],
     detached: true,

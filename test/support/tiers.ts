@@ -3,21 +3,15 @@
  * `npm test` leave them out.
  */
 export const repeating: readonly string[] = [
-  ...['api', 'compose', 'definitions', 'export', 'import', 'notifications', 'roles'].map(
+  ...['api', 'compose', 'definitions', 'export', 'import', 'roles'].map(
     (name) => `test/acceptance/${name}.test.ts`,
   ),
-  ...[
-    'event-files',
-    'exports',
-    'finish',
-    'lake',
-    'lost-api',
-    'neighbours',
-    'plans',
-    'queue-notify',
-    'soak',
-    'undo',
-  ].map((name) => `test/chaos/${name}.test.ts`),
+  ...['event-files', 'exports', 'finish', 'lost-api', 'neighbours', 'plans', 'queue-notify', 'soak'].map(
+    (name) => `test/chaos/${name}.test.ts`,
+  ),
+  'test/capabilities/lake/chaos/lake.test.ts',
+  'test/capabilities/undo/chaos/undo.test.ts',
+  'test/capabilities/notifications/acceptance/notifications.test.ts',
   'test/contract/http/early-answers.test.ts',
   'test/contract/http/limits.test.ts',
   'test/integration/redis-forms.test.ts',
@@ -25,7 +19,9 @@ export const repeating: readonly string[] = [
 
 /** Files that prove something alone, and take long: `npm test` leaves them out too. */
 export const long: readonly string[] = [
-  'test/acceptance/!(delete|env-example|inbox|start).test.ts',
+  'test/acceptance/!(delete|env-example|start).test.ts',
+  'test/capabilities/!(inbox)/acceptance/*.test.ts',
+  'test/capabilities/inbox/lock.test.ts',
   'test/contract/http/hostile-callers.test.ts',
   'test/integration/{embedded-postgres,silent-connections,status-checks}.test.ts',
 ];

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/base/package-root.ts';
-import { capabilities } from '../../src/registry.ts';
+import type { Capability } from '../../src/capability.ts';
 
 /** May import the registry: they put a process together. */
 const roots = new Set([
@@ -32,6 +32,18 @@ for (const from of files.filter((file) => /\.tsx?$/.test(file))) {
     imports.push({ from, of: normalize(join(dirname(from), path)) });
 }
 
+/** From their folders: tests of the core have an empty registry. */
+const capabilities = await Promise.all(
+  readdirSync(join(packageRoot, 'src/capabilities')).map(async (name): Promise<Capability> => {
+    const found: Readonly<Record<string, Capability>> = await import(
+      `../../src/capabilities/${name}/${name}.ts`
+    );
+    const [capability] = Object.values(found).filter((each) => each.name === name);
+    if (capability === undefined) throw new Error(`${name}.ts exports no capability ${name}`);
+    return capability;
+  }),
+);
+
 const capabilityOf = (path: string): string | null => /^src\/capabilities\/([^/]+)\//.exec(path)?.[1] ?? null;
 
 test('the core imports no capability, and only what puts a process together the registry', () => {
@@ -52,9 +64,13 @@ test('a capability imports of others only the module named like the folder and r
   expect(foreign).toEqual([]);
 });
 
-test('every folder of capabilities is in the registry by its name', () => {
-  const folders = new Set(imports.flatMap(({ from }) => capabilityOf(from) ?? []));
-  expect(capabilities.map(({ name }) => name).toSorted()).toEqual([...folders].toSorted());
+test('every folder of capabilities is in the registry', () => {
+  const registered = imports
+    .filter(({ from }) => from === 'src/registry.ts')
+    .map(({ of }) => capabilityOf(of));
+  expect(registered.filter((each) => each !== null).toSorted()).toEqual(
+    capabilities.map(({ name }) => name).toSorted(),
+  );
 });
 
 /** The folders of the core, each above those that it may import. */
@@ -152,4 +168,42 @@ test('the core names no capability, except where it is said why', () => {
     if (Object.values(nouns).some((noun) => noun.test(text))) named.add(file);
   }
   expect([...named].toSorted()).toEqual(Object.keys(exceptions).toSorted());
+});
+
+/** Prometheus has rules, too. */
+const nounsOfTests = { ...nouns, rules: /\/v1\/rules|rules_version|'Rules'/ };
+
+const wholeProgram = 'runs the whole program, as people do';
+const oneConsole = 'the console has the screens of all capabilities';
+const listsFiles = 'a list of test files';
+/** Tests of the core name capabilities only here. */
+const exceptionsOfTests: Readonly<Record<string, string>> = {
+  'test/acceptance/compose.test.ts': wholeProgram,
+  'test/acceptance/core.test.ts': 'asks for a command that the core does not have',
+  'test/acceptance/hosted-postgres.test.ts': wholeProgram,
+  'test/acceptance/package.test.ts': wholeProgram,
+  'test/acceptance/readme.test.ts': wholeProgram,
+  'test/console/frame.test.ts': oneConsole,
+  'test/console/job.test.ts': oneConsole,
+  'test/console/load.test.ts': oneConsole,
+  'test/console/operations.test.ts': oneConsole,
+  'test/contract/http/lookups.test.ts': 'the sample of definitions has a feature of such a name',
+  'test/integration/definitions.test.ts': ofDefinitions,
+  'test/support/definitions.ts': ofDefinitions,
+  'test/support/longest-first.ts': listsFiles,
+  'test/support/tiers.ts': listsFiles,
+  'test/unit/config.test.ts': oneTable,
+  'test/unit/definitions/read-file.test.ts': ofDefinitions,
+  'test/unit/definitions/write-file.test.ts': ofDefinitions,
+  'test/unit/postgres/neutral-statements.test.ts': 'looks at the statements of capabilities, too',
+};
+
+test('tests outside of test/capabilities name no capability, except where it is said why', () => {
+  const named = new Set<string>();
+  for (const file of readdirSync(join(packageRoot, 'test'), { recursive: true, encoding: 'utf8' })) {
+    if (!/\.(ts|mjs)$/.test(file) || /^capabilities\/|^unit\/capabilities/.test(file)) continue;
+    const text = readFileSync(join(packageRoot, 'test', file), 'utf8');
+    if (Object.values(nounsOfTests).some((noun) => noun.test(text))) named.add(`test/${file}`);
+  }
+  expect([...named].toSorted()).toEqual(Object.keys(exceptionsOfTests).toSorted());
 });

@@ -71,7 +71,7 @@ describe('the workflows', () => {
     const projects = [...commands.matchAll(/--project (\w+)/g)].map(([, project = '']) => project);
     expect([scripts.length, projects.length].every((count) => count > 1)).toBe(true);
     for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script);
-    for (const project of projects) expect(config).toContain(`project('${project}'`);
+    for (const project of projects) expect(config).toMatch(new RegExp(`(?:project|ofCore)\\('${project}'`));
   });
 
   test('test on every Node that is promised, and on every PostgreSQL from 15 to the embedded one', async () => {

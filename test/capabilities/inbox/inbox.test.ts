@@ -40,13 +40,13 @@ import { endedStatuses } from '../../../src/domain/load.ts';
 import { cancelLoad } from '../../../src/load/end.ts';
 import { removeAbandoned } from '../../../src/load/received.ts';
 import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
-import { type Concluded, concluded, drop, list, readConcluded } from '../../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 import { zipFile } from '../../support/zip-file.ts';
+import { startWebhookReceiver } from '../notifications/support/webhook-receiver.ts';
+import { type Concluded, concluded, drop, list, readConcluded } from './support/inbox.ts';
 
 const never = new AbortController().signal;
 let t: TestSystem;

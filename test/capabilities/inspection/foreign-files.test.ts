@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Preset } from '../../../src/domain/source.ts';
-import { inspectText as inspect } from './inspect-text.ts';
+import { inspectText as inspect } from './support/inspect-text.ts';
 
 const at = '2026-03-04T05:06:07Z';
 type Members = Readonly<Record<string, unknown>>;

@@ -13,7 +13,7 @@ import { INSPECTED_RECORDS } from '../../../src/capabilities/inspection/limits.t
 import { personalRule } from '../../../src/domain/looks.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import { explainRefusals } from '../../../src/load/rejects/rejects.ts';
-import { inspectText as inspect } from './inspect-text.ts';
+import { inspectText as inspect } from './support/inspect-text.ts';
 
 let folder: string;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { expectLinear, numbered, repeated, type Scanner } from '../../support/linear.ts';
-import { inspectText } from './inspect-text.ts';
+import { inspectText } from './support/inspect-text.ts';
 
 const run = (input: Buffer): Promise<unknown> => inspectText(input).catch(() => null);
 

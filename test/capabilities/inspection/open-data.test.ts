@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { inspectText as inspect } from './inspect-text.ts';
+import { inspectText as inspect } from './support/inspect-text.ts';
 
 /** Files as public bodies publish them: the column that is the first to have a different value, and no date, in each record, or none. */
 const files: readonly (readonly [string, string | null, string])[] = [

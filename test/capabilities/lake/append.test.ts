@@ -10,15 +10,9 @@ import { pruneEvents } from '../../../src/jobs/prune-events.ts';
 import type { RetentionContext } from '../../../src/jobs/seam.ts';
 import { apply } from '../../support/definitions.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
-import {
-  expectNamedFiles,
-  type LakeRow,
-  mortalSystem,
-  readEverywhere,
-  readLake,
-} from '../../support/lake.ts';
 import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expectNamedFiles, type LakeRow, mortalSystem, readEverywhere, readLake } from './support/lake.ts';
 
 let t: TestSystem;
 let environmentId: number;

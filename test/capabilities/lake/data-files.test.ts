@@ -8,7 +8,7 @@ import { StoredFileWriter } from '../../../src/export/write/attempt-files.ts';
 import { ParquetFile } from '../../../src/export/write/parquet.ts';
 import type { FileFacts } from '../../../src/export/write/split-files.ts';
 import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
-import { mayHold } from '../../support/lake-filter.ts';
+import { mayHold } from './support/lake-filter.ts';
 
 const request = { includeRemoved: false } as const;
 const owner = { fields: [], openIds: () => new IdFilter(), onFile: async () => undefined };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { IdFilter, MAX_LAKE_FILTER_BYTES } from '../../../src/capabilities/lake/id-filter.ts';
-import { mayHold } from '../../support/lake-filter.ts';
+import { mayHold } from './support/lake-filter.ts';
 
 function filterOf(ids: Iterable<string>): Buffer {
   const filter = new IdFilter();

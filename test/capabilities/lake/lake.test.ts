@@ -10,7 +10,6 @@ import { apply } from '../../support/definitions.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
 import { exportAll, records, texts } from '../../support/export-files.ts';
 import { serve } from '../../support/http.ts';
-import { expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../../support/lake.ts';
 import {
   eventTables,
   heldEvents,
@@ -20,6 +19,7 @@ import {
   type StoredEvent,
 } from '../../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expectNamedFiles, type LakeRow, readEverywhere, readLake } from './support/lake.ts';
 
 let t: TestSystem;
 let environmentId: number;

@@ -6,6 +6,10 @@ import type { System } from '../../../src/context.ts';
 import type { FileStore } from '../../../src/files/file-store.ts';
 import { pruneEvents } from '../../../src/jobs/prune-events.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
+import { expireLeases, loadFile, withoutQueue } from '../../support/load-file.ts';
+import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { undo } from '../undo/support/undo.ts';
 import {
   expectNamedFiles,
   filesWith,
@@ -13,11 +17,7 @@ import {
   mortalSystem,
   readEverywhere,
   readLake,
-} from '../../support/lake.ts';
-import { expireLeases, withoutQueue } from '../../support/load-file.ts';
-import { insertEvents, instantBetween, monthsAgo, type StoredEvent } from '../../support/retention.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { loadFile, undo } from '../../support/undo.ts';
+} from './support/lake.ts';
 
 let t: TestSystem;
 let environmentId: number;

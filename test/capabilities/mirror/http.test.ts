@@ -1,10 +1,15 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
 import { readDeliveryPolicy } from '../../../src/capabilities/notifications/deliver.ts';
 import { addSubscription } from '../../../src/capabilities/notifications/subscriptions.ts';
 import type { JobDetail, Plan } from '../../../src/load/api.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
+import { runCommand } from '../../support/run-command.ts';
 import type { Tenant } from '../../support/system.ts';
 
 type Job = JobDetail & { readonly mirror: MirrorField };
@@ -186,4 +191,26 @@ describe('a load with mirror=remove', () => {
     const answer = await post<ErrorBody>(owner, '/v1/imports?mirror=remove', mixed, 'application/x-ndjson');
     expect(answer.body.errors[0]?.message).toMatch(/entity=users/);
   });
+});
+
+test('existing=keep is refused in a mirror', async () => {
+  const refused = await refusal(await tenant(), 'user_id\nu1\n', '?existing=keep&mirror=remove&entity=users');
+  expect(refused.slice(0, 2)).toEqual([400, 'existing must be replace in a mirror']);
+});
+
+// proves: options-of
+test('options_of takes no mirror, so a file of a few records removes nobody', async () => {
+  const owner = await tenant();
+  const { job_id } = await load(owner, 'user_id\nk1\nk2\nk3\n');
+  expect(await load(owner, 'user_id\nk1\n', `?options_of=${job_id}`)).toMatchObject({ mirror: null });
+  expect(await ids(owner)).toEqual(['k1', 'k2', 'k3']);
+});
+
+test('sluice import takes one file as a mirror, since a second would remove what the first brought', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-mirror-'));
+  cleanUpAfter('test', () => rm(folder, { recursive: true }));
+  const files = ['a.csv', 'b.csv'].map((name) => join(folder, name));
+  for (const file of files) await writeFile(file, 'user_id\nu1\n');
+  const words = ['import', ...files, '--entity', 'users', '--mirror', 'remove'];
+  await expect(runCommand(t, ...words)).rejects.toThrow('give one file');
 });

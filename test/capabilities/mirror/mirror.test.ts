@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { MirrorField } from '../../../src/capabilities/mirror/api.ts';
 import { MIRROR_SLICE_PROFILES } from '../../../src/capabilities/mirror/decide.ts';
 import { cancelLoad, startLane } from '../../../src/load/end.ts';
@@ -10,10 +10,12 @@ import {
   acceptFile,
   countLeftovers,
   type FileOptions,
+  loadFile,
   manualLoad,
   newEnvironment,
   readProfiles,
   runAtOnce,
+  runJob,
   runManually,
   shuffled,
   startManually,
@@ -21,17 +23,12 @@ import {
 } from '../../support/load-file.ts';
 import { runs } from '../../support/runs.ts';
 import type { Profiles } from '../../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { loadFile, runJob, undo } from '../../support/undo.ts';
+import { systemOfFile } from '../../support/system.ts';
 import { writeUsers } from '../../support/write-users.ts';
+import { undo } from '../undo/support/undo.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
-
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
 beforeEach(async () => {
   environmentId = await newEnvironment(t.system);
 });

@@ -13,9 +13,9 @@ import { cancelExport } from '../../../src/export/run-export.ts';
 import { writeExport } from '../../../src/export/write/write-export.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { acceptExport, type ManualExport, runExportTask } from '../../support/exports.ts';
-import { type MailServer, startMailServer } from '../../support/mail-server.ts';
 import { systemOfFile } from '../../support/system.ts';
 import { makeTasksDue, runDueTasks } from '../../support/tasks.ts';
+import { type MailServer, startMailServer } from './support/mail-server.ts';
 
 /* The messages about an export, to the addresses that its request names. */
 

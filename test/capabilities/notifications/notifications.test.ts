@@ -48,11 +48,11 @@ import { collectLog } from '../../support/collected-log.ts';
 import { connectTo } from '../../support/connect.ts';
 import { acceptExport, runExportTask } from '../../support/exports.ts';
 import { type FileOptions, type ManualLoad, runManually, startManually } from '../../support/load-file.ts';
-import { startMailServer } from '../../support/mail-server.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../../support/tasks.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts';
+import { startMailServer } from './support/mail-server.ts';
+import { startWebhookReceiver, type WebhookReceiver } from './support/webhook-receiver.ts';
 
 type IsFromSluice = (secret: string, headers: IncomingHttpHeaders, body: Buffer) => boolean;
 

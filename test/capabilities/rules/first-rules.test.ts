@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { RulesDocument } from '../../../src/capabilities/rules/document.ts';
 import { rules } from '../../../src/capabilities/rules/rules.ts';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
@@ -12,16 +12,11 @@ import {
   startManually,
   withoutQueue,
 } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { systemOfFile } from '../../support/system.ts';
 import { sendRecord, untilItWaits, untilStatementWaits } from '../../support/write-users.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
-
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
 beforeEach(async () => {
   environmentId = await newEnvironment(t.system);
 });

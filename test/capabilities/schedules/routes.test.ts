@@ -8,7 +8,7 @@ import { MAX_SCHEDULE_BYTES } from '../../../src/capabilities/schedules/file.ts'
 import { MAX_SCHEDULES } from '../../../src/capabilities/schedules/schema.ts';
 import { askForRun } from '../../../src/capabilities/schedules/start.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
-import { readSchedule } from '../../support/schedules.ts';
+import { readSchedule } from './support/schedules.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -32,6 +32,10 @@ import { collectLog } from '../../support/collected-log.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
 import { readProfiles } from '../../support/load-file.ts';
 import { startS3 } from '../../support/s3.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expireTaskLeases, makeTasksDue } from '../../support/tasks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { startWebServer, type WebServer } from '../../support/web-server.ts';
 import {
   askFor,
   doNext,
@@ -43,11 +47,7 @@ import {
   scheduleContext,
   takeRun,
   tick,
-} from '../../support/schedules.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { expireTaskLeases, makeTasksDue } from '../../support/tasks.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { startWebServer, type WebServer } from '../../support/web-server.ts';
+} from './support/schedules.ts';
 
 let t: TestSystem;
 let environmentId: number;

@@ -5,8 +5,8 @@ import { sql } from 'kysely';
 import { afterAll, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/load/api.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
-import { concluded, drop } from '../../support/inbox.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { concluded, drop } from '../inbox/support/inbox.ts';
 
 const inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
 afterAll(() => rm(inbox, { recursive: true, force: true }));

@@ -6,7 +6,7 @@ import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import { newEnvironment, runAtOnce, shuffled, startManually, withoutQueue } from '../../support/load-file.ts';
 import { runs } from '../../support/runs.ts';
 import { systemOfFile } from '../../support/system.ts';
-import { undo } from '../../support/undo.ts';
+import { undo } from '../undo/support/undo.ts';
 
 const t = await systemOfFile();
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { applyRules } from '../../../src/capabilities/rules/store.ts';
 import { findSuppressed, liftSuppressions } from '../../../src/capabilities/suppression/store.ts';
 import type { Deletion } from '../../../src/deletion/store.ts';
@@ -9,6 +9,7 @@ import { inTransaction } from '../../../src/postgres/database.ts';
 import { acceptDeletion, readStored } from '../../support/deletions.ts';
 import {
   type FileOptions,
+  loadFile,
   newEnvironment,
   readProfiles,
   readRejects,
@@ -16,17 +17,12 @@ import {
   startManually,
   withoutQueue,
 } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-import { loadFile, undo } from '../../support/undo.ts';
+import { systemOfFile } from '../../support/system.ts';
 import { sendRecord, untilItWaits, untilStatementWaits, writeUsers } from '../../support/write-users.ts';
+import { undo } from '../undo/support/undo.ts';
 
-let t: TestSystem;
+const t = await systemOfFile();
 let environmentId: number;
-
-beforeAll(async () => {
-  t = await openTestSystem();
-});
-afterAll(() => t.close());
 beforeEach(async () => {
   environmentId = await newEnvironment(t.system);
 });

@@ -97,3 +97,14 @@ test('what wrote nothing, runs, or is no load cannot be undone', async () => {
   });
   expect(foreign.status).toBe(404);
 });
+
+// proves: mends
+test('a mend that comes twice counts each record once, and one that is undone not at all', async () => {
+  const parent = await load('user_id,seats\nm1,many\nm2,many\nm3,3\n', '?types=seats%3Dnumber');
+  const rejects = await server.fetch(`/v1/background_jobs/${parent}/rejects?format=csv`);
+  const file = (await rejects.text()).replaceAll(',many', ',7');
+  const mends = [await load(file), await load(file)];
+  expect((await detail(parent)).rejects.loaded_since).toMatchObject({ count: 2 });
+  for (const mend of mends.reverse()) await undo(`/${mend}/undo`, {});
+  expect((await detail(parent)).rejects.loaded_since).toEqual({ count: 0, jobs: [] });
+});

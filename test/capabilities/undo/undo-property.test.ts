@@ -6,8 +6,8 @@ import { type RandomFile, randomFile } from '../../support/random-files.ts';
 import { runs } from '../../support/runs.ts';
 import type { Json, Profiles, StoredProfile } from '../../support/serial-oracle.ts';
 import { systemOfFile } from '../../support/system.ts';
-import { undo } from '../../support/undo.ts';
 import { writeUsers } from '../../support/write-users.ts';
+import { undo } from './support/undo.ts';
 
 const t = await systemOfFile();
 

@@ -5,20 +5,23 @@ import type { UndoFields } from '../../../src/capabilities/undo/api.ts';
 import { cancelLoad, startLane } from '../../../src/load/end.ts';
 import { type Load, readShown } from '../../../src/load/read-store.ts';
 import { applyPlan, retryLoad } from '../../../src/load/retry.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
 import {
   acceptFile,
   type FileOptions,
+  loadFile,
   manualLoad,
   newEnvironment,
   readProfiles,
   readRejects,
+  runJob,
   withoutQueue,
 } from '../../support/load-file.ts';
 import { expectedRows, readPlannedRows } from '../../support/plans.ts';
 import { systemOfFile } from '../../support/system.ts';
 import { runDueTasks } from '../../support/tasks.ts';
-import { askToUndo, loadFile, runJob, undo } from '../../support/undo.ts';
 import { writeUsers } from '../../support/write-users.ts';
+import { askToUndo, undo } from './support/undo.ts';
 
 const t = await systemOfFile();
 let environmentId: number;
@@ -126,6 +129,20 @@ describe('undoing a load of events', () => {
       metadata: { plan, big: '12345678901234567890' },
     });
   const wrongFile = `${eventLine('e1', 'x')}\n${eventLine('e2', 'x')}\n${JSON.stringify({ event_type: 'page_view', user_id: 'u1', metadata: { url: '/' } })}\n`;
+
+  // proves: erased-images
+  test('brings nobody back who was deleted since, and names no company that was', async () => {
+    await load('user_id,company_id,plan\ngone,acme,a\nstays,acme,a\n');
+    const changed = await load('user_id,plan\ngone,b\nstays,b\n');
+    for (const [entity, id] of [
+      ['users', 'gone'],
+      ['companies', 'acme'],
+    ] as const)
+      await (await acceptDeletion(t.system, environmentId, entity, [id])).run();
+    await undone(changed);
+    const stays = { metadata: { plan: 'a' }, company: null };
+    expect(await profiles()).toEqual({ users: { stays }, companies: {} });
+  });
 
   // proves: undo
   test('removes its events and their ids, so that the corrected file loads, and so does the same file', async () => {

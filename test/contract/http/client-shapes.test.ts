@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { ErrorBody } from '../../support/http.ts';
 import { openRecordSite } from '../../support/records.ts';
 
-/** Requests in the shapes in which other products' destinations, transformers and SDKs send them. */
+/** Requests in the shapes in which destinations, transformers and SDKs send them. */
 
 const site = await openRecordSite({ worker: true });
 afterAll(() => site.close());

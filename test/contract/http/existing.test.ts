@@ -52,14 +52,7 @@ test('a file of several chunks with existing=keep adds only users that are new a
   ]);
 });
 
-test('existing takes replace or keep, and a mirror no keep', async () => {
-  const refused = async (query: string) => {
-    const { status, body } = await post(query, 'user_id\nu1\n');
-    return [status, body.errors[0]?.message];
-  };
-  expect(await refused('existing=yes')).toEqual([400, 'existing must be replace or keep']);
-  expect(await refused('existing=keep&mirror=remove&entity=users')).toEqual([
-    400,
-    'existing must be replace in a mirror',
-  ]);
+test('existing takes replace or keep', async () => {
+  const { status, body } = await post('existing=yes', 'user_id\nu1\n');
+  expect([status, body.errors[0]?.message]).toEqual([400, 'existing must be replace or keep']);
 });

@@ -190,17 +190,6 @@ describe('a file in a form', () => {
   });
 });
 
-// proves: source-options
-test.each(['', '&preset=segment', '&preset=userpilot'])(
-  'a kind of group for the company is refused with %s, which has no kinds of groups',
-  async (preset) => {
-    const { status, body } = await post(ndjson, `/v1/imports?company_from=team${preset}`, {
-      'content-type': 'application/x-ndjson',
-    });
-    expect([status, body.errors]).toMatchObject([400, [{ details: 'company_from' }]]);
-  },
-);
-
 describe('a file as the body', () => {
   test.each([
     ['text/csv', csv],

@@ -109,7 +109,7 @@ describe('a job', () => {
       parameters: { request: { format: 'ndjson' } },
     });
     expect(await history(deleted.body.job_id)).toMatchObject({
-      parameters: { entity: 'users', ids: 1, purge_exports: false, suppress: false },
+      parameters: { entity: 'users', ids: 1, purge_exports: false },
     });
     expect(await refusalOf(server, `/v1/background_jobs/${jobId}/history`)).toEqual([404, ['not_found']]);
   });
@@ -164,81 +164,6 @@ describe('the overview', () => {
       expect([job_days.length, job_days.at(-1)]).toEqual([30, { day: today, jobs: 4, failed: 1 }]);
     }
     expect(found.findings.items).toEqual([]);
-  });
-
-  test('says what needs a person: sources, jobs, files and notifications that failed, and refused records', async () => {
-    const tenant = await t.addEnvironment('needs');
-    const { environmentId } = tenant.environment;
-    const { pool } = t.system;
-    expect((await show(tenant.key)).needs).toEqual([]);
-    const ended = async (changes: string): Promise<string> => {
-      const jobId = await load(tenant);
-      await pool.query(
-        `with gone as (delete from tasks where job_id = $1),
-        done as (
-          update load_chunks c
-          set done_at = now(), rows_inserted = 0, rows_updated = 0, rows_unchanged = 0, rows_removed = 0, rows_superseded = 0, rows_rejected = row_count
-          from loads l where l.load_id = c.load_id and l.job_id = $1
-        )
-        update loads set ended_at = now(), chunks_done = chunk_count, rows_read = total_rows, ${changes} where job_id = $1`,
-        [jobId],
-      );
-      return jobId;
-    };
-    const refused = await ended(`status = 'completed', rows_rejected = total_rows, origin = 'inbox'`);
-    const failed = await ended(`status = 'failed', failure_code = 'x', rows_rejected = total_rows`);
-    await pool.query(
-      `insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options,
-        state, outcome, placed_as, concluded_at, job_id)
-      select gen_random_uuid(), gen_random_uuid(), $1, '', 'f', 1, 1, 1, '{}', 'concluded', outcome, 'x', now(), job_id
-      from (values ('done', $2::uuid), ('failed', null), ('failed', $3)) f (outcome, job_id)`,
-      [environmentId, refused, failed],
-    );
-    await pool.query(
-      `with added as (
-        insert into schedules (environment_id, schedule_name, considered_until, definition)
-        select $1, name, now(), '{}' from unnest(array['crm', 'well', 'paused']) name
-      )
-      insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, started_at, ended_at, reason_code, reason)
-      select $1, name, now() - ago, 'due', status, '{}', now() - ago, now() - ago, 'unreachable', 'crm.example.com cannot be reached'
-      from (values
-        ('crm', interval '60 min', 'failed'), ('crm', interval '50 min', 'unchanged'), ('crm', interval '25 min', 'failed'),
-        ('crm', interval '15 min', 'failed'), ('crm', interval '10 min', 'skipped'), ('well', interval '30 min', 'failed'),
-        ('well', interval '20 min', 'completed_with_rejects'), ('paused', interval '20 min', 'failed')
-      ) r (name, ago, status)`,
-      [environmentId],
-    );
-    await pool.query(
-      `update schedules set paused_at = now() where environment_id = $1 and schedule_name = 'paused'`,
-      [environmentId],
-    );
-    await pool.query(
-      `with event as (
-        insert into notification_events (event_id, environment_id, type, body)
-        values (gen_random_uuid(), $1, 'ping', '{}')
-        returning event_id
-      )
-      insert into notification_deliveries (public_id, event_id, channel, target, state)
-      select event_id, event_id, 'email', 'a@example.com', 'dead' from event`,
-      [environmentId],
-    );
-    const { needs } = await show(tenant.key);
-    expect(needs).toMatchObject([
-      {
-        ...{ kind: 'schedules_failing', status: 'failed', count: 1, subject: 'crm' },
-        says: 'Schedule crm has failed for 25 minutes: crm.example.com cannot be reached',
-      },
-      { kind: 'jobs_failed', count: 1, subject: failed, says: '1 job failed in the last 24 hours' },
-      { kind: 'inbox_files_refused', count: 1, says: '1 file of the inbox was refused in the last 24 hours' },
-      { kind: 'deliveries_dead', count: 1, says: '1 notification could not be delivered' },
-      {
-        ...{ kind: 'records_refused', status: 'warning', count: 1, subject: refused },
-        says: '1 record was refused',
-      },
-      { kind: 'inbox_files_with_rejects', count: 1 },
-      { kind: 'runs_skipped', count: 1, says: '1 scheduled run was skipped in the last 24 hours' },
-    ]);
-    expect(await list(tenant, 'has_rejects=true')).toEqual([refused]);
   });
 
   // proves: console-truth

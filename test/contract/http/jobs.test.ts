@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
-import type { ApiDocument } from '../../../src/http/api-document.ts';
 import type { JobListItem as Item } from '../../../src/http/job.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -41,21 +40,9 @@ type Page = object[] | { readonly data: object[]; readonly metadata: { cursor: {
 
 /** Returns what names an item of a list; the rest of it may change between two pages. */
 function identify(item: unknown): unknown {
-  const { job_id, delivery_id, id, key } = item as Readonly<Record<string, unknown>>;
-  return job_id ?? delivery_id ?? id ?? key;
+  const { job_id, id, key } = item as Readonly<Record<string, unknown>>;
+  return job_id ?? id ?? key;
 }
-
-const addDelivery = ({ environment }: Tenant) =>
-  t.system.pool.query(
-    `with event as (
-      insert into notification_events (event_id, environment_id, type, body)
-      values (gen_random_uuid(), $1, 'ping', '{}')
-      returning event_id
-    )
-    insert into notification_deliveries (public_id, event_id, channel, target, state)
-    select event_id, event_id, 'email', 'a@example.com', 'dead' from event`,
-    [environment.environmentId],
-  );
 
 describe('the list', () => {
   let tenant: Tenant;
@@ -110,7 +97,6 @@ describe('the list', () => {
   test.each<[string, string, (n: number) => Promise<unknown>]>([
     ['/v1/background_jobs', 'cursor', () => submit(tenant)],
     ['/api/v1/analytics/exports/jobs', 'cursor', () => send('/api/v1/analytics/exports', {})],
-    ['/v1/deliveries', 'cursor', () => addDelivery(tenant)],
     [
       `${lookups}/segments`,
       'after_cursor',
@@ -151,7 +137,6 @@ describe('the list', () => {
   test.each([
     ['/v1/background_jobs', 'page', 'cursor'],
     ['/v1/background_jobs', 'per_page', 'cursor'],
-    ['/v1/deliveries', 'page', 'cursor'],
     ['/v1/users', 'offset', 'cursor'],
     ['/v1/companies', 'per_page', 'cursor'],
     ['/api/v1/analytics/exports/lookups/segments', 'page', 'after_cursor'],
@@ -231,20 +216,14 @@ describe('one job', () => {
       failure: null,
       dropped_properties: 0,
       held: null,
-      rules_version: null,
-      findings: [],
       last_error: null,
       attempts: 1,
       rows_per_second: expect.any(Number),
       queue_position: null,
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       duplicate_of: null,
-      undoes: [],
       mends: null,
-      undone_by: null,
-      undo: null,
       dry_run: false,
-      mirror: null,
       plan: null,
       read_as: {
         format: 'csv',
@@ -289,41 +268,6 @@ describe('one job', () => {
         ['not_found'],
       ]);
     }
-  });
-
-  // proves: environments-apart
-  test('of another environment is 404, whatever is asked of it', async () => {
-    const stranger = await t.addEnvironment('stranger');
-    const jobId = await submit(t);
-    const bodies: Readonly<Record<string, unknown>> = {
-      apply: {},
-    };
-    const { body: document } = await server.json<ApiDocument>('/openapi.json', { key: null });
-    const asked = Object.entries(document.paths).flatMap(([path, methods]) => {
-      const [, suffix] = /^\/v1\/background_jobs\/\{job_id\}\/?(.*)$/.exec(path) ?? [];
-      return suffix === undefined ? [] : Object.keys(methods).map((method) => [method, suffix] as const);
-    });
-    expect(asked.length).toBeGreaterThan(8);
-    for (const [method, suffix] of asked) {
-      const body = bodies[suffix];
-      const { status, body: answer } = await server.json<ErrorBody>(
-        `/v1/background_jobs/${jobId}/${suffix}`,
-        {
-          method: method.toUpperCase(),
-          key: stranger.key,
-          ...(body !== undefined && { json: body }),
-        },
-      );
-      expect([method, suffix, status, answer.errors[0]?.error_code]).toEqual([
-        method,
-        suffix,
-        404,
-        'not_found',
-      ]);
-    }
-    expect((await server.json<Item>(`/v1/background_jobs/${jobId}`)).body.status).toMatch(
-      /queued|processing/,
-    );
   });
 });
 

@@ -117,24 +117,6 @@ describe('a corrected file of rejects', () => {
   });
 
   // proves: mends
-  test('that comes twice, or whose mend was undone, counts each record once, or not at all', async () => {
-    const tenant = await addTenant();
-    const parent = await load(tenant, options, refused(12), csv);
-    const file = toCsv(corrected(await rejectsOf(tenant, parent.job_id, 'csv'), () => true));
-    const first = await load(tenant, '', file, csv);
-    const second = await load(tenant, '', file, csv);
-    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toMatchObject({ count: 12 });
-    for (const { job_id } of [second, first]) {
-      const { body } = await server.json<{ job_id: string }>(`/v1/background_jobs/${job_id}/undo`, {
-        method: 'POST',
-        key: tenant.key,
-      });
-      await ended(tenant, body.job_id);
-    }
-    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toEqual({ count: 0, jobs: [] });
-  });
-
-  // proves: mends
   test('may have refused records of its own, whose mend counts for the first job too', async () => {
     const tenant = await addTenant();
     const parent = await load(tenant, options, refused(6), csv);
@@ -147,29 +129,6 @@ describe('a corrected file of rejects', () => {
     expect(last).toMatchObject({ mends: mend.job_id, counts: { rejected: 0 } });
     expect((await show(tenant, mend.job_id)).rejects.loaded_since).toMatchObject({ count: 6 });
     expect((await show(tenant, parent.job_id)).rejects.loaded_since).toMatchObject({ count: 6 });
-  });
-
-  // proves: mends
-  test('of another product is read as that product, whether its records were rewritten or not', async () => {
-    const tenant = await addTenant();
-    const calls = [
-      { type: 'track', event: 'Paid', timestamp: 'yesterday', userId: 'p1', messageId: 'm1' },
-      { type: 'alias', previousId: 'p0', userId: 'p2', messageId: 'm2' },
-      { type: 'identify', userId: 'p3', traits: { plan: 'pro' }, messageId: 'm3' },
-    ];
-    const ndjson = { 'content-type': 'application/x-ndjson' };
-    const parent = await load(tenant, '?preset=segment', toNdjson(calls), ndjson);
-    expect(parent).toMatchObject({ rejects: { by_code: { invalid_date: 1, unsupported_kind: 1 } } });
-    const file = (await rejectsOf(tenant, parent.job_id, 'ndjson'))
-      .replace('"yesterday"', '"2026-03-05T05:06:07Z"')
-      .replace('"type":"alias"', '"type":"track","event":"Paid"');
-    const mend = await load(tenant, '', file, ndjson);
-    expect(mend).toMatchObject({ mends: parent.job_id, counts: { read: 2, rejected: 0 } });
-    expect((await show(tenant, parent.job_id)).rejects.loaded_since).toEqual({
-      count: 2,
-      jobs: [mend.job_id],
-    });
-    expect(await metadataOf(tenant, 'p2')).toEqual({});
   });
 
   test('of a job of another environment, or of none, is a file like any other', async () => {

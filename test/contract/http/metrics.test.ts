@@ -1,5 +1,4 @@
-import { readFile, rename } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { rename } from 'node:fs/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { prepareDatabase } from '../../../src/queue/provide-database.ts';
@@ -7,7 +6,7 @@ import { acceptDeletion } from '../../support/deletions.ts';
 import { acceptExport } from '../../support/exports.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
 import { type ErrorBody, serversPerTest, type TestServer } from '../../support/http.ts';
-import { readSamples } from '../../support/metrics.ts';
+import { scrape } from '../../support/metrics.ts';
 import { type PrivatePostgres, startPrivatePostgres } from '../../support/private-postgres.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -19,16 +18,6 @@ async function another(system: TestSystem, databaseUrl?: string): Promise<TestSe
   const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
   cleanups.push(() => other.close());
   return listen({ ...system, system: other });
-}
-
-async function scrape(server: TestServer) {
-  const response = await server.fetch('/metrics', { key: null });
-  expect([response.status, response.headers.get('content-type')]).toEqual([
-    200,
-    'text/plain; version=0.0.4; charset=utf-8',
-  ]);
-  const page = await response.text();
-  return { page, samples: readSamples(page) };
 }
 
 const upload = (server: TestServer, body: string) =>
@@ -169,64 +158,11 @@ describe('the ledger', () => {
     });
   });
 
-  test('shows the runs of schedules, and how each schedule fares, by its name alone', async () => {
+  test('counts the workers that were seen lately', async () => {
     const { system } = await start();
-    const { system: base, environment } = system;
-    const other = (await system.addEnvironment('other')).environment;
-    const schedule = (name: string, definition: string | null, environmentId = environment.environmentId) =>
-      base.pool.query(
-        `insert into schedules (environment_id, schedule_name, considered_until, definition) values ($1, $2, now(), $3)`,
-        [environmentId, name, definition],
-      );
-    const run = (name: string, status: string, ago: string, environmentId = environment.environmentId) =>
-      base.pool.query(
-        `insert into schedule_runs (environment_id, schedule_name, due_at, created_at, cause, status, definition, ended_at, reason_code)
-         select $1, $2, at, at, 'due', $3::text, '{}', case when $3 not in ('queued', 'waiting') then at end,
-           case when $3 in ('failed', 'skipped') then 'x' end
-         from (select now() - $4::interval) as run (at)`,
-        [environmentId, name, status, ago],
-      );
-    for (const name of ['good', 'failing', 'never', 'new']) await schedule(name, '{}');
-    await schedule('good', '{}', other.environmentId);
-    await schedule('removed', null);
-    await run('good', 'completed', '3 days');
-    await run('good', 'unchanged', '10 min');
-    await run('good', 'skipped', '1 min');
-    await run('good', 'queued', '30 min');
-    await run('good', 'completed', '1 hour', other.environmentId);
-    await run('failing', 'completed_with_rejects', '2 hours');
-    await run('failing', 'failed', '1 hour');
-    await run('failing', 'skipped', '5 min');
-    await run('failing', 'waiting', '10 s');
-    await run('never', 'failed', '4 hours');
-    await run('never', 'failed', '3 hours');
-    await run('removed', 'failed', '30 hours');
-    await base.pool.query(`insert into workers (worker_id, host, pid, seen_at)
+    await system.system.pool.query(`insert into workers (worker_id, host, pid, seen_at)
       values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`);
-    const { samples, page } = await scrape(await another(system));
-    const shown = Object.fromEntries(
-      [...samples].filter(([name]) => /^sluice_.*(schedule|workers)/.test(name)),
-    );
-    expect(shown).toEqual({
-      sluice_workers: 1,
-      'sluice_schedule_runs{status="queued"}': 1,
-      'sluice_schedule_runs{status="running"}': 0,
-      'sluice_schedule_runs{status="waiting"}': 1,
-      sluice_oldest_queued_schedule_run_seconds: expect.closeTo(1_800, -2),
-      'sluice_schedule_runs_last_day{status="completed"}': 1,
-      'sluice_schedule_runs_last_day{status="completed_with_rejects"}': 1,
-      'sluice_schedule_runs_last_day{status="unchanged"}': 1,
-      'sluice_schedule_runs_last_day{status="skipped"}': 2,
-      'sluice_schedule_runs_last_day{status="failed"}': 3,
-      // The worse of the two environments; one that had no run yet and one that left the file are not shown.
-      'sluice_schedule_seconds_since_success{schedule="failing"}': expect.closeTo(7_200, -2),
-      'sluice_schedule_seconds_since_success{schedule="good"}': expect.closeTo(3_600, -2),
-      'sluice_schedule_seconds_since_success{schedule="never"}': expect.closeTo(14_400, -2),
-      'sluice_schedule_failing{schedule="failing"}': 1,
-      'sluice_schedule_failing{schedule="good"}': 0,
-      'sluice_schedule_failing{schedule="never"}': 1,
-    });
-    for (const word of [environment.name, other.name]) expect(page).not.toContain(word);
+    expect((await scrape(await another(system))).samples.get('sluice_workers')).toBe(1);
   });
 
   // proves: counts-balance
@@ -243,64 +179,6 @@ describe('the ledger', () => {
     }
     expect((await scrape(await another(system))).samples.get('sluice_reconcile_differences')).toBe(0);
   });
-});
-
-const repository = resolve(import.meta.dirname, '../../..');
-
-/** Who watches: all that names figures. */
-const watchers = [
-  'examples/monitoring/alerts.yml',
-  'examples/monitoring/alerts.test.yml',
-  'examples/monitoring/alerts-of-days.test.yml',
-  'examples/monitoring/grafana-dashboard.json',
-  'examples/kubernetes/work.yaml',
-  'examples/kubernetes/prometheus-adapter.yaml',
-  'docs/operations.md',
-  'docs/architecture.md',
-  'docs/notifications.md',
-];
-
-// proves: alerts
-test('the figures that dashboard, alerts and documents name are on the page, with the labels that they ask for', async () => {
-  const { server, system } = await start({ worker: true });
-  const { body } = await upload(server, 'user_id,name\nu1,Ada\n');
-  await system.ended(body.job_id);
-  await system.system.pool.query(
-    `insert into schedules (environment_id, schedule_name, considered_until, definition) values ($1, 'nightly', now(), '{}')`,
-    [system.environment.environmentId],
-  );
-  await system.system.pool.query(
-    `insert into schedule_runs (environment_id, schedule_name, due_at, created_at, cause, status, definition, ended_at, reason_code)
-     values ($1, 'nightly', now(), now(), 'due', 'failed', '{}', now(), 'x')`,
-    [system.environment.environmentId],
-  );
-  const other = await another(system);
-  await other.fetch('/health/live');
-  const { page, samples } = await scrape(other);
-  const types = new Map(
-    [...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]),
-  );
-  const onPage = (name: string): boolean => {
-    const whole = name.replace(/_(?:bucket|sum|count)$/, '');
-    return types.has(name) || ['histogram', 'summary'].includes(types.get(whole) ?? '');
-  };
-  const labels = [...samples.keys()].map((sample) => sample.replaceAll('\\"', ''));
-  for (const file of watchers) {
-    const text = (await readFile(join(repository, file), 'utf8')).replaceAll('\\"', '"');
-    const named = new Set(text.match(/\b(?:sluice|nodejs|process)_[a-z0-9_]+\b/g));
-    if (file.startsWith('examples')) expect([file, named.size > 0]).toEqual([file, true]);
-    expect([file, [...named].filter((name) => !onPage(name))]).toEqual([file, []]);
-    for (const [, name = '', selector = ''] of text.matchAll(/\b(sluice_\w+)\{([^}]*)\}/g)) {
-      for (const [matcher, label = ''] of selector.matchAll(/(\w+)=~?"[^"]*"/g)) {
-        const isOfPrometheus = ['job', 'instance', 'le'].includes(label);
-        const found = labels.some((each) => each.startsWith(`${name}{`) && each.includes(matcher));
-        const anyValue = labels.some((each) => each.startsWith(`${name}{`) && each.includes(`${label}="`));
-        // Statuses and routes come with the requests; the values of all others are known.
-        const suits = name.startsWith('sluice_http_') || label === 'schedule' ? anyValue : found;
-        expect([file, name, matcher, isOfPrometheus || suits]).toEqual([file, name, matcher, true]);
-      }
-    }
-  }
 });
 
 test('the parts of a server, and its connections, are shown as /health/ready and the pool have them', async () => {
@@ -333,9 +211,7 @@ describe('with the database away', () => {
 
   const ledger = (samples: ReadonlyMap<string, number>) =>
     [...samples.keys()].filter((name) =>
-      /^sluice_(queue|loads|oldest|load_rows|reconcile|exports|deletions|running|schedule|workers)/.test(
-        name,
-      ),
+      /^sluice_(queue|loads|oldest|load_rows|reconcile|exports|deletions|running|workers)/.test(name),
     );
 
   test('all that does not come from it is shown all the same', async () => {

@@ -66,34 +66,11 @@ describe('a load with options_of', () => {
   });
 
   // proves: options-of
-  test('takes no mirror, so a file of a few records removes nobody', async () => {
-    const ids = ['k1', 'k2', 'k3'];
-    const query = '?entity=users&mirror=remove&max_removed=100%25';
-    const { job_id } = await load(query, { body: `user_id\n${ids.join('\n')}\n`, headers: csv });
-    const job = await load(`?options_of=${job_id}`, { body: 'user_id\nk1\n', headers: csv });
-    expect(job).toMatchObject({ mirror: null });
-    expect(await userOf('k3')).toEqual({});
-  });
-
-  // proves: options-of
   test('lets options of the request win', async () => {
     const query = `?options_of=${jobId}&null=nil&max_errors=2&map=Nr%3Duser_id`;
     const { counts } = await load(query, { body: `${header}\n;x\n;y\nw1;N/A\n`, headers: csv });
     expect(counts).toMatchObject({ inserted: 1, rejected: 2 });
     expect(await userOf('w1')).toEqual({ Stufe: 'N/A' });
-  });
-
-  // proves: options-of
-  test('takes the preset of the earlier load, unless the request has a map', async () => {
-    const line = '{"event":"a","properties":{"time":1760000000,"distinct_id":"p1","$insert_id":"1"}}\n';
-    const ndjson = { 'content-type': 'application/x-ndjson' };
-    const { job_id } = await load('?preset=mixpanel', { body: line, headers: ndjson });
-    const like = { body: line.replace('"1"', '"2"'), headers: ndjson };
-    expect((await load(`?options_of=${job_id}`, like)).counts).toMatchObject({ inserted: 1 });
-    const mapped = { body: '{"id":"p2"}\n', headers: ndjson };
-    expect((await load(`?options_of=${job_id}&map=id%3Duser_id`, mapped)).counts).toMatchObject({
-      inserted: 1,
-    });
   });
 
   const refuse = (query: string, text = `${header}\n1;a\n`, key?: string) =>

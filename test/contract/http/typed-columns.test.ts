@@ -108,7 +108,6 @@ describe('the types of columns', () => {
     ['two types of one column', 'types=a%3Dnumber&types=a%3Dboolean', 'user_id,a\n1,1\n', csv],
     ['a type that is none', 'types=a%3Dinteger', 'user_id,a\n1,1\n', csv],
     ['JSON', 'types=a%3Dnumber', '{"user_id":"1","a":"1"}\n', { 'content-type': 'application/x-ndjson' }],
-    ['the file of another product', 'types=a%3Dnumber&preset=segment', 'type,userId,a\nidentify,1,1\n', csv],
   ])('are refused for %s', async (_, said, body, headers) => {
     expect(await refusalOf(server, `/v1/imports?${said}`, { method: 'POST', body, headers })).toEqual([
       400,

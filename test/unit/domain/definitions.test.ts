@@ -5,7 +5,7 @@ import { displayName } from '../../../src/domain/definitions.ts';
 describe('displayName', () => {
   it.each([
     ['plan', 'Plan'],
-    ['subscription_tier', 'Subscription Tier'],
+    ['support_tier', 'Support Tier'],
     ['monthlyActiveUsers', 'Monthly Active Users'],
     ['utm.campaign-name', 'Utm Campaign Name'],
     ['APIKey', 'API Key'],

@@ -102,7 +102,7 @@ describe('an option that a file has no use for', () => {
 });
 
 test.each([
-  ['load it with preset=posthog', 'load it with --preset posthog', 'load it with `preset: posthog`'],
+  ['load it with encoding=utf-8', 'load it with --encoding utf-8', 'load it with `encoding: utf-8`'],
   [
     'say entity=users or own_flag=true',
     'say --entity users or --own-flag',

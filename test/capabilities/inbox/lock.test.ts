@@ -1,0 +1,25 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { InboxLock } from '../../../src/capabilities/inbox/store.ts';
+import { ConnectionMonitor } from '../../../src/postgres/connection-monitor.ts';
+import { cleanUpAfter } from '../../support/cleanups.ts';
+import { createTestDatabase } from '../../support/postgres.ts';
+import { startPostgresProxy } from '../../support/postgres-proxy.ts';
+
+test('the lock of an inbox is lost with a connection that goes silent, and another process gets it', async () => {
+  const database = await createTestDatabase();
+  cleanUpAfter('test', () => database.drop());
+  const proxy = await startPostgresProxy(database.url);
+  cleanUpAfter('test', () => proxy.close());
+  const [ours, theirs] = [proxy.url, database.url].map((url) => {
+    const monitor = new ConnectionMonitor({ url, log: pino({ level: 'silent' }) });
+    cleanUpAfter('test', async () => monitor.close());
+    return new InboxLock({ url, monitor }, 'an inbox', () => undefined);
+  }) as [InboxLock, InboxLock];
+  expect(await ours.hold()).toBe(true);
+  expect(await theirs.hold()).toBe(false);
+  proxy.silence();
+  await expect(ours.hold()).rejects.toThrow('the database gave no answer');
+  expect(await theirs.hold()).toBe(true);
+  await theirs.release();
+});

@@ -1,0 +1,79 @@
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { waitFor } from '../../../support/wait-for.ts';
+
+/** A file in done or failed, as its receipt tells of it. */
+export interface Concluded {
+  readonly outcome: 'done' | 'failed';
+  /** Absolute, of the file. */
+  readonly path: string;
+  readonly receipt: Receipt;
+  /** What stands beside it, receipt included, by suffix. */
+  readonly beside: readonly string[];
+}
+
+export interface Receipt {
+  readonly file: string;
+  readonly dropped_as: string;
+  readonly outcome: string;
+  readonly reasons: readonly {
+    readonly error_code: string;
+    readonly message: string;
+    readonly details: string;
+  }[];
+  readonly sha256: string | null;
+  readonly job_id: string | null;
+  readonly status: string | null;
+  readonly duplicate_of: string | null;
+  readonly counts: Readonly<Record<string, number>> | null;
+  readonly rejects: { readonly count: number; readonly file: string | null };
+  readonly [key: string]: unknown;
+}
+
+/** Puts a file there as it should be done: under another name first. */
+export async function drop(path: string, content: string | Uint8Array): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const draft = join(dirname(path), `.${basename(path).slice(0, 40).replaceAll('\n', '')}.draft`);
+  await writeFile(draft, content);
+  await rename(draft, path);
+}
+
+/** All that lies in done and failed of an environment's folder. */
+export async function readConcluded(environment: string): Promise<Concluded[]> {
+  const found: Concluded[] = [];
+  for (const outcome of ['done', 'failed'] as const) {
+    for (const day of await list(join(environment, outcome))) {
+      const folder = join(environment, outcome, day);
+      const names = await list(folder);
+      for (const name of names.filter((each) => each.endsWith('.receipt.json'))) {
+        const file = name.slice(0, -'.receipt.json'.length);
+        if (!names.includes(file)) continue;
+        const receipt = JSON.parse(await readFile(join(folder, name), 'utf8')) as Receipt;
+        const beside = names
+          .filter((each) => each.startsWith(`${file}.`))
+          .map((each) => each.slice(file.length));
+        found.push({ outcome, path: join(folder, file), receipt, beside: beside.sort() });
+      }
+    }
+  }
+  return found;
+}
+
+/** Those that came of the file dropped under this name, once there are `count`. */
+export async function concluded(environment: string, droppedAs: string, count = 1): Promise<Concluded[]> {
+  return waitFor(
+    `${droppedAs} to be concluded`,
+    async () => {
+      const found = (await readConcluded(environment)).filter(
+        ({ receipt }) => receipt.dropped_as === droppedAs,
+      );
+      return found.length >= count ? found : null;
+    },
+    { everyMs: 40 },
+  );
+}
+
+/** Names in a folder; none if it is not there. */
+export async function list(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(() => [])).sort();
+}

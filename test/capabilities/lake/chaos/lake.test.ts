@@ -1,0 +1,168 @@
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { LAKE_APPENDS } from '../../../../src/capabilities/lake/month-store.ts';
+import { requestDeletion, requireDeletion } from '../../../../src/deletion/deletions.ts';
+import { expireLeases } from '../../../support/load-file.ts';
+import { type SluiceProcess, startSluice } from '../../../support/processes.ts';
+import { insertEvents, instantBetween, monthsAgo } from '../../../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../../../support/system.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { comparable, expectNamedFiles, type LakeRow, readEverywhere, readLake } from '../support/lake.ts';
+
+const isLarge = process.env['SLUICE_LARGE'] === '1';
+const old = { EVENT_RETENTION_DAYS: '100' };
+const hold = {
+  settling: 'select from sluice.lake_months for update',
+  naming: 'select from sluice.lake_tables for update',
+  forgetting: 'lock table sluice.event_ids in share mode',
+};
+
+describe.each(isLarge ? (['folder', 's3'] as const) : (['folder'] as const))(
+  'with files in %s',
+  (storage) => {
+    // proves: lake-appends
+    test('kill -9 before, in and after the commit of an append, a compaction or a drop leaves hot and lake exact, and no file that none names', async () => {
+      const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1s' } });
+      try {
+        let added = await add(t, 0, 40);
+        const worker = startSluice(['work'], t.variables);
+        await waitFor('the worker to append', async () => (await ofLake(t)).length === added.length);
+        await killAt(t, worker, hold.settling, async () => {
+          added = [...added, ...(await add(t, added.length, 10))];
+        });
+        const step = async (statement: string, variables: Readonly<Record<string, string>> = {}) => {
+          await killAt(t, null, statement, async () => undefined, variables);
+          const lake = await ofLake(t);
+          expect(new Set(lake.map(({ event_id: id }) => id)).size).toBe(lake.length);
+          expect(await ofBoth(t)).toEqual(added);
+        };
+        await step(hold.naming);
+        await finish(t);
+        expect(await ofLake(t)).toEqual(added);
+        await t.system.pool.query('update sluice.lake_months set appends = $1', [LAKE_APPENDS]);
+        await step(hold.settling);
+        await step(hold.naming);
+        await finish(t);
+        await step(hold.settling, old);
+        await step(hold.forgetting, old);
+        await finish(t, old);
+        const { rows } = await t.system.pool.query(
+          "select from sluice.events where inserted_at < now() - interval '100 days'",
+        );
+        expect(rows).toEqual([]);
+        expect([await ofLake(t), await ofBoth(t)]).toEqual([added, added]);
+        // As a day later.
+        await t.system.pool.query(`update sluice.lake_files set created_at = created_at - interval '2 days'`);
+        await finish(t, old);
+        await finish(t, old);
+        await expectNamedFiles(t);
+      } finally {
+        await t.close();
+      }
+    });
+
+    // proves: lake-erasure
+    test.each(isLarge ? (['settling', 'naming'] as const) : (['naming'] as const))(
+      'kill -9 in a deletion (%s) leaves nothing of the person in the lake once it has ended, and all else',
+      async (place) => {
+        const t = await openTestSystem({ storage, settings: { LAKE_EVERY: '1h', ...old } });
+        try {
+          const added = await add(t, 0, 40);
+          await finish(t);
+          const worker = startSluice(['work'], t.variables);
+          const { environmentId } = t.environment;
+          let jobId = '';
+          await killAt(t, worker, hold[place], async () => {
+            const request = { ids: ['u1'], purgeExports: false, options: {} };
+            jobId = await requestDeletion(t.system, environmentId, 'users', request);
+          });
+          await expireLeases(t.system);
+          const next = startSluice(['work'], t.variables);
+          await waitFor(`the deletion to end; the worker said ${next.output}`, async () => {
+            const { status } = await requireDeletion(t.system, environmentId, jobId);
+            return status === 'completed';
+          });
+          await next.killGroup();
+          const kept = added.filter(({ user_id: id }) => id !== 'u1');
+          expect([await ofLake(t), await ofBoth(t)]).toEqual([kept, kept]);
+          await t.system.pool.query(
+            `update sluice.lake_files set created_at = created_at - interval '2 days'`,
+          );
+          await finish(t);
+          await finish(t);
+          await expectNamedFiles(t);
+        } finally {
+          await t.close();
+        }
+      },
+    );
+  },
+);
+
+/** Kills the process, or else `sluice prune`, when it waits for what the statement holds. */
+async function killAt(
+  t: TestSystem,
+  running: SluiceProcess | null,
+  statement: string,
+  prepare: () => Promise<void>,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const holder = new pg.Client({ connectionString: t.databaseUrl, application_name: 'test brake' });
+  await holder.connect();
+  await holder.query('begin');
+  await holder.query(statement);
+  await prepare();
+  const victim = running ?? startSluice(['prune'], { ...t.variables, ...variables });
+  const count = async (condition: string): Promise<number> => {
+    const { rows } = await t.system.pool.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity
+       where datname = current_database() and application_name like 'sluice %' and application_name not like 'sluice test%'
+         and ${condition}`,
+    );
+    return rows[0]?.n ?? 0;
+  };
+  await waitFor(`${victim.name} to wait; it said ${victim.output}`, async () => {
+    expect(victim.ending).toBeNull();
+    return (await count("wait_event_type = 'Lock'")) > 0;
+  });
+  await victim.killGroup();
+  await holder.end();
+  await waitFor('its sessions to end', async () => (await count('true')) === 0);
+}
+
+async function finish(t: TestSystem, variables: Readonly<Record<string, string>> = {}): Promise<void> {
+  const pruning = startSluice(['prune'], { ...t.variables, ...variables });
+  await waitFor('the pruning to end', async () => pruning.ending !== null);
+  expect(`${pruning.ending} ${pruning.output}`).toMatch(/^exit code 0 /);
+}
+
+/** Adds events of this month and of an old one; returns them as the lake has them. */
+async function add(t: TestSystem, from: number, count: number): Promise<readonly LakeRow[]> {
+  const events = Array.from({ length: count }, (_, at) => {
+    const n = from + at;
+    const months = n % 2 === 0 ? 0 : 7;
+    return {
+      ...{ environment: t.environment.environmentId, id: `e${String(n).padStart(3, '0')}`, name: 'seen' },
+      ...{ user: `u${n % 7}`, company: null, metadata: { n }, named: true },
+      at: instantBetween(monthsAgo(months), Math.min(monthsAgo(months - 1), Date.now()), (n * 0.618) % 1),
+    };
+  });
+  await insertEvents(t, events);
+  return events.map(({ id, name, user, company, metadata, at }) =>
+    comparable({
+      ...{ event_id: id, event_type: 'track', event_name: name, user_id: user, company_id: company },
+      ...{ source: 'backend-http', inserted_at: at, metadata },
+    }),
+  );
+}
+
+const sorted = (rows: readonly LakeRow[]) => [...rows].sort((a, b) => (a.event_id < b.event_id ? -1 : 1));
+
+async function ofLake(t: TestSystem): Promise<readonly LakeRow[]> {
+  return sorted(await readLake(t.system, 'default').catch(() => []));
+}
+
+/** Events of PostgreSQL, and those that only the lake has. */
+async function ofBoth(t: TestSystem): Promise<readonly LakeRow[]> {
+  return sorted(await readEverywhere(t.system, t.environment.environmentId));
+}

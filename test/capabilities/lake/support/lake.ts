@@ -1,0 +1,161 @@
+import { icebergRead } from 'icebird';
+import { sql } from 'kysely';
+import { expect } from 'vitest';
+import { listData } from '../../../../src/capabilities/lake/file-store.ts';
+import { type LakeGroup, readGroups } from '../../../../src/capabilities/lake/read-events.ts';
+import { everything } from '../../../../src/domain/export.ts';
+import { columnsOf } from '../../../../src/domain/export-columns.ts';
+import { checkRef, type FileRef, type FileStore } from '../../../../src/files/file-store.ts';
+import { createDatabase, type Database } from '../../../../src/postgres/database.ts';
+import type { TestSystem } from '../../../support/system.ts';
+
+/** An event of the lake, as an export has it in NDJSON. */
+export interface LakeRow {
+  readonly event_id: string;
+  readonly user_id: string;
+}
+
+/** icebird reads times as dates, to the millisecond, and leaves out a mark at the beginning of a text. */
+export function comparable({
+  event_id,
+  inserted_at,
+  metadata,
+  company_id = null,
+  ...row
+}: Record<string, unknown>): LakeRow {
+  const properties: unknown = typeof metadata === 'string' ? JSON.parse(metadata) : metadata;
+  const at = new Date(inserted_at as string | Date).toISOString();
+  const id = String(event_id).replace('\uFEFF', '');
+  return { ...row, event_id: id, company_id, inserted_at: at, metadata: properties } as unknown as LakeRow;
+}
+
+/** Reads every event of an environment: of the database, on its way to the lake, and of files that only the lake has. */
+export async function readEverywhere(
+  { db, files }: { readonly db: Database; readonly files: FileStore },
+  environmentId: number,
+): Promise<LakeRow[]> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select 'events' as name
+    union all
+    select table_name from event_retirements where state = 'retired' and archives`.execute(db);
+  const all: LakeRow[] = [];
+  for (const { name } of tables) {
+    const { rows } = await sql<Record<string, unknown>>`
+      select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
+      from ${sql.table(name)}
+      where environment_id = ${environmentId}`.execute(db);
+    all.push(...rows.map(comparable));
+  }
+  const data = await listData(db, environmentId);
+  for (const file of data.filter(({ isHot }) => !isHot))
+    for await (const group of readGroups(files, file)) all.push(...(await rowsOf(group)));
+  const keyOf = ({ event_id, user_id }: LakeRow) => JSON.stringify([event_id, user_id]);
+  return all.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+async function rowsOf(group: LakeGroup): Promise<LakeRow[]> {
+  const names = columnsOf('events', everything).map(({ name }) => name);
+  const columns = await Promise.all(names.map((name) => group.column(name)));
+  return Array.from({ length: group.rows }, (_, row) => {
+    const event = Object.fromEntries(names.map((name, at) => [name, columns[at]?.[row]]));
+    return comparable({ ...event, inserted_at: new Date(Number(event['inserted_at']) / 1_000) });
+  });
+}
+
+/**
+ * Reads the events of an environment with icebird, an independent reader of Iceberg, from the place in the catalog. It asks for `s3://`
+ * addresses by HTTP; here the file store answers.
+ */
+export async function readLake(
+  { db, files }: { readonly db: Database; readonly files: FileStore },
+  environment: string,
+): Promise<LakeRow[]> {
+  const { rows } = await sql<{ at: string }>`
+    select metadata_location as at
+    from iceberg_tables
+    where table_namespace = ${environment} and table_name = 'events'`.execute(db);
+  const [, tableUrl, metadataFileName] = /^(.*)\/metadata\/([^/]*)$/.exec(rows[0]?.at ?? '') ?? [];
+  if (tableUrl === undefined || metadataFileName === undefined) throw new Error('there is no such table');
+  const fetchOfProcess = globalThis.fetch;
+  globalThis.fetch = async (address, init) => {
+    const ref = checkRef(/lake\/.*$/.exec(decodeURIComponent(String(address)))?.[0] ?? '');
+    const size = (await files.size(ref)) ?? 0;
+    if (init?.method === 'HEAD') return new Response(null, { headers: { 'Content-Length': String(size) } });
+    const [, from, to] = /bytes=(\d+)-(\d*)/.exec(new Headers(init?.headers).get('range') ?? '') ?? [];
+    const range = [Number(from ?? 0), to ? Number(to) + 1 : size] as const;
+    const status = from === undefined ? 200 : 206;
+    return new Response(new Uint8Array(await files.readRange(ref, ...range)), { status });
+  };
+  try {
+    const rows = (await icebergRead({ tableUrl, metadataFileName })) as Record<string, unknown>[];
+    return rows.map(comparable);
+  } finally {
+    globalThis.fetch = fetchOfProcess;
+  }
+}
+
+/** The files of the lake are those that its snapshots name, and others that are not its own. */
+export async function expectNamedFiles(
+  t: Pick<TestSystem, 'system' | 'storedFiles'>,
+  others: readonly FileRef[] = [],
+): Promise<void> {
+  const files = (await t.storedFiles()).flatMap((name) => /lake\/.*$/.exec(name)?.[0] ?? []);
+  const { rows } = await sql<{ ref: string; state: string }>`
+    select file_ref as ref, state from lake_files`.execute(t.system.db);
+  expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['stored']));
+  expect(files.sort()).toEqual([...rows.map(({ ref }) => ref), ...others].sort());
+}
+
+/** The files below `lake/` that hold a text, whatever the ledger says of them. */
+export async function filesWith(
+  t: Pick<TestSystem, 'system' | 'storedFiles'>,
+  text: string,
+): Promise<FileRef[]> {
+  const found: FileRef[] = [];
+  for (const name of await t.storedFiles()) {
+    const ref = /lake\/.*$/.exec(name)?.[0] as FileRef | undefined;
+    if (ref === undefined) continue;
+    const bytes = (await t.system.files.size(ref)) ?? 0;
+    if ((await t.system.files.readRange(ref, 0, bytes)).includes(text)) found.push(ref);
+  }
+  return found;
+}
+
+/** A process that reaches neither the database nor the files from one of its steps on. */
+export function mortalSystem(t: TestSystem, dieAt: number) {
+  let steps = 0;
+  const step = (): void => {
+    if (++steps >= dieAt) throw new Error('the process has died');
+  };
+  const pool = new Proxy(t.system.pool, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        if (name === 'connect' || name === 'query') step();
+        return value.apply(target, args);
+      };
+    },
+  });
+  const store = t.system.files;
+  const files: FileStore = {
+    ...store,
+    async createAs(ref) {
+      step();
+      const writer = await store.createAs(ref);
+      const commit = async (): Promise<FileRef> => {
+        step();
+        const ref = await writer.commit();
+        step();
+        return ref;
+      };
+      return { ref: writer.ref, write: (bytes) => writer.write(bytes), commit, discard: async () => step() };
+    },
+    async remove(ref) {
+      step();
+      await store.remove(ref);
+    },
+  };
+  const context = { ...t.system, pool, db: createDatabase(pool), files };
+  return { context, isAlive: () => steps < dieAt };
+}

@@ -1,0 +1,340 @@
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { ended, progressed } from '../../../support/exactness.ts';
+import { startSluice } from '../../../support/processes.ts';
+import type { TestRedis } from '../../../support/redis.ts';
+import { startS3 } from '../../../support/s3.ts';
+import { type Api, onSite, queues, type Site } from '../../../support/site.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { textRow, workbookFile } from '../../../support/workbook-file.ts';
+import { drop } from '../../inbox/support/inbox.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../../notifications/support/webhook-receiver.ts';
+import {
+  clearBelow,
+  clearCompany,
+  clearEvent,
+  clearIn,
+  clearUser,
+  personalKey,
+  personalRules,
+} from '../support/clear-values.ts';
+
+const columns = ['user_id', 'level', ...Object.keys(clearUser(0))];
+const csvRow = (id: string, level: string, n: number | string): string =>
+  [id, level, ...Object.values(clearUser(n))].join(',');
+const csvOf = (...rows: readonly string[]): string => `${[columns.join(','), ...rows].join('\n')}\n`;
+
+/** Good records, and each sort of bad one: against a rule, without an id, with a cell too many, with a stray quote. */
+const someBad = (name: string): string[] => [
+  csvRow(`${name}-1`, '1', `${name}.1`),
+  csvRow(`${name}-2`, 'none', `${name}.2`),
+  csvRow('', '3', `${name}.3`),
+  `${csvRow(`${name}-4`, '4', `${name}.4`)},more`,
+  csvRow(`${name}-5`, '"5" ', `${name}.5`),
+];
+const ndjson = (...records: readonly object[]): string =>
+  records.map((each) => `${JSON.stringify(each)}\n`).join('');
+const largeRows = 6_000;
+const json = { 'content-type': 'application/json' };
+
+/** A site with every place that bytes can get to in one folder. */
+interface House {
+  readonly site: Site;
+  readonly folder: string;
+  /** Where everything is that this service writes, in its own processes or in others. */
+  readonly written: readonly string[];
+  readonly variables: Readonly<Record<string, string>>;
+  readonly hooks: WebhookReceiver;
+  readonly answers: Map<string, string>;
+}
+
+/** With the queue on Redis and the files on S3 it takes another minute. */
+const isLarge = process.env['SLUICE_LARGE'] === '1';
+
+// proves: no-clear-value
+describe.each(isLarge ? queues : (['postgres'] as const))('with the queue on %s', (queue) => {
+  test('what the rules call personal is nowhere in clear once its load has ended, whatever way it came and however the service died', async () => {
+    await inHouse(queue, async (house) => {
+      const { site } = house;
+      let api = await serve(house);
+      await Promise.all([work(house), work(house)]);
+      const rules = { method: 'PUT', headers: json, body: JSON.stringify({ file: personalRules }) };
+      await ask(house, api, '/v1/rules', rules);
+      await command(house, 'notifications', 'add', '--url', house.hooks.url);
+
+      await sendRecords(house, api);
+      await sendFiles(house, api);
+      await loadFromFolders(house, api);
+      api = await killInTheMiddle(house, api);
+      await lookAround(house, api);
+      await runCommands(house);
+
+      await waitFor('the files of ended loads to be removed', async () => {
+        const rows = await site.sql('select from sluice.loads where file_ref is not null and type <> $1', [
+          'undo',
+        ]);
+        return rows.length === 0;
+      });
+      await expectNothingClear(house);
+    });
+  });
+});
+
+async function inHouse(queue: (typeof queues)[number], run: (house: House) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-personal-'));
+  const s3 = queue === 'redis' ? await startS3() : null;
+  const hooks = await startWebhookReceiver();
+  const temporary = join(folder, 'tmp');
+  await mkdir(temporary);
+  for (const name of ['drop', 'logs', 'data']) await mkdir(join(folder, name));
+  const settings = {
+    ...s3?.variables,
+    ...{ DATA_DIR: join(folder, 'data'), TMPDIR: temporary, LOG_LEVEL: 'trace' },
+    ...{ INBOX_DIR: join(folder, 'inbox'), INBOX_STABLE_MS: '100' },
+    ...{ SCHEDULES_LOCAL_ROOTS: join(folder, 'drop'), PERSONAL_KEY: personalKey },
+    ...{ NOTIFY_ALLOW_PRIVATE: 'true' },
+  };
+  try {
+    await onSite({ queue, settings, privatePostgres: true }, async (site) => {
+      const redis: Record<string, string> = site.redis === null ? {} : { REDIS_URL: site.redis.url };
+      const variables = { ...settings, ...redis, DATABASE_URL: site.databaseUrl };
+      const own = ['data', 'tmp', 'logs'].map((name) => join(folder, name));
+      const written = [...own, site.postgres?.dataDir ?? '', ...(s3 === null ? [] : [s3.folder])];
+      await run({ site, folder, written, variables, hooks, answers: new Map() });
+    });
+  } finally {
+    await hooks.stop();
+    await s3?.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Each process has a log of its own, of which nothing is lost. */
+async function logged<T>({ folder }: House, name: string, start: (log: number) => Promise<T>): Promise<T> {
+  const log = openSync(join(folder, 'logs', name), 'a');
+  try {
+    return await start(log);
+  } finally {
+    closeSync(log);
+  }
+}
+
+const serve = (house: House) => logged(house, 'serve', (stderr) => house.site.serve({}, { stderr }));
+const work = (house: House) => logged(house, 'work', (stderr) => house.site.work({}, { stderr }));
+
+/** The answer to a request that is to succeed; kept, to be searched. */
+async function ask({ answers }: House, api: Api, path: string, init: RequestInit = {}): Promise<string> {
+  const response = await api.fetch(path, init);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path} was answered ${response.status}: ${text}`);
+  answers.set(`${init.method ?? 'GET'} ${path}`, text);
+  return text;
+}
+
+const post = (house: House, api: Api, path: string, body: object) =>
+  ask(house, api, path, { method: 'POST', headers: json, body: JSON.stringify(body) });
+
+async function sendRecords(house: House, api: Api): Promise<void> {
+  const user = (n: string) => ({ user_id: n, metadata: clearUser(n) });
+  const event = (n: string) => ({ user_id: n, event_name: 'Paid', metadata: clearEvent(n) });
+  const company = (n: string) => ({ company_id: n, metadata: clearCompany(n) });
+  await post(house, api, '/v1/identify', { ...user('single'), company: company('single') });
+  await post(house, api, '/v1/track', event('single'));
+  await post(house, api, '/v1/companies/identify', company('single'));
+  const bad = { ...user('bad'), metadata: { ...clearUser('bad'), level: clearUser('bad').email } };
+  await post(house, api, '/v1/batch', {
+    batch: [
+      { type: 'identify', ...user('batch') },
+      { type: 'track', ...event('batch') },
+      { type: 'company', ...company('batch') },
+      { type: 'identify', ...bad },
+      { type: clearUser('type').email },
+    ],
+  });
+  const users = { users: [user('bulk'), bad, { metadata: clearUser('no id') }] };
+  await done(house, await post(house, api, '/v1/users/bulk_identify', users));
+  const companies = { companies: [company('bulk')] };
+  await done(house, await post(house, api, '/v1/companies/bulk_identify', companies));
+  // Refused, with the value in the text that JSON cannot be read from.
+  const broken = `{"user_id":"broken","metadata":{"email":"${clearUser('broken').email}"`;
+  const refused = await api.fetch('/v1/identify', { method: 'POST', headers: json, body: broken });
+  house.answers.set('broken JSON', await refused.text());
+  const called = { type: 'identify', userId: 'sdk', traits: clearUser('sdk') };
+  await post(house, api, '/v1/i', { ...called, messageId: 'sdk' });
+}
+
+/** Waits for the job of an answer; its id. */
+async function done({ site }: House, answer: string): Promise<string> {
+  const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
+  expect(await ended(site.sql, jobId)).toMatchObject({ status: 'completed' });
+  return jobId;
+}
+
+const csv = { 'content-type': 'text/csv' };
+
+async function sendFiles(house: House, api: Api): Promise<void> {
+  const imports = (body: string | Buffer<ArrayBuffer>, headers: Record<string, string>, options = '') =>
+    ask(house, api, `/v1/imports${options}`, { method: 'POST', headers, body });
+  const first = await done(house, await imports(csvOf(...someBad('csv')), csv));
+  await mend(house, api, first);
+  const lines = ndjson(
+    { user_id: 'nd', metadata: clearUser('nd'), company: { company_id: 'nd', ...clearCompany('nd') } },
+    { user_id: 'nd-bad', metadata: { ...clearUser('nd-bad'), level: 'x' } },
+    { metadata: clearUser('nd no id') },
+  );
+  const damaged = `${lines}{"user_id":"nd-cut","metadata":{"email":"${clearUser('cut').email}\n`;
+  await done(house, await imports(damaged, { 'content-type': 'application/x-ndjson' }));
+  const events = ndjson(
+    {
+      event_type: 'track',
+      user_id: 'ev',
+      event_name: 'Paid',
+      timestamp: '2026-11-01T00:00:00Z',
+      metadata: clearEvent('ev'),
+    },
+    { event_type: 'track', event_name: 'Paid', metadata: clearEvent('no user') },
+  );
+  await done(house, await imports(events, { 'content-type': 'application/x-ndjson' }, '?entity=auto'));
+  const rows = [
+    columns,
+    ['xlsx', '1', ...Object.values(clearUser('xlsx'))],
+    ['', '2', ...Object.values(clearUser('x'))],
+  ];
+  const sheet = { name: 'Users', rows: rows.map((cells, row) => textRow(row + 1, ...cells)).join('') };
+  const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+  await done(house, await imports(workbookFile({ sheets: [sheet] }), { 'content-type': type }));
+  await planAndApply(house, await imports(csvOf(...someBad('plan')), csv, '?plan=true'), api);
+  const { upload_id: uploadId } = JSON.parse(
+    await ask(house, api, '/v1/imports/inspect', {
+      method: 'POST',
+      headers: csv,
+      body: csvOf(...someBad('inspected')),
+    }),
+  ) as { upload_id: string };
+  await done(house, await post(house, api, '/v1/imports', { upload_id: uploadId }));
+}
+
+/** Reads what was refused, and loads it mended. */
+async function mend(house: House, api: Api, jobId: string): Promise<void> {
+  const job = `/v1/background_jobs/${jobId}`;
+  for (const query of ['', '?group_by=cause']) await ask(house, api, `${job}/rejects${query}`);
+  const body = `${columns.join(',')},sluice_job,sluice_row\n${csvRow('csv-3', '3', 'mended')},${jobId},3\n`;
+  await done(house, await ask(house, api, '/v1/imports', { method: 'POST', headers: csv, body }));
+}
+
+async function planAndApply(house: House, answer: string, api: Api): Promise<void> {
+  const job = `/v1/background_jobs/${await done(house, answer)}`;
+  await ask(house, api, `${job}/plan?format=ndjson`);
+  await ask(house, api, `${job}/apply`, { method: 'POST' });
+  const applied = await done(house, answer);
+  await done(house, await post(house, api, `/v1/background_jobs/${applied}/undo`, {}));
+}
+
+async function loadFromFolders(house: House, api: Api): Promise<void> {
+  const { site, folder } = house;
+  await drop(join(folder, 'inbox/default/users.csv'), csvOf(...someBad('inbox')));
+  await waitFor('the inbox to be empty', async () => {
+    const rows = await site.sql("select from sluice.inbox_files where state = 'concluded'");
+    return rows.length === 1;
+  });
+  await mkdir(join(folder, 'drop/default'), { recursive: true });
+  await writeFile(join(folder, 'drop/default/users.csv'), csvOf(...someBad('scheduled')));
+  const schedule = { cron: '0 0 1 1 *', load: { files: { pattern: '*.csv' } } };
+  const body = JSON.stringify(schedule);
+  await ask(house, api, '/v1/schedules/nightly', { method: 'PUT', headers: json, body });
+  const path = '/v1/schedules/nightly/runs';
+  await post(house, api, path, {});
+  const run = await waitFor('the run to end', async () => {
+    const [latest] = JSON.parse(await ask(house, api, path)) as { status: string; ended_at: string | null }[];
+    return latest?.ended_at == null ? null : latest;
+  });
+  expect(run).toMatchObject({ status: 'completed_with_rejects' });
+}
+
+/** All processes die in the middle of a load. */
+async function killInTheMiddle(house: House, before: Api): Promise<Api> {
+  const { site } = house;
+  const rows = Array.from({ length: largeRows }, (_, n) => csvRow(n % 100 === 0 ? '' : `large-${n}`, '1', n));
+  const jobId = await before.upload(Buffer.from(csvOf(...rows)));
+  await progressed(site.sql, jobId, 0.3);
+  await Promise.all([before.process.kill('SIGKILL'), site.killWorkers()]);
+  await site.expireLeases();
+  const api = await serve(house);
+  await work(house);
+  expect(await ended(site.sql, jobId)).toMatchObject({ status: 'completed', rejected: largeRows / 100 });
+  return api;
+}
+
+/** What people and other programs look at. */
+async function lookAround(house: House, api: Api): Promise<void> {
+  for (const path of [
+    '/v1/users/csv-1',
+    '/v1/users/single/events',
+    '/v1/companies/single',
+    '/v1/background_jobs?limit=100',
+    '/v1/overview',
+    '/v1/inbox',
+    '/v1/deliveries',
+    '/metrics',
+  ])
+    await ask(house, api, path);
+  const asked = { event_type: ['users', 'companies', 'events'], format: 'ndjson' };
+  const answer = await post(house, api, '/api/v1/analytics/exports', asked);
+  const { job_id: jobId } = JSON.parse(answer) as { job_id: string };
+  const job = await waitFor('the export to complete', async () => {
+    const text = await ask(house, api, `/api/v1/analytics/exports/jobs/${jobId}`);
+    const found = JSON.parse(text) as { status: string; presigned_urls: { url: string }[] };
+    return found.status === 'completed' ? found : null;
+  });
+  for (const { url } of job.presigned_urls) {
+    const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
+    expect(bytes.length).toBeGreaterThan(0);
+    expect(clearIn('an export', bytes)).toEqual([]);
+  }
+}
+
+async function command(house: House, ...args: readonly string[]): Promise<void> {
+  const { folder, variables, answers } = house;
+  const run = startSluice(args, variables);
+  await waitFor(`${run.name} to end`, () => run.ending !== null);
+  expect([run.output, run.ending]).toEqual([expect.anything(), 'exit code 0']);
+  answers.set(`sluice ${args.join(' ')}`.replaceAll(folder, ''), run.output);
+}
+
+async function runCommands(house: House): Promise<void> {
+  const { folder, site } = house;
+  const file = join(folder, 'drop/cli.csv');
+  await writeFile(file, csvOf(csvRow('cli', '1', 'cli'), csvRow('cli-bad', 'x', 'cli.bad')));
+  await command(house, 'import', file, '--rejects-dir', join(folder, 'drop'));
+  await command(house, 'jobs', 'list');
+  await command(house, 'status');
+  await site.sql('checkpoint');
+}
+
+async function expectNothingClear({ site, written, answers, hooks }: House): Promise<void> {
+  await site.sql('checkpoint');
+  const found = await clearBelow(...written);
+  if (site.redis !== null) found.push(...(await clearInRedis(site.redis)));
+  for (const [name, text] of answers) found.push(...clearIn(name, text));
+  for (const { body } of hooks.received) found.push(...clearIn('a webhook', body));
+  expect(hooks.received.length).toBeGreaterThan(0);
+  expect(found).toEqual([]);
+}
+
+async function clearInRedis({ url, configure }: TestRedis): Promise<string[]> {
+  await configure('rdbcompression', 'no');
+  const client = new Redis(url);
+  try {
+    const keys = await client.keys('*');
+    const dumps = await Promise.all(
+      keys.map(async (key) => clearIn(key, (await client.dumpBuffer(key)) ?? '')),
+    );
+    return dumps.flat();
+  } finally {
+    client.disconnect();
+  }
+}

@@ -1,0 +1,93 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { preparedDataDir, runCli, startCli, startService } from '../../../acceptance/cli.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+
+const right = `schedules:
+  - name: drop
+    cron: "* * * * *"
+    load: { files: { pattern: "drop/*.csv" } }
+`;
+
+/** A data directory with the schedule `drop`, which is due once a year. */
+async function withSchedule() {
+  const dataDir = await preparedDataDir();
+  const file = join(dataDir, 'sluice.schedules.yaml');
+  const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
+  await writeFile(file, right.replace('* * * * *', '0 0 1 1 *'));
+  await mkdir(join(dataDir, 'default/drop'), { recursive: true });
+  const applied = await runCli(['schedules', 'apply', file, '--data-dir', dataDir], { env });
+  expect(applied.code).toBe(0);
+  return { dataDir, env };
+}
+
+describe('sluice schedules', () => {
+  // proves: schedules-apply
+  test('a file is applied as a whole: a wrong one changes nothing, again changes nothing, --prune deletes', async () => {
+    const dataDir = await preparedDataDir();
+    const file = join(dataDir, 'schedules.yaml');
+    const env = { SCHEDULES_LOCAL_ROOTS: dataDir };
+    const apply = (...args: string[]) =>
+      runCli(['schedules', 'apply', file, '--data-dir', dataDir, ...args], { env });
+    await writeFile(file, right.replace('* * * * *', '* * *'));
+    const place = `${file}:3:11: schedules[0].cron must have five fields`;
+    expect(await apply()).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
+    const json = await apply('--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ problem_count: 1, problems: [{ line: 3, column: 11 }] });
+    await writeFile(file, `${right}  - { name: weekly, cron: "@weekly", export: {} }\n`);
+    const dry = await apply('--dry-run', '--json');
+    expect(JSON.parse(dry.stdout)).toMatchObject({ written: false, added: ['drop', 'weekly'] });
+    expect(await apply()).toMatchObject({ code: 0, stdout: '+ drop\n+ weekly\n' });
+    expect(JSON.parse((await apply('--json')).stdout)).toMatchObject({ written: false, unchanged: 2 });
+    await writeFile(file, right.replace('* * * * *', '@daily'));
+    expect(await apply()).toMatchObject({ code: 0, stdout: '~ drop: cron\n' });
+    expect(await apply('--prune')).toMatchObject({ code: 0, stdout: '- weekly\n' });
+    const list = await runCli(['schedules', 'list', '--json', '--data-dir', dataDir], { env });
+    expect(JSON.parse(list.stdout)).toMatchObject([{ schedule: 'drop', cron: '@daily' }]);
+    const removed = await runCli(['schedules', 'delete', 'drop', '--json', '--data-dir', dataDir], { env });
+    expect(JSON.parse(removed.stdout)).toEqual({ schedule: 'drop', deleted: true });
+  });
+
+  test('a schedule is listed, run by a running service, done again when that is asked for, and in the history', async () => {
+    const { dataDir, env } = await withSchedule();
+    const sluice = (...args: string[]) => runCli(['schedules', ...args, '--data-dir', dataDir], { env });
+    await startService(dataDir, env);
+    const due = ['--due', '2026-01-01T00:00:00Z'];
+    await writeFile(join(dataDir, 'default/drop/a.csv'), 'name\nnobody\n');
+    const failed = await sluice('run', 'drop', '--wait', '--json', ...due);
+    expect(failed.code).toBe(1);
+    expect(JSON.parse(failed.stdout)).toMatchObject({ status: 'failed', error_code: 'unrecognised_columns' });
+    await writeFile(join(dataDir, 'default/drop/a.csv'), 'user_id,name\na,Ada\n');
+    const again = await sluice('run', 'drop', '--wait', '--json', ...due);
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      status: 'completed',
+      attempts: 2,
+      items: [{ is_new: true }],
+    });
+    const listed = await sluice('list', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject([
+      { schedule: 'drop', environment: 'default', last_status: 'completed' },
+    ]);
+    const history = await sluice('history', 'drop');
+    expect(history.stdout).toMatch(/drop +default +2026-01-01 00:00:00Z +completed +asked/);
+  });
+
+  // proves: schedule-wait
+  test('a run that is waited for waits for a worker that is starting too, and says it when none comes', async () => {
+    const { dataDir, env } = await withSchedule();
+    const wait = ['schedules', 'run', 'drop', '--wait', '--data-dir', dataDir];
+    const alone = await runCli(wait, { env });
+    expect(alone).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('no worker runs. Start one'),
+    });
+    const waiting = startCli(wait, { env });
+    await waitFor('no worker', () => waiting.stderr.includes('No worker runs; it waits 15 s'));
+    startCli(['work', '--data-dir', dataDir], { env });
+    const { code, stdout } = await waiting.finished;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^status +unchanged$/m) });
+  });
+});

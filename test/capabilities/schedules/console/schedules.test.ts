@@ -1,0 +1,168 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import type { Schedule } from '../../../../src/capabilities/schedules/api.ts';
+import { endWaitingRuns } from '../../../../src/capabilities/schedules/end-run.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../../../support/console.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { doNext, scheduleContext } from '../support/schedules.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-console-schedules-'));
+const stage = consoleStage({
+  worker: true,
+  settings: {
+    SCHEDULES_LOCAL_ROOTS: folder,
+    SCHEDULES_VARIABLES: 'default:SCHEDULE_TOKEN',
+  },
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const scheduleOf = async (name: string) => (await stage.server.json<Schedule>(`/v1/schedules/${name}`)).body;
+
+/** Counts the presses of buttons, links and fields from now on. */
+async function countClicks(page: Page): Promise<() => number> {
+  let clicks = 0;
+  await page.exposeFunction('clicked', () => clicks++);
+  // A label passes its click on to its input.
+  const listener = '({ isTrusted, target }) => isTrusted && target.type !== "file" && clicked()';
+  await page.evaluate(`addEventListener("click", ${listener}, true)`);
+  return () => clicks;
+}
+
+test('from the overview a good file is loaded after three clicks, what failed at night is explained after one, and an export is made again after two', async () => {
+  mkdirSync(join(folder, 'default'), { recursive: true });
+  writeFileSync(join(folder, 'default', 'crm.csv'), 'Contact,Name\n101,Ada\n');
+  const definition = { cron: '0 3 * * *', load: { files: { pattern: 'crm.csv' } } };
+  for (const name of ['crm-a', 'crm-b']) {
+    const body = JSON.stringify(definition);
+    const headers = { 'content-type': 'application/json' };
+    await stage.server.json(`/v1/schedules/${name}`, { method: 'PUT', body, headers });
+    await stage.post(`/v1/schedules/${name}/runs`);
+  }
+  const context = scheduleContext(stage.t);
+  await waitFor('the end of the runs', async () => !(await doNext(context)));
+  await endWaitingRuns(context);
+  const begin = async () => {
+    const page = await stage.open('/');
+    return { page, clicks: await countClicks(page) };
+  };
+
+  const night = await begin();
+  await night.page
+    .getByRole('listitem')
+    .filter({ hasText: /2 schedules fail: crm-[ab], crm-[ab]/ })
+    .getByRole('link', { name: 'See why' })
+    .click();
+  const why = /^the header names no user_id or company_id column.*columns seen: Contact, Name/;
+  await expect.poll(() => night.page.getByText(why).count()).toBe(2);
+  expect(night.clicks()).toBe(1);
+  await night.page.getByRole('link', { name: 'crm-a' }).click();
+  await night.page.getByText(why).waitFor();
+  expect(await night.page.getByText(why).count()).toBe(1);
+
+  const load = await begin();
+  await load.page.getByRole('link', { name: 'Load a file' }).first().click();
+  const chooser = load.page.waitForEvent('filechooser');
+  await load.page.getByText('Choose files').click();
+  const buffer = Buffer.from('user_id,name\ng1,Ada\ng2,Grace\n');
+  await (await chooser).setFiles({ name: 'good.csv', mimeType: 'text/csv', buffer });
+  await load.page.getByRole('button', { name: 'Load 2 records' }).click();
+  await load.page.getByText('2 users stored in').waitFor();
+  expect(load.clicks()).toBe(3);
+
+  const request = { event_type: ['users'], format: 'csv', exclusions: 'user:g2' };
+  const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', request);
+  const again = await begin();
+  await again.page.getByRole('link', { name: 'Export', exact: true }).click();
+  await expectAccessible(again.page);
+  const row = again.page.getByRole('row', { name: /exclusions user:g2/ });
+  await row.getByRole('button', { name: 'Export again' }).click();
+  await again.page.getByText(/^1 row exported in/).waitFor();
+  expect(again.clicks()).toBe(2);
+  expect(again.page.url()).not.toContain(job_id);
+});
+
+// proves: console-schedule
+test('a finished load is repeated every night after at most four clicks', async () => {
+  const jobId = await stage.load('Kunde;name\nu1;Ada\n', 'customers.csv', {
+    map: JSON.stringify({ Kunde: 'user_id' }),
+    max_errors: '3',
+  });
+  const page = await stage.open(`/jobs/${jobId}`);
+  const clicks = await countClicks(page);
+  await page.locator('.menu > summary').click();
+  await page.getByRole('link', { name: 'Schedule …' }).click();
+  await page.getByRole('button', { name: 'Create the schedule' }).click();
+  await page.getByText('It has not run yet').waitFor();
+  expect(clicks()).toBeLessThanOrEqual(4);
+  const { definition, time_zone } = await scheduleOf('nightly-customers');
+  expect(time_zone).toBe('Europe/Berlin');
+  expect(definition).toMatchObject({
+    cron: '0 3 * * *',
+    load: {
+      http: {
+        url: 'https://partner.example.com/customers.csv',
+        headers: { Authorization: `Bearer \${env:SCHEDULE_TOKEN}` },
+      },
+      map: { Kunde: 'user_id' },
+      max_errors: 3,
+    },
+  });
+});
+
+// proves: console-schedule
+test('a finished export is repeated every night after at most four clicks', async () => {
+  const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', {
+    event_type: ['users'],
+    format: 'csv',
+  });
+  const page = await stage.open(`/jobs/${job_id}`);
+  const clicks = await countClicks(page);
+  await page.locator('.menu > summary').click();
+  await page.getByRole('link', { name: 'Schedule …' }).click();
+  await page.getByRole('button', { name: 'Create the schedule' }).click();
+  await page.getByText('It has not run yet').waitFor();
+  expect([1, 2, 3, 4]).toContain(clicks());
+  expect((await scheduleOf('nightly-export')).definition).toMatchObject({
+    export: { range: 'yesterday', event_type: ['users'], format: 'csv' },
+  });
+});
+
+test('a schedule written in the page is marked where it is wrong, shows its next due times, runs, pauses, changes and is deleted', async () => {
+  const look = (page: Page) => page.getByRole('button', { name: 'Create the schedule' }).waitFor();
+  await expectGoodInEveryLook(stage, 'new-schedule', '/schedules/-/new', look);
+  const page = await stage.open('/schedules');
+  await page.getByRole('link', { name: 'New schedule' }).click();
+  await page.getByLabel('Name').fill('drop');
+  const text = (pattern: string, cron = '0 3 * * *') =>
+    `cron: "${cron}"\ntimezone: UTC\nload:\n  files: { pattern: "${pattern}" }\n`;
+  const editor = page.getByLabel('As YAML');
+  await editor.fill(text('/etc/passwd'));
+  await page.getByRole('button', { name: 'Create the schedule' }).click();
+  await page.getByText('must not begin with /').waitFor();
+  expect(await page.locator('.editor-lines [data-marked]').count()).toBe(1);
+  await editor.fill(text('*.csv'));
+  await page.getByRole('button', { name: 'Create the schedule' }).click();
+  await page.getByText('It has not run yet').waitFor();
+  await page.getByText('Next due:').waitFor();
+  await page.getByRole('button', { name: /Run now/ }).click();
+  await page.getByText('queued', { exact: true }).first().waitFor();
+  await page.getByRole('button', { name: /Pause/ }).click();
+  await page.getByText('It is not due.').waitFor();
+  await page.getByRole('button', { name: /Resume/ }).click();
+  await page.getByText('Next due:').waitFor();
+  await editor.fill(text('*.csv', '15 4 * * *'));
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect.poll(async () => (await scheduleOf('drop')).cron).toBe('15 4 * * *');
+  await page.goto(new URL('/console/schedules/-/new', page.url()).href);
+  await page.getByLabel('Name').fill('drop');
+  await page.getByText('There is a schedule drop').waitFor();
+  expect(await page.getByRole('button', { name: 'Create the schedule' }).isDisabled()).toBe(true);
+  await page.goto(new URL('/console/schedules/drop', page.url()).href);
+  await page.getByRole('button', { name: 'Delete …' }).click();
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByRole('heading', { name: 'Schedules' }).waitFor();
+  expect((await stage.server.fetch('/v1/schedules/drop')).status).toBe(404);
+});

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { runManually, startManually } from '../../support/load-file.ts';
+import { runCommand } from '../../support/run-command.ts';
+import { systemOfFile } from '../../support/system.ts';
+
+const t = await systemOfFile();
+
+test('jobs undo queues an undo, or its plan', async () => {
+  const loaded = await runManually(
+    await startManually(t.system, t.environment.environmentId, 'user_id,plan,x\nundo1,pro,1\n'),
+  );
+  const undone = async (...args: string[]) =>
+    JSON.parse(await runCommand(t, 'jobs', 'undo', loaded.jobId, '--json', ...args)) as {
+      type: string;
+      job_id: string;
+    };
+  expect(await undone()).toMatchObject({ type: 'undo' });
+  const { rows } = await t.system.pool.query<object>(
+    "select pass, origin from sluice.loads where type = 'undo' order by load_id",
+  );
+  expect(rows).toEqual([{ pass: 'load', origin: 'command_line' }]);
+  expect(await runCommand(t, 'jobs', 'undo', loaded.jobId, '--plan')).toMatch(
+    /^Job \S+ is queued; it begins as soon as workers run/,
+  );
+});
