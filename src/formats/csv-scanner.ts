@@ -1,6 +1,6 @@
 import { MAX_RECORD_BYTES } from '../base/limits.ts';
-import type { CellTable } from './csv-cell-table.ts';
-import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
+import { CellTable } from './csv-cell-table.ts';
+import { type CsvDialect, type CsvMarks, isBlankByte, plainMarks } from './csv-dialect.ts';
 import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
@@ -26,6 +26,22 @@ export function createCsvScanner(
   cells: CellTable | null = null,
 ): RecordScanner {
   return new Scanner(marks, maxRecordBytes, cells);
+}
+
+/** Yields the cells of each record of plain CSV, `null` for a malformed one; if more bytes follow, without a record that may go on. */
+export function* plainRecords(
+  header: Pick<CsvDialect, 'delimiter'>,
+  bytes: Buffer,
+  isEnded = true,
+): Generator<readonly string[] | null> {
+  const cells = new CellTable();
+  const marks = plainMarks(header);
+  const scanner = createCsvScanner(marks, MAX_RECORD_BYTES, cells);
+  for (let at = 0; at < bytes.length; ) {
+    at = scanner.next(bytes, at, bytes.length, isEnded);
+    if (at < 0) return;
+    if (!scanner.blank) yield scanner.problem === null ? cells.texts(bytes, marks) : null;
+  }
 }
 
 const noBuffer = Buffer.alloc(0);

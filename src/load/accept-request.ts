@@ -1,6 +1,7 @@
 import type { LoadOptions, LoadType } from '../domain/load.ts';
 import type { Origin } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
+import type { Beginning } from './foreign-file.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 
 export interface AcceptRequest {
@@ -27,5 +28,9 @@ export interface Accepted {
   readonly created: boolean;
 }
 
-/** `mends`: the load whose refused records the file holds. */
-export type LoadRequest = AcceptRequest & { readonly mends: number | null };
+export interface LoadRequest extends AcceptRequest {
+  /** The beginning of the file as received. */
+  readonly beginning: Beginning;
+  /** The load whose refused records the file holds. */
+  readonly mends: number | null;
+}

@@ -14,6 +14,7 @@ import type { Accepted, AcceptRequest, LoadRequest } from './accept-request.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end.ts';
 import { refuseForeign, resolveEntity, rewriteForeign, withColumnNames } from './fit-file.ts';
+import { readBeginning } from './foreign-file.ts';
 import { SMALL_LOAD_BYTES } from './limits.ts';
 import { isInLedger } from './read-store.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
@@ -60,9 +61,10 @@ function isSmall({ chunks }: ReceivedFile): boolean {
 async function prepare(context: LoadContext, request: AcceptRequest): Promise<LoadRequest> {
   const { environmentId, received } = request;
   try {
-    const mended = await findMended(context, environmentId, received);
+    const beginning = await readBeginning(context.files, received);
+    const mended = await findMended(context, environmentId, received, beginning);
     const read = mended === null ? request : readAsMended(request, mended);
-    return await rewriteForeign(context, { ...read, mends: mended?.loadId ?? null });
+    return await rewriteForeign(context, { ...read, beginning, mends: mended?.loadId ?? null });
   } catch (error) {
     await discardReceived(context, received.ref);
     throw error;
@@ -73,7 +75,7 @@ async function commitLoad(context: LoadContext, request: LoadRequest, jobId: str
   let isWritten = false;
   try {
     const named = withColumnNames(request);
-    if (named.options.preset === null && named.options.entity === 'auto') await refuseForeign(context, named);
+    if (named.options.preset === null && named.options.entity === 'auto') refuseForeign(context, named);
     const entity = resolveEntity(context, named);
     for (const seam of askedFor(context.loads, named.options.source))
       await seam.accept(context.db, named.options, entity);

@@ -5,7 +5,7 @@ import type { LoadOptions } from '../domain/load.ts';
 import { writeWhole } from '../files/file-store.ts';
 import type { AcceptRequest, LoadRequest } from './accept-request.ts';
 import type { LoadContext } from './context.ts';
-import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
+import { findForeign, foreignProblem } from './foreign-file.ts';
 import { planFile, requireRecord } from './map/column-plan.ts';
 import type { ReceivedFile } from './receive/received-file.ts';
 import { requireRewriter, rewriteFile } from './receive/rewrite.ts';
@@ -34,7 +34,7 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
   requirePresetFits(options);
   rewriter.requireFitting(options);
   requireColumns(options, received);
-  await refuseForeign(context, request);
+  refuseForeign(context, request);
   const store = receivingStore(context);
   const writer = await store.create();
   const lines = rewriter.rewrite(store, received, preset, source);
@@ -44,10 +44,8 @@ export async function rewriteForeign(context: LoadContext, request: LoadRequest)
 }
 
 /** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
-export async function refuseForeign({ files, rewriter }: LoadContext, request: AcceptRequest): Promise<void> {
-  const { received, options } = request;
-  if (options.preset === null && options.entity !== 'auto') return;
-  const beginning = await readBeginning(files, received);
+export function refuseForeign({ rewriter }: LoadContext, request: LoadRequest): void {
+  const { received, options, beginning } = request;
   const foreign = findForeign(beginning, received.header !== null, options, rewriter?.recognise ?? null);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }

@@ -38,19 +38,17 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runTask(sandboxes, 'convert', convertFile, { owner, isLong: true, input, ask, signal });
 }
 
-export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
-  return (input: CsvBeginning, signal: AbortSignal): Promise<Sniffed> => {
-    const ask = async (question: never) => question;
-    return only(runTask(sandboxes, 'sniff', sniff, { owner, isLong: false, input, ask, signal }));
-  };
+/** Makes a task that asks nothing a function; without sandboxes, it runs in this process. */
+function short<Input, Item>(task: string, handler: (input: Input) => AsyncIterable<Item>) {
+  return (sandboxes: Sandboxes | null, owner: number) =>
+    (input: Input, signal: AbortSignal): Promise<Item> => {
+      const ask = async (question: never) => question;
+      return only(runTask(sandboxes, task, handler, { owner, isLong: false, input, ask, signal }));
+    };
 }
 
-export function rewriteIn(sandboxes: Sandboxes | null, owner: number) {
-  return (input: DialectChunk, signal: AbortSignal): Promise<PlainChunk> => {
-    const ask = async (question: never) => question;
-    return only(runTask(sandboxes, 'rewrite', rewrite, { owner, isLong: false, input, ask, signal }));
-  };
-}
+export const sniffIn = short('sniff', sniff);
+export const rewriteIn = short('rewrite', rewrite);
 
 export async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
   const all: Item[] = [];

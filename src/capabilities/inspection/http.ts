@@ -3,6 +3,7 @@ import type { System } from '../../context.ts';
 import type { OptionTable } from '../../domain/option-table.ts';
 import { abortWhenClosed } from '../../http/gone-client.ts';
 import { route } from '../../http/route.ts';
+import { readBeginning } from '../../load/foreign-file.ts';
 import { importKind, takesFile } from '../../load/http.ts';
 import { convertingStore } from '../../load/received.ts';
 import { findMended, readAsMended } from '../../load/rejects/mends.ts';
@@ -51,7 +52,12 @@ export const inspectImport = (table: OptionTable) => {
 function lookAsLoaded(system: System, environment: number): Look<RenderedInspection> {
   const look = lookIn(system, environment);
   return async (store, received, options, signal) => {
-    const mended = await findMended({ db: system.db, files: store }, environment, received);
+    const mended = await findMended(
+      { db: system.db, files: store },
+      environment,
+      received,
+      await readBeginning(store, received),
+    );
     const read = mended === null ? { received, options } : readAsMended({ received, options }, mended);
     return look(store, read.received, read.options, signal);
   };

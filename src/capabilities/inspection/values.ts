@@ -1,10 +1,8 @@
 import type { CellType } from '../../domain/cell-type.ts';
 import { dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, kindOfEntity, type RecordKind } from '../../domain/entity.ts';
-import { CellTable } from '../../formats/csv-cell-table.ts';
-import { plainMarks } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { plainRecords } from '../../formats/csv-scanner.ts';
 import { copyCells, parseObject } from '../../formats/json-text.ts';
 import { typesOf } from '../../load/map/cell-types.ts';
 import { lookOf } from '../../load/map/looks.ts';
@@ -84,17 +82,11 @@ function addCells(
   count: number,
 ): void {
   const { columns } = header;
-  const table = new CellTable();
-  const marks = plainMarks(header);
-  const scanner = createCsvScanner(marks, undefined, table);
-  for (let at = 0; at < bytes.length && values.records < count; ) {
-    const next = scanner.next(bytes, at, bytes.length, isEnded);
-    if (next < 0) break;
-    at = next;
-    if (scanner.blank || scanner.problem !== null) continue;
-    const cells = table.texts(bytes, marks).slice(0, columns.length);
+  for (const cells of plainRecords(header, bytes, isEnded)) {
+    if (values.records === count) break;
+    if (cells === null) continue;
     values.records++;
-    for (const [index, cell] of cells.entries()) {
+    for (const [index, cell] of cells.slice(0, columns.length).entries()) {
       if (cell.trim() !== '') values.add(columns[index] ?? '', cell);
     }
   }

@@ -3,20 +3,18 @@
  * and `sluice_row`, which record of which job they are. It is known for one by its first record when it is accepted, and its rows
  * are noted when it ends: the way of a chunk pays nothing.
  */
-import { MAX_RECORD_BYTES } from '../../base/limits.ts';
 import { isUuid } from '../../base/validation.ts';
 import { yielding } from '../../base/yielding.ts';
 import { isRejectColumn, rejectJobKey, rejectRowKey } from '../../domain/reject.ts';
 import type { TaskClaim } from '../../domain/task.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { CellTable } from '../../formats/csv-cell-table.ts';
-import { plainMarks } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { plainRecords } from '../../formats/csv-scanner.ts';
 import { parseObject } from '../../formats/json-text.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
 import { listChunkRanges } from '../chunk-store.ts';
 import type { LoadContext } from '../context.ts';
+import type { Beginning } from '../foreign-file.ts';
 import { insertMends, type Mended, type MendedRow, readMended, readMending } from '../mend-store.ts';
 import type { ReceivedFile } from '../receive/received-file.ts';
 
@@ -26,23 +24,32 @@ const SEARCHED_RECORDS = 10_000;
 /** The job and the row that a record names; null if it names none. */
 type Names = { readonly job: unknown; readonly row: unknown } | null;
 
-/** Returns the job of the environment whose refused records the file holds, by its first record that names one; null if none does. */
+/**
+ * Returns the job of the environment whose refused records the file holds, by the first record of NDJSON, or the first of a CSV
+ * that names one; null if none does.
+ */
 export async function findMended(
   { db, files }: Pick<LoadContext, 'db'> & { readonly files: Pick<FileStore, 'readRange'> },
   environmentId: number,
   { ref, header, chunks: [chunk] }: ReceivedFile,
+  { records: [first] }: Beginning,
 ): Promise<Mended | null> {
-  if (chunk === undefined || chunk.oversized || header?.columns.includes(rejectJobKey) === false) return null;
-  const end = header === null ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_RECORD_BYTES) : chunk.byteEnd;
-  const bytes = await files.readRange(ref, chunk.byteStart, end);
+  const isRead = header?.columns.includes(rejectJobKey) === true && chunk?.oversized === false;
+  const bytes = isRead ? await files.readRange(ref, chunk.byteStart, chunk.byteEnd) : null;
+  const job = bytes === null || header === null ? first?.[rejectJobKey] : firstJob(header, bytes);
+  return isJob(job) ? readMended(db, environmentId, job) : null;
+}
+
+function firstJob(header: CsvHeader, bytes: Buffer): unknown {
   let records = 0;
-  for (const names of recordsOf(header, bytes)) {
-    const job = names?.job;
-    if (typeof job === 'string' && isUuid(job)) return readMended(db, environmentId, job);
-    // Another file of NDJSON is not read to its end.
-    if (header === null || ++records === SEARCHED_RECORDS) return null;
+  for (const names of rowsOf(header, bytes)) {
+    if (isJob(names?.job) || ++records === SEARCHED_RECORDS) return names?.job;
   }
   return null;
+}
+
+function isJob(name: unknown): name is string {
+  return typeof name === 'string' && isUuid(name);
 }
 
 /** Takes how the records are read from the job that they mend, where the request does not say it. */
@@ -103,15 +110,7 @@ function* rowsOf(header: CsvHeader, bytes: Buffer): Generator<Names> {
   const job = header.columns.indexOf(rejectJobKey);
   const row = header.columns.indexOf(rejectRowKey);
   if (job === -1 || row === -1) return;
-  const table = new CellTable();
-  const marks = plainMarks(header);
-  const scanner = createCsvScanner(marks, undefined, table);
-  for (let at = 0; at < bytes.length; ) {
-    at = scanner.next(bytes, at, bytes.length, true);
-    if (scanner.blank) continue;
-    const isWhole = scanner.problem === null && Math.max(job, row) < table.count;
-    yield isWhole ? { job: table.text(job, bytes, marks), row: table.text(row, bytes, marks) } : null;
-  }
+  for (const cells of plainRecords(header, bytes)) yield cells && { job: cells[job], row: cells[row] };
 }
 
 function* objectsOf(bytes: Buffer): Generator<Names> {
