@@ -4,8 +4,8 @@ import { useApi } from '../../../console/client/lib/data.ts';
 import { formatBytes, formatCount, visibleText } from '../../../console/client/lib/format.ts';
 import { jobHref, refusedHref } from '../../../console/client/lib/jobs.ts';
 import { ActionButton } from '../../../console/client/ui/controls.tsx';
+import { type Column, List } from '../../../console/client/ui/list.tsx';
 import { Badge, Empty, Loaded, Notice, Page, Section, Time } from '../../../console/client/ui/page.tsx';
-import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
 import type { Inbox as InboxRecord } from '../api.ts';
 
 type ConcludedFile = InboxRecord['recent'][number];
@@ -56,7 +56,7 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
           an error, which mapping.yaml.error explains. Its files wait.
         </Notice>
       ))}
-      <TableSection
+      <List
         title="Waiting and being loaded"
         aside={
           <span class="faint num">
@@ -73,7 +73,7 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
         keyOf={({ key }) => key}
         empty="No files are waiting or being loaded"
       />
-      <TableSection
+      <List
         title="Latest files"
         aside={of.recent.length === mostRecent ? <span class="faint">the latest {mostRecent}</span> : null}
         of={of.recent}

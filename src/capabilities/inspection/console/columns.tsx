@@ -12,9 +12,9 @@ import {
   useTyped,
 } from '../../../console/client/ui/controls.tsx';
 import { barOf } from '../../../console/client/ui/drawings.tsx';
+import { type Column, List } from '../../../console/client/ui/list.tsx';
 import { Notice, VisibleText } from '../../../console/client/ui/page.tsx';
 import { Value } from '../../../console/client/ui/properties.tsx';
-import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
 import type { CellType } from '../../../domain/cell-type.ts';
 import { personalRule } from '../../../domain/looks.ts';
 import { presetTitles } from '../../../domain/source.ts';
@@ -89,10 +89,9 @@ export function Columns({ query, found }: Inspected): VNode {
     <>
       {isPreset(query, found) ? null : <Cure query={query} found={found} onChange={choose} />}
       <Outcome query={query} found={found} />
-      <TableSection
+      <List
         title={plural(found.columns.length, 'column')}
         of={found.columns}
-        caption="Columns of the file"
         isTall
         columns={columns}
         keyOf={({ name }) => name}

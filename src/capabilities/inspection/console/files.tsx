@@ -5,8 +5,8 @@ import { mayUse } from '../../../console/client/lib/api.ts';
 import { formatBytes, formatShare } from '../../../console/client/lib/format.ts';
 import { ActionButton, named } from '../../../console/client/ui/controls.tsx';
 import { Icon } from '../../../console/client/ui/drawings.tsx';
+import { type Column, List } from '../../../console/client/ui/list.tsx';
 import { Badge, Problems, VisibleText } from '../../../console/client/ui/page.tsx';
-import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
 import { noOptions } from './inspection.ts';
 import { cancelSending, type Sending, sendFile, sendings } from './uploads.ts';
 
@@ -34,11 +34,10 @@ export function Files({ query }: { readonly query: Query }): VNode {
     <>
       <Drop onFiles={(files) => void send(files)} />
       {rows.length === 0 ? null : (
-        <TableSection
+        <List
           title="Uploads"
           aside={<span class="hint">Kept for a day</span>}
           of={rows}
-          caption="Uploads"
           columns={columnsOf(query)}
           keyOf={({ key }) => key}
         />

@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import type { Query } from '../../../console/client/lib/address.ts';
 import { formatCount, plural, visibleText } from '../../../console/client/lib/format.ts';
+import { type Column, List } from '../../../console/client/ui/list.tsx';
 import { Fold, Notice, VisibleText } from '../../../console/client/ui/page.tsx';
-import { type Column, TableSection } from '../../../console/client/ui/table.tsx';
 import type { SourceFormat } from '../../../domain/source.ts';
 import type { Inspection } from '../api.ts';
 import { type Inspected, isReadingChosen, otherOptions } from './inspection.ts';
@@ -103,12 +103,10 @@ export function RefusedSamples({ found }: { readonly found: Inspection }): VNode
   const { count, items } = found.rejects;
   if (count === 0) return null;
   return (
-    <TableSection
+    <List
       title={`${plural(count, 'record')} of ${formatCount(found.records)} would be refused`}
       of={items}
-      caption="Records that would be refused"
       columns={refusedColumns}
-      keyOf={({ row }) => String(row)}
     />
   );
 }

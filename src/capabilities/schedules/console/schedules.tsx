@@ -8,10 +8,10 @@ import { jobHref } from '../../../console/client/lib/jobs.ts';
 import { ActionButton, named } from '../../../console/client/ui/controls.tsx';
 import { ConfirmButton } from '../../../console/client/ui/dialog.tsx';
 import { Icon } from '../../../console/client/ui/drawings.tsx';
+import { type Column, List } from '../../../console/client/ui/list.tsx';
 import {
   Badge,
   inTone,
-  Loaded,
   Page,
   Section,
   Time,
@@ -19,7 +19,6 @@ import {
   TwoLines,
   toneIcons,
 } from '../../../console/client/ui/page.tsx';
-import { type Column, Table, TableSection } from '../../../console/client/ui/table.tsx';
 import type { Schedule, ScheduleList, ScheduleRun } from '../api.ts';
 import { ScheduleEditor } from './edit-schedule.tsx';
 
@@ -37,21 +36,14 @@ export function Schedules(): VNode {
         </a>
       }
     >
-      <Loaded of={list}>
-        {({ data }) => (
-          <div class="panel">
-            <Table
-              caption="Schedules"
-              columns={scheduleColumns(list.reload)}
-              rows={data}
-              keyOf={({ schedule }) => schedule}
-              hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
-              isSelectable
-              empty="No schedules yet"
-            />
-          </div>
-        )}
-      </Loaded>
+      <List
+        of={{ ...list, data: list.data?.data }}
+        caption="Schedules"
+        columns={scheduleColumns(list.reload)}
+        keyOf={({ schedule }) => schedule}
+        hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
+        empty="No schedules yet"
+      />
     </Page>
   );
 }
@@ -182,7 +174,7 @@ export function ScheduleRuns(): VNode {
       aside={item === undefined ? null : nextOf(item)}
       actions={item === undefined ? null : <Changes of={item} onChange={onChange} />}
     >
-      <TableSection
+      <List
         title="Runs"
         aside={runs.data?.length === mostRuns ? <span class="faint">the latest {mostRuns}</span> : null}
         of={runs}

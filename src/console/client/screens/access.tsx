@@ -7,8 +7,8 @@ import { useApi } from '../lib/data.ts';
 import { visibleText } from '../lib/format.ts';
 import { Checks, Code, CopyButton, InputField, named } from '../ui/controls.tsx';
 import { ConfirmButton, Dialog, DialogButton, FormDialog } from '../ui/dialog.tsx';
+import { type Column, List } from '../ui/list.tsx';
 import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
-import { type Column, TableSection } from '../ui/table.tsx';
 
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
@@ -41,7 +41,7 @@ function Keys(): VNode {
     keys.reload();
   };
   return (
-    <TableSection
+    <List
       title={`API keys of ${session.value?.environment ?? ''}`}
       aside={
         <DialogButton look="main" label="Create a key …">
@@ -64,7 +64,7 @@ function Keys(): VNode {
           <p class="hint">Only a digest of it is kept. Send it as Authorization: Token …</p>
         </Dialog>
       )}
-    </TableSection>
+    </List>
   );
 }
 
@@ -213,12 +213,11 @@ function Environments(): VNode {
     </DialogButton>
   );
   return (
-    <TableSection
+    <List
       title="Environments"
       aside={button}
       of={all}
       room={2}
-      caption="Environments"
       isTall
       columns={environmentColumns(all.reload)}
       keyOf={({ name }) => name}

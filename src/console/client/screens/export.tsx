@@ -9,9 +9,9 @@ import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts
 import { jobHref, jobPath } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from '../lib/repeat.ts';
 import { ActionButton } from '../ui/controls.tsx';
+import { type Column, List } from '../ui/list.tsx';
 import { Loading, Notice, Page, Problems, Section, Time } from '../ui/page.tsx';
 import { Value } from '../ui/properties.tsx';
-import { type Column, TableSection } from '../ui/table.tsx';
 import { ExportForm } from './export-form.tsx';
 import { ExportAgain } from './job/actions.tsx';
 
@@ -52,11 +52,10 @@ function Earlier(): VNode | null {
   const list = useApiPage<JobListItem>(`/v1/background_jobs?type=export&limit=${shownExports}`);
   if (list.data === undefined || list.data.items.length === 0) return null;
   return (
-    <TableSection
+    <List
       title="Earlier exports"
       aside={<a href={screenHref('/jobs', { type: 'export' })}>All</a>}
       of={list.data.items}
-      caption="The latest exports"
       isTall
       columns={earlierColumns}
       keyOf={({ job_id }) => job_id}
@@ -118,17 +117,14 @@ function Preview({ data, error, isLoading, reload }: LoadedData<ExportPreview>):
 
 const mostCharacters = 60;
 
-interface PreviewRow {
-  readonly cells: ReadonlyMap<string, unknown>;
-  readonly at: number;
-}
+type Cells = ReadonlyMap<string, unknown>;
 
 function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number] }): VNode {
-  const rows = rowsOf(file).map((cells, at): PreviewRow => ({ cells, at }));
-  const columns = [...new Set(rows.flatMap(({ cells }) => [...cells.keys()]))];
+  const rows = rowsOf(file);
+  const columns = [...new Set(rows.flatMap((cells) => [...cells.keys()]))];
   const title = names[file.dataset] ?? file.dataset;
   return (
-    <TableSection
+    <List
       title={title}
       aside={
         <span class="faint num">
@@ -136,17 +132,15 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
         </span>
       }
       of={rows}
-      caption={`The first rows of ${title}`}
       columns={columns.map(
-        (name): Column<PreviewRow> => [
+        (name): Column<Cells> => [
           <bdi key={name}>{visibleText(name)}</bdi>,
-          ({ cells }) => {
+          (cells) => {
             const value = cells.get(name);
             return <Value of={typeof value === 'string' ? shorten(value, mostCharacters) : value} />;
           },
         ],
       )}
-      keyOf={({ at }) => String(at)}
       empty="No rows"
     />
   );
@@ -155,7 +149,7 @@ function FilePreview({ of: file }: { readonly of: ExportPreview['files'][number]
 /** Returns the cells of each row by column. A row that was cut is one cell. */
 function rowsOf({ header, first_rows: rows }: ExportPreview['files'][number]) {
   const columns = header === null ? [] : csvCells(header);
-  return rows.map((row): ReadonlyMap<string, unknown> => {
+  return rows.map((row): Cells => {
     if (header !== null) return new Map(csvCells(row).map((cell, at) => [columns[at] ?? `${at + 1}`, cell]));
     try {
       const { metadata = {}, ...fields } = JSON.parse(row) as { readonly metadata?: object };

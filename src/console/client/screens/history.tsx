@@ -5,9 +5,9 @@ import { useQuery, withQuery } from '../lib/address.ts';
 import { useApi } from '../lib/data.ts';
 import { visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
+import { Pager } from '../ui/list.tsx';
 import { Empty, Entry, type Fact, Loaded, Section, Time } from '../ui/page.tsx';
 import { Glance, propertyFacts, Whole } from '../ui/properties.tsx';
-import { Pager } from '../ui/table.tsx';
 
 const makers = {
   load: 'a load that is no longer kept',

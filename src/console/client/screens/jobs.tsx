@@ -4,13 +4,14 @@ import { loadStatuses } from '../../../domain/load.ts';
 import type { JobListItem } from '../../../http/job.ts';
 import { jobTypeNames } from '../app/job-types.ts';
 import { type Query, useQuery, withQuery } from '../lib/address.ts';
-import { pollMs, useApiPage } from '../lib/data.ts';
+import type { Page as PageOf } from '../lib/api.ts';
+import { type Loaded, pollMs, useApiPage } from '../lib/data.ts';
 import { formatCount, formatMs, visibleText } from '../lib/format.ts';
 import { jobHref, originText, workMs } from '../lib/jobs.ts';
 import { BalanceBar } from '../ui/balance.tsx';
 import { Button, FilterText, type Options, SelectField } from '../ui/controls.tsx';
+import { ClearFilters, type Column, List } from '../ui/list.tsx';
 import { Empty, Page, StatusBadge, Time } from '../ui/page.tsx';
-import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export const jobColumns: readonly Column<JobListItem>[] = [
   ['Job', ({ filename }) => <span class="name">{visibleText(filename)}</span>],
@@ -43,7 +44,7 @@ const rareFilters = ['until', 'sha256', 'key', 'request_id'] as const;
 const jobFilters = ['type', 'status', 'has_rejects', 'since', 'filename', ...rareFilters] as const;
 
 /** Returns a page of jobs: those that run, then the others, newest first. */
-export function useJobs(filter: Readonly<Record<string, string>>, cursor = '') {
+export function useJobs(filter: Readonly<Record<string, string>>, cursor = ''): Loaded<PageOf<JobListItem>> {
   const { status, ...others } = filter;
   const jobs = useApiPage<JobListItem>(withQuery('/v1/background_jobs', { ...filter, cursor }), pollMs);
   const isFirst = cursor === '' && status === undefined;
@@ -51,8 +52,10 @@ export function useJobs(filter: Readonly<Record<string, string>>, cursor = '') {
   const running = useApiPage<JobListItem>(isFirst ? runningPath : null, pollMs);
   const first = isFirst ? (running.data?.items ?? []) : [];
   const known = new Set(first.map(({ job_id }) => job_id));
-  const rest = jobs.data?.items.filter(({ job_id }) => !known.has(job_id)) ?? [];
-  return { jobs, rows: [...first, ...rest] };
+  const { data } = jobs;
+  if (data === undefined) return jobs;
+  const rest = data.items.filter(({ job_id }) => !known.has(job_id));
+  return { ...jobs, data: { ...data, items: [...first, ...rest] } };
 }
 
 /** Loads, exports and deletions. The list follows the ledger. */
@@ -60,7 +63,7 @@ export function Jobs(): VNode {
   const query = useQuery();
   const filter = query.given(jobFilters);
   const isFiltered = Object.keys(filter).length > 0;
-  const { jobs, rows } = useJobs(filter, query.get('cursor'));
+  const jobs = useJobs(filter, query.get('cursor'));
   return (
     <Page title="Jobs">
       <Filters query={query} />
@@ -69,7 +72,6 @@ export function Jobs(): VNode {
         one="job"
         caption="Jobs: those that run, then the others, newest first"
         columns={jobColumns}
-        rows={rows}
         keyOf={({ job_id }) => job_id}
         hrefOf={({ job_id }) => jobHref(job_id)}
         empty={

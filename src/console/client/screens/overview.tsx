@@ -10,8 +10,8 @@ import { type JobDetail, jobHref, jobPath, refusedHref } from '../lib/jobs.ts';
 import type { NeedPlace, Part } from '../part.ts';
 import { Choices } from '../ui/controls.tsx';
 import { Bars, sumOf } from '../ui/drawings.tsx';
+import { List } from '../ui/list.tsx';
 import { Badge, Empty, Loaded, Notice, Page, Section } from '../ui/page.tsx';
-import { TableSection } from '../ui/table.tsx';
 import { JobActs } from './job/actions.tsx';
 import { jobColumns, useJobs } from './jobs.tsx';
 
@@ -245,9 +245,9 @@ const shownColumns = ['Job', 'State', 'Records', 'Accepted'];
 
 /** The jobs that run, then the latest. */
 function LatestJobs({ underWay }: { readonly underWay: number }): VNode {
-  const { jobs, rows } = useJobs({});
+  const jobs = useJobs({});
   return (
-    <TableSection
+    <List
       title="Jobs"
       aside={
         underWay === 0 ? (
@@ -258,7 +258,7 @@ function LatestJobs({ underWay }: { readonly underWay: number }): VNode {
           </a>
         )
       }
-      of={{ ...jobs, data: jobs.data && rows.slice(0, shownJobs) }}
+      of={{ ...jobs, data: jobs.data?.items.slice(0, shownJobs) }}
       caption="Jobs that run, then the latest"
       columns={jobColumns.filter(([title]) => shownColumns.includes(String(title)))}
       keyOf={({ job_id }) => job_id}

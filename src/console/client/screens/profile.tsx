@@ -8,9 +8,9 @@ import { useApi, useApiPage } from '../lib/data.ts';
 import { formatCount, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { Button } from '../ui/controls.tsx';
+import { type Column, List } from '../ui/list.tsx';
 import { Empty, Entry, type Fact, Facts, Loaded, Page, Section, Time } from '../ui/page.tsx';
 import { propertyFacts, Whole } from '../ui/properties.tsx';
-import { type Column, TableSection } from '../ui/table.tsx';
 import { Deletion } from './delete-profile.tsx';
 import { History } from './history.tsx';
 import { profileHref, type Who, words } from './profiles.tsx';
@@ -126,13 +126,11 @@ const propertyColumns: readonly Column<Row>[] = [
 function Properties({ of }: { readonly of: Profile['metadata'] }): VNode {
   const rows: readonly Row[] = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
   return (
-    <TableSection
+    <List
       title="Properties"
       aside={<span class="faint num">{formatCount(rows.length)}</span>}
       of={rows}
-      caption="Properties, by name"
       columns={propertyColumns}
-      keyOf={([name]) => name}
       empty="No properties"
     />
   );
@@ -173,7 +171,7 @@ function EventList({ of }: { readonly of: readonly StoredEvent[] }): VNode {
 function Members({ id }: Pick<Who, 'id'>): VNode {
   const users = useApiPage<Profile>(`/v1/users?limit=20&company_id=${encodeURIComponent(id)}`);
   return (
-    <TableSection
+    <List
       title={users.data?.next == null ? 'Users' : `Users, the first ${users.data.items.length}`}
       aside={<a href={screenHref('/people', { company_id: id })}>All its users</a>}
       of={{ ...users, data: users.data?.items }}

@@ -10,9 +10,9 @@ import { valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { exportsPath, rowsText } from '../lib/repeat.ts';
 import { FilterText, SelectField } from '../ui/controls.tsx';
+import { ClearFilters, type Column, List } from '../ui/list.tsx';
 import { Empty, JobLink, Marked, Page, Problems, Time, TwoLines } from '../ui/page.tsx';
 import { Glance } from '../ui/properties.tsx';
-import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 export type Entity = 'users' | 'companies';
 

@@ -5,9 +5,9 @@ import { useApi } from '../../lib/data.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
 import { Bars, barOf, sumOf } from '../../ui/drawings.tsx';
+import { type Column, List } from '../../ui/list.tsx';
 import { Badge, Loaded, Section, VisibleText } from '../../ui/page.tsx';
 import { Value } from '../../ui/properties.tsx';
-import { type Column, TableSection } from '../../ui/table.tsx';
 
 /** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
 export function Changes({ jobId }: { readonly jobId: string }): VNode {
@@ -18,13 +18,12 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
       {({ profiles, applied_at, properties, more_properties: more, events, sample }) => (
         <>
           {events.names.length === 0 ? null : <Events of={events} />}
-          <TableSection
+          <List
             title="Plan"
             aside={more === 0 ? null : <span class="hint">and {formatCount(more)} more properties</span>}
             of={properties}
             caption="Values that would change, by property"
             columns={propertyColumns}
-            keyOf={({ entity, name }) => `${entity} ${name}`}
             empty="No value would change"
           >
             <p class="line muted">
@@ -32,9 +31,9 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
               {profilesText(profiles.companies, 'company', 'companies')}.
               {applied_at === null ? ' Nothing has been written.' : ''}
             </p>
-          </TableSection>
+          </List>
           {sample.length === 0 ? null : (
-            <TableSection
+            <List
               title={`Before → after, ${plural(sample.length, 'row')} of those that change`}
               aside={
                 <a class="button button-quiet" href={apiHref(`${path}?format=csv`)} download>
@@ -42,9 +41,7 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
                 </a>
               }
               of={sample.flatMap(linesOf)}
-              caption="Rows that would change"
               columns={lineColumns}
-              keyOf={({ key }) => key}
             />
           )}
         </>
@@ -85,16 +82,14 @@ function Events({ of }: { readonly of: Plan['events'] }): VNode {
           })}
         />
       </Section>
-      <TableSection
+      <List
         title={plural(total, 'new event')}
         aside={more <= 0 ? null : <span class="hint">and {plural(more, 'more name')}</span>}
         of={names.slice(0, mostNames)}
-        caption="New events by name"
         columns={[
           ['Event', ({ name }) => <VisibleText text={name} />],
           ['New', ({ count }) => barOf(count, total, formatCount(count)), 'num'],
         ]}
-        keyOf={({ name }) => name}
       />
     </>
   );
@@ -131,7 +126,6 @@ function figure(count: number): VNode {
 }
 
 interface Line {
-  readonly key: string;
   /** Empty where the line above has the same id. */
   readonly id: string;
   readonly property: string;
@@ -140,13 +134,12 @@ interface Line {
 }
 
 function linesOf(row: Plan['sample'][number]): Line[] {
-  const { entity, id, before, after, company_before, company_after } = row;
+  const { id, before, after, company_before, company_after } = row;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])];
   const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after?.[name]]);
   if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
   if (after === null) pairs.unshift(['removed', undefined, true]);
   return pairs.map(([property, was, is], at) => ({
-    key: `${entity} ${id} ${property} ${at}`,
     id: at === 0 ? id : '',
     property,
     before: was,

@@ -3,8 +3,8 @@ import type { ExportJob } from '../../../../export/api.ts';
 import { useApi } from '../../lib/data.ts';
 import { formatBytes, formatCount } from '../../lib/format.ts';
 import { CopyButton } from '../../ui/controls.tsx';
+import { type Column, List } from '../../ui/list.tsx';
 import { Loaded, Time } from '../../ui/page.tsx';
-import { type Column, TableSection } from '../../ui/table.tsx';
 
 interface FilesProps {
   readonly jobId: string;
@@ -23,19 +23,12 @@ function Files({ of }: { readonly of: ExportJob }): VNode {
   const isRunning = of.end_time === null;
   const none = of.files_expired ? 'The files have expired' : isRunning ? 'Not written yet' : 'There are none';
   return (
-    <TableSection
-      title="Files"
-      of={files}
-      caption="Files of the export"
-      columns={fileColumns}
-      keyOf={({ filename }) => filename}
-      empty={none}
-    >
+    <List title="Files" of={files} columns={fileColumns} empty={none}>
       <p class="line hint">
         Snapshot: <Time at={of.snapshot_time} />. Cursor for what changes later:{' '}
         <span class="mono break">{of.cursor ?? '–'}</span>
       </p>
-    </TableSection>
+    </List>
   );
 }
 

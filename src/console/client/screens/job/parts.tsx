@@ -3,8 +3,8 @@ import type { JobHistory } from '../../../../http/job.ts';
 import { formatCount, formatMs, formatShare } from '../../lib/format.ts';
 import type { JobDetail } from '../../lib/jobs.ts';
 import { barOf } from '../../ui/drawings.tsx';
+import { Table } from '../../ui/list.tsx';
 import { Time, type Tone } from '../../ui/page.tsx';
-import { Table } from '../../ui/table.tsx';
 
 /** Shows how far a job is, how fast it goes, and about how long it will take. */
 export function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
@@ -96,7 +96,6 @@ export function Phases({ phases, isRunning }: PhasesProps): VNode {
         ['Took', ({ index }) => tookOf(index), 'num'],
       ]}
       rows={phases.map((phase, index) => ({ ...phase, index }))}
-      keyOf={({ index }) => String(index)}
     />
   );
 }

@@ -10,8 +10,8 @@ import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath } from '../../lib/jobs.ts';
 import type { RecordFile } from '../../part.ts';
 import { Button } from '../../ui/controls.tsx';
+import { Pager } from '../../ui/list.tsx';
 import { Empty, Loaded, Problems, Section, VisibleText } from '../../ui/page.tsx';
-import { Pager } from '../../ui/table.tsx';
 import { type Edited, type Edits, fileOf, Row } from './row.tsx';
 
 export interface RefusedProps {

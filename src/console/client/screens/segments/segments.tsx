@@ -6,8 +6,8 @@ import { api, mayUse } from '../../lib/api.ts';
 import { useApi } from '../../lib/data.ts';
 import { visibleText } from '../../lib/format.ts';
 import { ConfirmButton } from '../../ui/dialog.tsx';
+import { type Column, List } from '../../ui/list.tsx';
 import { Empty, Facts, Loaded, Page, Section } from '../../ui/page.tsx';
-import { type Column, List } from '../../ui/table.tsx';
 import { segmentsPath } from '../profiles.tsx';
 import { Editor, Words } from './editor.tsx';
 

@@ -19,7 +19,8 @@ interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  readonly keyOf: (row: T) => string;
+  /** The place of a row, unless rows come and go. */
+  readonly keyOf?: (row: T, at: number) => string;
   /** Returns where a row leads. The first column is the link; arrows, j and k go from row to row, Enter opens. */
   readonly hrefOf?: (row: T) => string;
   /** Keeps the row that has the focus in the address, as `row`. */
@@ -32,23 +33,32 @@ interface TableProps<T> {
 
 /** A table whose rows are moved through by keyboard (`Keys`): each has one thing to focus, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
-  const { caption, columns, rows, keyOf, hrefOf, empty } = props;
+  const { caption, columns, rows, keyOf = (_, at) => String(at), hrefOf, empty } = props;
   const { isSelectable = false, isTall = false } = props;
   const query = useQuery();
   if (rows.length === 0 && empty !== undefined)
     return typeof empty === 'string' ? <Empty title={empty} /> : empty;
-  const selected = isSelectable ? query.get('row') : '';
-  const opener = (row: T, children: ComponentChildren): ComponentChildren => {
-    if (hrefOf === undefined) return children;
-    const onFocus = (): void => {
-      if (isSelectable && keyOf(row) !== selected) query.set({ row: keyOf(row) });
-    };
+  const selected = isSelectable ? query.get('row') : null;
+  const body = rows.map((row, place) => {
+    const key = keyOf(row, place);
+    const select = isSelectable && key !== selected ? () => query.set({ row: key }) : undefined;
+    const cells = columns.map(([title, cell, is], at) => (
+      <td key={at} class={is} data-title={typeof title === 'string' ? title : undefined}>
+        {at > 0 || hrefOf === undefined ? (
+          cell(row)
+        ) : (
+          <a data-row="" class="row-open" href={hrefOf(row)} onFocus={select}>
+            {cell(row)}
+          </a>
+        )}
+      </td>
+    ));
     return (
-      <a data-row="" class="row-open" href={hrefOf(row)} onFocus={onFocus}>
-        {children}
-      </a>
+      <tr key={key} class={hrefOf && 'row-opens'} data-selected={selected === key ? '' : undefined}>
+        {cells}
+      </tr>
     );
-  };
+  });
   return (
     // Rows without anything to focus: then what is scrolled to the side has to be.
     <div class="table-scroll" {...(hrefOf ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
@@ -63,50 +73,63 @@ export function Table<T>(props: TableProps<T>): VNode {
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr
-              key={keyOf(row)}
-              class={hrefOf && 'row-opens'}
-              data-selected={selected === keyOf(row) ? '' : undefined}
-            >
-              {columns.map(([title, cell, is], at) => (
-                <td key={at} class={is} data-title={typeof title === 'string' ? title : undefined}>
-                  {at === 0 ? opener(row, cell(row)) : cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        <tbody>{body}</tbody>
       </table>
     </div>
   );
 }
 
-interface TableSectionProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable'> {
-  readonly title: string;
+interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'caption'> {
+  /** The rows, or what loads them or a page of them. */
+  readonly of: readonly T[] | LoadedData<readonly T[] | Page<T>>;
+  /** The heading of a part of a screen. A list without it is what the screen is about, and keeps its row in the address. */
+  readonly title?: string;
   readonly aside?: ComponentChildren;
-  /** The rows, or what loads them. */
-  readonly of: readonly T[] | LoadedData<readonly T[]>;
+  /** Names the rows better than the title. */
+  readonly caption?: string;
   /** The room to take while they are loaded. */
   readonly room?: number;
+  /** The words for the rows of a page. */
+  readonly one?: string;
+  readonly many?: string;
   /** Stands below the table. */
   readonly children?: ComponentChildren;
 }
 
-/** A table as a part of a screen. */
-export function TableSection<T>(props: TableSectionProps<T>): VNode {
-  const { title, aside, of, room, children, ...table } = props;
-  return (
-    <Section title={title} aside={aside} flush>
+/** Rows on a panel. Those of a page have the way to the others below. */
+export function List<T>(props: ListProps<T>): VNode {
+  const { of, title, aside, caption = title ?? '', one = 'row', many, children, ...table } = props;
+  const isMain = title === undefined;
+  const { room = isMain ? 10 : 6 } = props;
+  const shown = (data: readonly T[] | Page<T>): VNode => {
+    const page = 'items' in data ? data : { items: data, total: null, next: null };
+    const isPaged = page === data && (page.items.length > 0 || page.next !== null);
+    return (
+      <>
+        <Table {...table} caption={caption} rows={page.items} isSelectable={isMain} />
+        {isPaged ? <Pager page={page} one={one} many={many} /> : null}
+      </>
+    );
+  };
+  const content = (
+    <>
       {'data' in of ? (
         <Loaded of={of} rows={room}>
-          {(rows) => <Table {...table} rows={rows} />}
+          {shown}
         </Loaded>
       ) : (
-        <Table {...table} rows={of} />
+        shown(of)
       )}
       {children}
+    </>
+  );
+  return isMain ? (
+    <div class="panel" aria-busy={'data' in of && of.isLoading}>
+      {content}
+    </div>
+  ) : (
+    <Section title={title} aside={aside} flush>
+      {content}
     </Section>
   );
 }
@@ -141,32 +164,6 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
         </a>
       )}
     </nav>
-  );
-}
-
-interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'isTall'> {
-  readonly of: LoadedData<Page<T>>;
-  /** The rows, if they are not the items of the page. */
-  readonly rows?: readonly T[];
-  readonly one: string;
-  readonly many?: string;
-}
-
-/** A table page by page. The page and the row that has the focus stand in the address. */
-export function List<T>({ of, rows, one, many, ...table }: ListProps<T>): VNode {
-  return (
-    <div class="panel" aria-busy={of.isLoading}>
-      <Loaded of={of} rows={10}>
-        {(page) => (
-          <>
-            <Table {...table} rows={rows ?? page.items} isSelectable />
-            {page.items.length === 0 && page.next === null ? null : (
-              <Pager page={page} one={one} many={many} />
-            )}
-          </>
-        )}
-      </Loaded>
-    </div>
   );
 }
 
