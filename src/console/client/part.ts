@@ -27,8 +27,8 @@ export interface Part {
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
-  /** Returns what a load of this file would refuse. */
-  readonly checkRecords?: (file: RecordFile) => Promise<RecordCheck>;
+  /** A route that answers a file with `RecordCheck`. */
+  readonly checkPath?: string;
 }
 
 export interface OwnJobType {
@@ -63,13 +63,19 @@ export interface Screen {
   readonly nav: Nav | undefined;
 }
 
-/** Declares a screen, whose code is loaded when it is first shown. */
-export function screen(path: string, load: () => Promise<AnyComponent>, ...nav: Nav | []): Screen {
+/** Declares a screen by the name that its module exports. The module is loaded when the screen is first shown. */
+export function screen<Name extends string>(
+  path: string,
+  load: () => Promise<Readonly<Record<Name, AnyComponent>>>,
+  name: Name,
+  ...nav: Nav | []
+): Screen {
   // The router would wait for ever for code that cannot be loaded.
   const orThrow = (error: unknown) => (): never => {
     throw error;
   };
-  return { path, component: lazy(() => load().catch(orThrow)), nav: nav.length === 0 ? undefined : nav };
+  const component = lazy(() => load().then((module) => module[name], orThrow));
+  return { path, component, nav: nav.length === 0 ? undefined : nav };
 }
 
 /** An option of loads, which stands in the address. */
@@ -82,18 +88,15 @@ export interface LoadOption {
   readonly decides: (query: Query) => boolean;
 }
 
-/** A file that is written in the page. */
-export interface RecordFile {
-  readonly body: Blob;
-  readonly type: string;
-  /** Its name, and the options by which it is read. */
-  readonly query: Readonly<Record<string, string>>;
-}
-
+/** What a load of a file would refuse. */
 export interface RecordCheck {
-  readonly count: number;
-  /** The first of them; rows are counted from 1. */
-  readonly items: readonly { readonly row: number; readonly message: string }[];
+  /** Why the file cannot be read at all. */
+  readonly problem: { readonly message: string } | null;
+  /** How many records, and the first of them; rows are counted from 1. */
+  readonly rejects: {
+    readonly count: number;
+    readonly items: readonly { readonly row: number; readonly message: string }[];
+  };
 }
 
 /** The text of a button and its address. `subject` is the one thing that a need is about, if there is only one. */

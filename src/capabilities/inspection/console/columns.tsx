@@ -275,7 +275,13 @@ function Becomes({ column, found, onChange }: BecomesProps): VNode {
           onChange={(chosen) => onChange(withRole(found.map, found.columns, name, chosen as Role))}
         />
         {isProperty ? (
-          <input type="text" aria-label={`Property that ${name} becomes`} {...typed} spellcheck={false} />
+          <input
+            type="text"
+            aria-label={`Property that ${name} becomes`}
+            {...typed}
+            spellcheck={false}
+            onInput={(event) => typed.onInput(event.currentTarget.value)}
+          />
         ) : null}
       </span>
     </span>

@@ -1,22 +1,15 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
-import { screenHref, withQuery } from '../../../console/client/lib/address.ts';
-import { api, post } from '../../../console/client/lib/api.ts';
+import { screenHref } from '../../../console/client/lib/address.ts';
+import { post } from '../../../console/client/lib/api.ts';
 import { isLoad, jobPath } from '../../../console/client/lib/jobs.ts';
-import {
-  type JobProps,
-  type Part,
-  type RecordCheck,
-  type RecordFile,
-  screen,
-} from '../../../console/client/part.ts';
+import { type JobProps, type Part, screen } from '../../../console/client/part.ts';
 import { ActionButton } from '../../../console/client/ui/controls.tsx';
-import type { Inspection } from '../api.ts';
 
 export const part: Part = {
-  screens: [screen('/load', async () => (await import('./load.tsx')).Load, 'Load a file', 'load', 'In')],
+  screens: [screen('/load', () => import('./load.tsx'), 'Load', 'Load a file', 'load', 'In')],
   JobMenu: LoadAgain,
-  checkRecords,
+  checkPath: '/v1/imports/inspect',
 };
 
 interface TakenAgain {
@@ -55,12 +48,4 @@ function addressOf(options: Readonly<Record<string, unknown>>): Record<string, s
       typeof value === 'object' ? JSON.stringify(value) : String(value),
     ]),
   );
-}
-
-async function checkRecords({ body, type, query }: RecordFile): Promise<RecordCheck> {
-  const path = withQuery('/v1/imports/inspect', query);
-  const headers = { 'content-type': type };
-  const { problem, rejects } = await api<Inspection>(path, { method: 'POST', body, headers });
-  if (problem !== null) throw new Error(problem.message);
-  return rejects;
 }

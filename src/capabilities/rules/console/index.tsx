@@ -3,7 +3,7 @@ import { type Part, screen } from '../../../console/client/part.ts';
 import type { RuleFinding } from '../api.ts';
 
 export const part: Part = {
-  screens: [screen('/rules', async () => (await import('./rules.tsx')).Rules, 'Rules', 'segments', 'Data')],
+  screens: [screen('/rules', () => import('./rules.tsx'), 'Rules', 'Rules', 'segments', 'Data')],
   jobFacts: (job) => {
     const { findings = [] } = job as { readonly findings?: readonly RuleFinding[] };
     return findings.map(({ entity, property, rule, otherwise, records }) => [

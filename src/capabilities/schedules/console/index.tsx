@@ -1,14 +1,11 @@
 import { screenHref } from '../../../console/client/lib/address.ts';
 import { type Part, screen } from '../../../console/client/part.ts';
 
-const editSchedule = () => import('./edit-schedule.tsx');
-const schedules = () => import('./schedules.tsx');
-
 export const part: Part = {
   screens: [
-    screen('/schedules', async () => (await schedules()).Schedules, 'Schedules', 'clock', 'In'),
-    screen('/schedules/-/new', async () => (await editSchedule()).NewSchedule),
-    screen('/schedules/:schedule', async () => (await schedules()).ScheduleRuns),
+    screen('/schedules', () => import('./schedules.tsx'), 'Schedules', 'Schedules', 'clock', 'In'),
+    screen('/schedules/-/new', () => import('./edit-schedule.tsx'), 'NewSchedule'),
+    screen('/schedules/:schedule', () => import('./schedules.tsx'), 'ScheduleRuns'),
   ],
   needs: {
     schedules_failing: (name) => ['See why', screenHref(name === null ? '/schedules' : `/schedules/${name}`)],

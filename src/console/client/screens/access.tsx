@@ -1,11 +1,11 @@
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ApiKey, Environment } from '../../../access/api.ts';
 import { keyScopes, type Scope } from '../../../domain/scope.ts';
 import { api, post, session } from '../lib/api.ts';
 import { useApi } from '../lib/data.ts';
 import { visibleText } from '../lib/format.ts';
-import { Checks, Code, CopyButton, InputField, named } from '../ui/controls.tsx';
+import { type ButtonProps, Checks, Code, CopyButton, InputField, named } from '../ui/controls.tsx';
 import { ConfirmButton, Dialog, DialogButton, FormDialog } from '../ui/dialog.tsx';
 import { type Column, List } from '../ui/list.tsx';
 import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
@@ -103,12 +103,12 @@ function keyColumns(onChange: () => void): readonly Column<ApiKey>[] {
   ];
 }
 
-interface MakeProps<T> {
+interface NewKeyProps {
   readonly onClose: () => void;
-  readonly onMake: (made: T) => Promise<void>;
+  readonly onMake: (key: object) => Promise<void>;
 }
 
-function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
+function NewKey({ onClose, onMake }: NewKeyProps): VNode {
   const [label, setLabel] = useState('');
   const [scopes, setScopes] = useState<readonly Scope[]>(['read']);
   const [end, setEnd] = useState('');
@@ -116,7 +116,7 @@ function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
     <FormDialog
       title="Create a key"
       verb="Create the key"
-      isComplete={label.trim() !== '' && scopes.length > 0}
+      isReady={label.trim() !== '' && scopes.length > 0}
       act={() => onMake({ label, scopes, ...(end === '' ? {} : { expires_at: end }) })}
       onClose={onClose}
     >
@@ -147,48 +147,45 @@ function environmentColumns(onChange: () => void): readonly Column<Environment>[
     ['Pages that may send', ({ allowed_origins: origins }) => visibleText(origins.join(', ')) || 'none'],
     [
       'Actions',
-      (environment) => (
-        <DialogButton look="quiet" label={named('Pages …', environment.name)}>
-          {(close) => (
-            <TextDialog
-              title={`Pages that may send records to ${environment.name}`}
-              verb="Allow these pages"
-              label="Origins"
-              hint="Such as https://shop.example.com, separated by spaces. Without one, no page may send."
-              first={environment.allowed_origins.join(' ')}
-              onClose={close}
-              onMake={(text) =>
-                change(environment.name, { allowed_origins: text.split(/[\s,]+/).filter(Boolean) })
-              }
-            />
-          )}
-        </DialogButton>
+      ({ name, allowed_origins: origins }) => (
+        <TextButton
+          look="quiet"
+          opener={named('Pages …', name)}
+          title={`Pages that may send records to ${name}`}
+          verb="Allow these pages"
+          label="Origins"
+          hint="Such as https://shop.example.com, separated by spaces. Without one, no page may send."
+          first={origins.join(' ')}
+          act={(text) => change(name, { allowed_origins: text.split(/[\s,]+/).filter(Boolean) })}
+        />
       ),
     ],
   ];
 }
 
-interface TextProps extends MakeProps<string> {
+interface TextProps extends Pick<ButtonProps, 'look'> {
+  readonly opener: ComponentChildren;
   readonly title: string;
   readonly verb: string;
   readonly label: string;
   readonly hint: string;
+  /** The text at first, which may be sent as it is. */
   readonly first?: string;
+  readonly act: (text: string) => Promise<void>;
 }
 
-/** Asks for one text. */
-function TextDialog({ title, verb, label, hint, first, onClose, onMake }: TextProps): VNode {
+/** A button that asks for one text. */
+function TextButton({ look, opener, title, verb, label, hint, first, act }: TextProps): VNode {
   const [text, setText] = useState(first ?? '');
+  const isReady = first !== undefined || text.trim() !== '';
   return (
-    <FormDialog
-      title={title}
-      verb={verb}
-      isComplete={first !== undefined || text.trim() !== ''}
-      act={() => onMake(text.trim())}
-      onClose={onClose}
-    >
-      <InputField label={label} hint={hint} value={text} onInput={setText} />
-    </FormDialog>
+    <DialogButton look={look} label={opener}>
+      {(close) => (
+        <FormDialog title={title} verb={verb} isReady={isReady} act={() => act(text.trim())} onClose={close}>
+          <InputField label={label} hint={hint} value={text} onInput={setText} />
+        </FormDialog>
+      )}
+    </DialogButton>
   );
 }
 
@@ -199,18 +196,14 @@ function Environments(): VNode {
     all.reload();
   };
   const button = (
-    <DialogButton label="Create one …">
-      {(close) => (
-        <TextDialog
-          title="Create an environment"
-          verb="Create the environment"
-          label="Name"
-          hint="Lowercase letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
-          onClose={close}
-          onMake={make}
-        />
-      )}
-    </DialogButton>
+    <TextButton
+      opener="Create one …"
+      title="Create an environment"
+      verb="Create the environment"
+      label="Name"
+      hint="Lowercase letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
+      act={make}
+    />
   );
   return (
     <List

@@ -27,6 +27,8 @@ export function Deletion(who: Who): VNode {
 function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () => void }): VNode {
   const { route } = useLocation();
   const [chosen, setChosen] = useState<readonly DeletionOption[]>([]);
+  const toggle = (option: DeletionOption): void =>
+    setChosen(chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option]);
   const ask = <T,>(how: object, signal?: AbortSignal): Promise<T> =>
     api<T>(`/v1/${entity}`, { method: 'DELETE', body: { [entity]: [id], ...how }, signal });
   const preview = useData('deletion', (signal) => ask<DeletionPreview>({ dry_run: true }, signal));
@@ -40,22 +42,6 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
           {(of) => consequence(entity, of)}
         </Loaded>
       }
-      beside={
-        entity === 'users'
-          ? options.map((option) => (
-              <Check
-                key={option.field}
-                label={option.label}
-                isOn={chosen.includes(option)}
-                onChange={() =>
-                  setChosen(
-                    chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option],
-                  )
-                }
-              />
-            ))
-          : null
-      }
       verb={`Delete this ${words[entity].one}${chosen.map(({ verb }) => verb).join('')}`}
       isReady={requested > (chosen.length > 0 ? 0 : missing)}
       act={async () => {
@@ -64,7 +50,18 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
         route(jobHref(job_id));
       }}
       onClose={onClose}
-    />
+    >
+      {entity === 'users'
+        ? options.map((option) => (
+            <Check
+              key={option.field}
+              label={option.label}
+              isOn={chosen.includes(option)}
+              onChange={() => toggle(option)}
+            />
+          ))
+        : null}
+    </Confirm>
   );
 }
 

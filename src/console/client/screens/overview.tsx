@@ -155,11 +155,13 @@ function ActsOf({ id, onDone }: { readonly id: string } & Pick<NeedsProps, 'onDo
   return data === undefined ? null : <JobActs job={data} onDone={onDone} />;
 }
 
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' });
+const calendar = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 /** The periods that can be chosen, with the form of the times below the axis. */
 const periods: Readonly<Record<string, readonly [text: string, words: string, form: Intl.DateTimeFormat]>> = {
-  '1h': ['1 h', 'hour', new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' })],
-  '24h': ['24 h', '24 hours', new Intl.DateTimeFormat(undefined, { timeStyle: 'short', hourCycle: 'h23' })],
-  '30d': ['30 d', '30 days', new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })],
+  '1h': ['1 h', 'hour', clock],
+  '24h': ['24 h', '24 hours', clock],
+  '30d': ['30 d', '30 days', calendar],
 };
 
 interface RatesProps {
@@ -170,9 +172,7 @@ interface RatesProps {
 
 /** The records of a period by what became of them, per minute, averaged over each step. */
 function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesProps): VNode {
-  const [, words, form] = periods[period] ?? ['', period, undefined];
-  const clock = (at: string | undefined): string =>
-    at === undefined ? '' : (form?.format(new Date(at)) ?? '');
+  const [, words, form] = periods[period] ?? ['', period, clock];
   const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {
     const values = [accepted, unchanged, rejected];
     return {
@@ -203,7 +203,9 @@ function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesPro
           ['rejected', '--rejected'],
         ]}
         top={`${formatShort(most)} a minute`}
-        axis={[bars[0], bars[bars.length / 2], bars.at(-1)].map((bar) => clock(bar?.at))}
+        axis={[bars[0], bars[bars.length / 2], bars.at(-1)].map(
+          (bar) => bar && form.format(new Date(bar.at)),
+        )}
         bars={bars}
       />
     </Section>

@@ -1,4 +1,4 @@
-import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Scope } from '../../../domain/scope.ts';
 import { mayUse } from '../lib/api.ts';
@@ -33,12 +33,16 @@ interface InputProps {
   readonly hint?: ComponentChildren;
   readonly value: string;
   readonly onInput: (text: string) => void;
-  readonly type?: 'text' | 'password' | 'date';
+  readonly onBlur?: () => void;
+  readonly onKeyDown?: (event: KeyboardEvent) => void;
+  readonly type?: 'text' | 'password' | 'date' | 'search';
   readonly class?: string;
   readonly placeholder?: string;
   readonly autocomplete?: string;
   readonly maxLength?: number;
   readonly required?: boolean;
+  /** Id of a `datalist`. */
+  readonly list?: string;
 }
 
 export function InputField({ label, hint, onInput, type = 'text', ...rest }: InputProps): VNode {
@@ -150,7 +154,7 @@ export function useTyped(value: string, onChange: (value: string) => void, pause
   }, [text]);
   return {
     value: text,
-    onInput: (event: TargetedInputEvent<HTMLInputElement>) => setText(event.currentTarget.value),
+    onInput: setText,
     onBlur: commit,
     onKeyDown: ({ key }: KeyboardEvent) => {
       if (key === 'Enter') commit();
@@ -195,24 +199,13 @@ export function Menu({
   );
 }
 
-export interface FilterTextProps extends ValueProps {
-  readonly placeholder?: string;
-  readonly type?: 'search' | 'date' | 'text';
+export interface FilterTextProps extends ValueProps, Pick<InputProps, 'placeholder' | 'type' | 'list'> {
   readonly pauseMs?: number;
-  /** Id of a `datalist`. */
-  readonly list?: string;
 }
 
 /** A filter that is typed, as `useTyped` says. */
-export function FilterText(props: FilterTextProps): VNode {
-  const { label, value, type = 'search', pauseMs, onChange, ...rest } = props;
-  const typed = useTyped(value, onChange, pauseMs);
-  const given: object = { ...typed, ...rest, type, autocomplete: 'off', spellcheck: false };
-  return (
-    <Field label={label}>
-      <input {...given} />
-    </Field>
-  );
+export function FilterText({ value, pauseMs, onChange, ...rest }: FilterTextProps): VNode {
+  return <InputField type="search" {...rest} {...useTyped(value, onChange, pauseMs)} />;
 }
 
 export interface ButtonProps {

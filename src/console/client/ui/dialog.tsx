@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { useAction, useSubmit } from '../lib/data.ts';
+import { useSubmit } from '../lib/data.ts';
 import { Button, type ButtonProps } from './controls.tsx';
 import { iconOnly } from './drawings.tsx';
 import { Problems } from './page.tsx';
@@ -58,23 +58,32 @@ export function DialogButton({ label, children, ...button }: OpenerProps): VNode
 }
 
 interface FormProps extends Omit<DialogProps, 'foot'> {
+  /** The text of the button. */
   readonly verb: string;
-  readonly isComplete: boolean;
+  readonly isReady?: boolean | undefined;
+  readonly isDestructive?: boolean | undefined;
+  /** Stands before the button. */
+  readonly beside?: ComponentChildren;
   /** The dialog closes when it worked, and else shows the error. */
   readonly act: () => Promise<unknown>;
 }
 
 /** Fields to fill in, and one button. */
-export function FormDialog({ verb, isComplete, act, onClose, children, title }: FormProps): VNode {
+export function FormDialog(props: FormProps): VNode {
+  const { title, verb, isReady = true, isDestructive = false, beside, act, onClose, children } = props;
   const action = useSubmit(async () => {
     await act();
     onClose();
   });
   const id = useId();
+  const look = isDestructive ? 'danger' : 'main';
   const foot = (
-    <Button type="submit" form={id} look="main" disabled={!isComplete || action.isRunning}>
-      {verb}
-    </Button>
+    <>
+      {beside}
+      <Button type="submit" form={id} look={look} disabled={!isReady || action.isRunning}>
+        {verb}
+      </Button>
+    </>
   );
   return (
     <Dialog title={title} onClose={onClose} foot={foot}>
@@ -86,48 +95,20 @@ export function FormDialog({ verb, isComplete, act, onClose, children, title }: 
   );
 }
 
-interface ConfirmProps {
-  /** Names the deed, such as "Delete u1". */
-  readonly title: string;
+interface ConfirmProps extends Omit<FormProps, 'beside' | 'children'> {
   /** The meaning for the user: "14 rows will not be processed. What has been applied stays." */
   readonly sentence: ComponentChildren;
   /** Choices below the sentence. */
-  readonly beside?: ComponentChildren;
-  /** The text of the button. */
-  readonly verb: string;
-  readonly isDestructive?: boolean;
-  readonly isReady?: boolean;
-  /** The dialog closes when it worked, and else shows the error. */
-  readonly act: () => Promise<unknown>;
-  readonly onClose: () => void;
+  readonly children?: ComponentChildren;
 }
 
-/** Asks before something is done to many, or for good. */
-export function Confirm(props: ConfirmProps): VNode {
-  const { title, sentence, beside, verb, isDestructive = false, isReady = true } = props;
-  const { act, onClose } = props;
-  const action = useAction(async () => {
-    await act();
-    onClose();
-  });
-  const foot = (
-    <>
-      <Button onClick={onClose}>Keep as is</Button>
-      <Button
-        look={isDestructive ? 'danger' : 'main'}
-        disabled={!isReady || action.isRunning}
-        onClick={() => void action.run()}
-      >
-        {verb}
-      </Button>
-    </>
-  );
+/** Asks before something is done to many, or for good. The title names the deed, such as "Delete u1". */
+export function Confirm({ sentence, children, ...form }: ConfirmProps): VNode {
   return (
-    <Dialog title={title} onClose={onClose} foot={foot}>
-      <Problems error={action.error} />
+    <FormDialog {...form} beside={<Button onClick={form.onClose}>Keep as is</Button>}>
       <div aria-live="polite">{sentence}</div>
-      {beside}
-    </Dialog>
+      {children}
+    </FormDialog>
   );
 }
 

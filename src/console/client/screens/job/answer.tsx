@@ -10,18 +10,15 @@ import { Progress } from './parts.tsx';
 
 /* The outcome of a job: the first thing that its page says. */
 
-type Written = 'users' | 'companies' | 'auto';
-
-const nouns: Readonly<Record<Written, readonly [one: string, many: string]>> = {
+const nouns: Readonly<Record<string, readonly [one: string, many: string]>> = {
   users: ['user', 'users'],
   companies: ['company', 'companies'],
-  auto: ['record', 'records'],
 };
 
 interface AnswerProps {
   readonly job: JobDetail;
   /** The kind of record that a load writes. */
-  readonly entity: Written;
+  readonly entity: unknown;
 }
 
 /** Says in a sentence what became of the job, or how far it is, and what needs a person. */
@@ -136,7 +133,7 @@ function Rejected({ job: { job_id, counts, dry_run, rejects } }: { readonly job:
 }
 
 /** Returns what a completed job has done, and how long it took. */
-function outcomeText(job: JobDetail, entity: Written): string {
+function outcomeText(job: JobDetail, entity: unknown): string {
   const { counts = {}, type } = job;
   const took = ` in ${formatMs(workMs(job))}`;
   const { inserted = 0, updated = 0, unchanged = 0, removed = 0 } = counts;
@@ -146,7 +143,7 @@ function outcomeText(job: JobDetail, entity: Written): string {
     return `${formatCount(counts['deleted'] ?? 0)} of ${plural(counts['requested'] ?? 0, 'id')} deleted${took}`;
   const own = ownJobTypes.get(type);
   if (own !== undefined && job.dry_run !== true) return own.outcome(job);
-  const what = plural(inserted + updated + unchanged, ...nouns[entity]);
+  const what = plural(inserted + updated + unchanged, ...(nouns[String(entity)] ?? ['record', 'records']));
   const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
   return job.dry_run === true
     ? `Nothing is written yet: ${what} would be stored${gone}`
@@ -154,7 +151,7 @@ function outcomeText(job: JobDetail, entity: Written): string {
 }
 
 /** Links to what the job wrote. */
-function linksOf(job: JobDetail, entity: Written): ComponentChildren {
+function linksOf(job: JobDetail, entity: unknown): ComponentChildren {
   const { job_id, counts = {} } = job;
   const [others = null] = parts.flatMap(({ jobLinks }) => jobLinks?.(job) ?? []);
   if (others !== null) return others;

@@ -8,7 +8,7 @@ import { api } from '../../lib/api.ts';
 import { useAction, useApi } from '../../lib/data.ts';
 import { plural } from '../../lib/format.ts';
 import { jobHref, jobPath } from '../../lib/jobs.ts';
-import type { RecordFile } from '../../part.ts';
+import type { RecordCheck } from '../../part.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Pager } from '../../ui/list.tsx';
 import { Empty, Loaded, Problems, Section, VisibleText } from '../../ui/page.tsx';
@@ -29,40 +29,35 @@ interface Checked {
   readonly refused: number;
 }
 
-const [checkRecords] = parts.flatMap((part) => part.checkRecords ?? []);
+const [checkPath] = parts.flatMap((part) => part.checkPath ?? []);
 
 /** Keeps the edits of records. Each change makes them unchecked. */
 function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
   const [edits, setEdits] = useState<Edits>(none);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> } | null>(null);
-  const corrected = (): RecordFile => {
-    const isCsv = columns !== null;
-    const filename = `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${isCsv ? 'csv' : 'ndjson'}`;
-    return {
-      body: new Blob([fileOf(job.job_id, [...edits.values()], columns)]),
-      type: isCsv ? 'text/csv' : 'application/x-ndjson',
-      query: {
-        ...(isCsv && { delimiter: ',', quote: '"', header: '1' }),
-        ...{ filename, encoding: 'utf-8' },
-      },
+  /** Sends the file of the edited records. */
+  const sendTo = <A,>(path: string): Promise<A> => {
+    const [type, end] = columns === null ? ['application/x-ndjson', 'ndjson'] : ['text/csv', 'csv'];
+    const query = {
+      ...(columns !== null && { delimiter: ',', quote: '"', header: '1' }),
+      ...{ filename: `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${end}`, encoding: 'utf-8' },
     };
+    const body = new Blob([fileOf(job.job_id, [...edits.values()], columns)]);
+    return api(withQuery(path, query), { method: 'POST', body, headers: { 'content-type': type } });
   };
   const look = useAction(async () => {
-    if (checkRecords === undefined) return;
-    const edited: readonly Edited[] = [...edits.values()];
-    const { count, items } = await checkRecords(corrected());
-    const problems = items.flatMap(({ row, message }): [number, string][] => {
+    const edited = [...edits.values()];
+    const { problem, rejects } = await sendTo<RecordCheck>(checkPath ?? '');
+    if (problem !== null) throw new Error(problem.message);
+    const problems = rejects.items.flatMap(({ row, message }): [number, string][] => {
       const reject = edited[row - 1]?.reject;
       return reject === undefined ? [] : [[reject.row, message]];
     });
-    setChecked({ problems: new Map(problems), refused: count });
+    setChecked({ problems: new Map(problems), refused: rejects.count });
   });
   const send = useAction(async () => {
-    const { body, type, query } = corrected();
-    const headers = { 'content-type': type };
-    const path = withQuery('/v1/imports', query);
-    const { job_id: jobId } = await api<{ readonly job_id: string }>(path, { method: 'POST', body, headers });
+    const { job_id: jobId } = await sendTo<{ readonly job_id: string }>('/v1/imports');
     setSent({ jobId, rows: new Set([...(sent?.rows ?? []), ...edits.keys()]) });
     setEdits(none);
     setChecked(null);
@@ -138,7 +133,7 @@ export function Grid({ query, job, onChange }: RefusedProps): VNode {
             <Button look="quiet" onClick={mine.discard}>
               Discard
             </Button>
-            {checkRecords === undefined ? null : (
+            {checkPath === undefined ? null : (
               <Button
                 look="quiet"
                 needs="import"
