@@ -25,6 +25,7 @@ export interface Part {
   readonly jobLinks?: (job: JobDetail) => VNode | null;
   /** Shown of a user id without a profile. */
   readonly UserPanel?: AnyComponent<{ readonly id: string }>;
+  /** At most one capability has this. */
   readonly deletionOption?: DeletionOption;
   readonly loadOption?: LoadOption;
   /** A route that answers a file with `RecordCheck`. */

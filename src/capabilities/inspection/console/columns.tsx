@@ -20,15 +20,13 @@ import { personalRule } from '../../../domain/looks.ts';
 import { presetTitles } from '../../../domain/source.ts';
 import type { Inspection } from '../api.ts';
 import {
+  type ColumnMap,
   givenOptions,
   type Inspected,
   type InspectedColumn,
   isPreset,
   mapOf,
   optionsOf,
-} from './inspection.ts';
-import {
-  type ColumnMap,
   type Role,
   roleOf,
   typesIn,
@@ -36,7 +34,7 @@ import {
   within,
   withProperty,
   withRole,
-} from './mapping.ts';
+} from './inspection.ts';
 import { RefusedSamples } from './reading.tsx';
 
 /** Shows what each column becomes. The server reads the file again with each choice. */

@@ -5,8 +5,7 @@ import { formatBytes, visibleText } from '../../../console/client/lib/format.ts'
 import { JobLink, Loaded, Notice, Page } from '../../../console/client/ui/page.tsx';
 import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
-import { noOptions, useInspection } from './inspection.ts';
-import { withChoices } from './mapping.ts';
+import { noOptions, useInspection, withChoices } from './inspection.ts';
 import { Reading } from './reading.tsx';
 
 /**

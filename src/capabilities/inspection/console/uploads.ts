@@ -79,17 +79,12 @@ async function deliver(key: string, file: File, signal: AbortSignal): Promise<st
       change(key, { state: 'sending', sent: 0, error: null });
       return await send(file, signal, (sent) => change(key, { sent }));
     } catch (error) {
-      if (signal.aborted || !(error instanceof ApiError) || !mayPass(error)) throw error;
+      if (signal.aborted || !(error instanceof ApiError) || !error.isPassing) throw error;
       change(key, { state: 'waiting', error });
       await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures++), { hidden: true });
       signal.throwIfAborted();
     }
   }
-}
-
-/** Returns true if the same may work in a moment: no answer came, or the server is busy. */
-function mayPass({ status }: ApiError): boolean {
-  return status === 0 || status === 408 || status === 429 || status >= 500;
 }
 
 /** Sends the file to be inspected; resolves to the id of its upload. XMLHttpRequest, because fetch reports no progress. */

@@ -12,7 +12,7 @@ import { navGroups, type Screen } from '../part.ts';
 import { ActionButton, Button, Select } from '../ui/controls.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { Icon, iconOnly, Mark } from '../ui/drawings.tsx';
-import { Problems } from '../ui/page.tsx';
+import { Facts, Problems } from '../ui/page.tsx';
 import { screens } from './screens.ts';
 
 /** Tells whether the page of keys is open. */
@@ -187,20 +187,19 @@ export function Keys(): ComponentChildren {
   };
   return help.value ? (
     <Dialog title="Keyboard" onClose={close}>
-      <dl class="keys">
-        {keys.map(([typed, what]) => (
-          <div key={typed} class="row">
-            <dt class="row">
-              {typed.split(/\s+/).map((each) => (
-                <kbd key={each}>{each}</kbd>
-              ))}
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={keys.map(([typed, what]) => [<Typed key={typed} keys={typed.split(/\s+/)} />, what])} />
     </Dialog>
   ) : null;
+}
+
+function Typed({ keys: typed }: { readonly keys: readonly string[] }): VNode {
+  return (
+    <span class="row">
+      {typed.map((each) => (
+        <kbd key={each}>{each}</kbd>
+      ))}
+    </span>
+  );
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -3,7 +3,7 @@ import { parts } from 'sluice:capabilities';
 import { type Screen, screen } from '../part.ts';
 
 const profiles = () => import('../screens/profiles.tsx');
-const segments = () => import('../screens/segments/segments.tsx');
+const segments = () => import('../screens/segments.tsx');
 
 const ofCore: readonly Screen[] = [
   screen('/', () => import('../screens/overview.tsx'), 'Overview', 'Overview', 'pulse', ''),
@@ -15,7 +15,7 @@ const ofCore: readonly Screen[] = [
   screen('/companies', profiles, 'Companies', 'Companies', 'companies', 'Data'),
   screen('/companies/:id', () => import('../screens/profile.tsx'), 'Company'),
   screen('/segments', segments, 'Segments', 'Segments', 'segments', 'Data'),
-  screen('/segments/new', () => import('../screens/segments/editor.tsx'), 'NewSegment'),
+  screen('/segments/new', segments, 'NewSegment'),
   screen('/segments/:id', segments, 'Segment'),
   screen('/export', () => import('../screens/export.tsx'), 'Export', 'Export', 'export', 'Out'),
   screen('/access', () => import('../screens/access.tsx'), 'Access', 'Access', 'access', 'Service'),

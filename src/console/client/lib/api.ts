@@ -33,7 +33,7 @@ export class ApiError extends Error {
 
   /** True if the same request may succeed later: no answer came, or none of the API, or the server is overloaded or starting. */
   get isPassing(): boolean {
-    return this.status <= 0 || this.status === 429 || this.status >= 500;
+    return this.status <= 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 
   /** True if the reason may be that the whole service is away. */

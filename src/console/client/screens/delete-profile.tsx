@@ -7,13 +7,12 @@ import { api } from '../lib/api.ts';
 import { useData } from '../lib/data.ts';
 import { plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
-import type { DeletionOption } from '../part.ts';
 import { Check } from '../ui/controls.tsx';
 import { Confirm, DialogButton } from '../ui/dialog.tsx';
 import { Loaded } from '../ui/page.tsx';
 import { type Entity, type Who, words } from './profiles.tsx';
 
-const options = parts.flatMap(({ deletionOption = [] }) => deletionOption);
+const [choice] = parts.flatMap(({ deletionOption = [] }) => deletionOption);
 
 /** A button that deletes a profile, after the server has counted what goes with it. */
 export function Deletion(who: Who): VNode {
@@ -26,9 +25,9 @@ export function Deletion(who: Who): VNode {
 
 function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () => void }): VNode {
   const { route } = useLocation();
-  const [chosen, setChosen] = useState<readonly DeletionOption[]>([]);
-  const toggle = (option: DeletionOption): void =>
-    setChosen(chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option]);
+  const [isChosen, setChosen] = useState(false);
+  const option = entity === 'users' ? choice : undefined;
+  const chosen = isChosen ? option : undefined;
   const ask = <T,>(how: object, signal?: AbortSignal): Promise<T> =>
     api<T>(`/v1/${entity}`, { method: 'DELETE', body: { [entity]: [id], ...how }, signal });
   const preview = useData('deletion', (signal) => ask<DeletionPreview>({ dry_run: true }, signal));
@@ -42,25 +41,16 @@ function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () =
           {(of) => consequence(entity, of)}
         </Loaded>
       }
-      verb={`Delete this ${words[entity].one}${chosen.map(({ verb }) => verb).join('')}`}
-      isReady={requested > (chosen.length > 0 ? 0 : missing)}
+      verb={`Delete this ${words[entity].one}${chosen?.verb ?? ''}`}
+      isReady={requested > (chosen === undefined ? missing : 0)}
       act={async () => {
-        const how = Object.fromEntries(chosen.map(({ field }) => [field, true]));
+        const how = chosen === undefined ? {} : { [chosen.field]: true };
         const { job_id } = await ask<{ readonly job_id: string }>(how);
         route(jobHref(job_id));
       }}
       onClose={onClose}
     >
-      {entity === 'users'
-        ? options.map((option) => (
-            <Check
-              key={option.field}
-              label={option.label}
-              isOn={chosen.includes(option)}
-              onChange={() => toggle(option)}
-            />
-          ))
-        : null}
+      {option && <Check label={option.label} isOn={isChosen} onChange={() => setChosen(!isChosen)} />}
     </Confirm>
   );
 }

@@ -155,13 +155,8 @@ function Found({ of: { data, isLoading, error }, isFiltered }: FoundProps): VNod
   );
 }
 
-interface CalledProps {
-  readonly of: Profile;
-  readonly term: string;
-}
-
 /** Shows who a profile is, whole. */
-function Called({ of: { metadata }, term }: CalledProps): VNode {
+function Called({ of: { metadata }, term }: { readonly of: Profile; readonly term: string }): VNode {
   const values = metadata as Readonly<Record<string, unknown>>;
   const names = namingProperties.map((name) => valueText(values[name] ?? '')).filter(Boolean);
   return <Marked text={names.join(' · ')} term={term} />;

@@ -14,50 +14,53 @@ import { ConfirmButton } from '../../ui/dialog.tsx';
 /* What can be done with a job. */
 
 interface Act {
-  /** The last part of the path, if it is not the name. */
-  readonly action?: string;
+  /** The last part of the path. */
+  readonly path: string;
   readonly title: string;
   readonly verb: string;
+  readonly isDestructive?: boolean;
   readonly isPossible: (job: JobDetail) => boolean;
   readonly sentence: (job: JobDetail) => string;
 }
-
-const isDestructive = (name: string): boolean => name === 'cancel' || name === 'discard';
 
 /** Says how many rows of the job are not done. */
 function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string {
   return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
 }
 
-const acts: Readonly<Record<'release' | 'discard' | 'cancel' | 'retry', Act>> = {
-  release: {
+const acts: readonly Act[] = [
+  {
+    path: 'apply',
     title: 'Load it anyway',
-    action: 'apply',
     verb: 'Load it anyway',
     isPossible: ({ status }) => status === 'held',
     sentence: (job) =>
       `${plural(job.total_rows, 'row')} will be loaded, although the file differs from what was expected.`,
   },
-  discard: {
+  {
+    path: 'cancel',
     title: 'Discard the file',
-    action: 'cancel',
     verb: 'Discard it',
+    isDestructive: true,
     isPossible: ({ status }) => status === 'held',
     sentence: (job) => `Nothing of its ${plural(job.total_rows, 'row')} will be loaded.`,
   },
-  cancel: {
+  {
+    path: 'cancel',
     title: 'Cancel the job',
     verb: 'Cancel it',
+    isDestructive: true,
     isPossible: (job) => isUnfinished(job) && !job.type.startsWith('delete_'),
     sentence: (job) => `${leftOf(job)} will not be processed. What has been applied stays.`,
   },
-  retry: {
+  {
+    path: 'retry',
     title: 'Retry the job',
     verb: 'Retry',
     isPossible: (job) => isLoad(job) && (job.status === 'failed' || job.status === 'cancelled'),
     sentence: (job) => `${leftOf(job)} will be processed. What has been applied is not repeated.`,
   },
-};
+];
 
 interface ActionsProps {
   readonly job: JobDetail;
@@ -66,21 +69,21 @@ interface ActionsProps {
 
 /** Offers what moves the job on from its state. Each asks first, with its number. */
 export function JobActs({ job, onDone }: ActionsProps): VNode {
-  const names = (Object.keys(acts) as (keyof typeof acts)[]).filter((name) => acts[name].isPossible(job));
+  const possible = acts.filter(({ isPossible }) => isPossible(job));
   return (
     <>
-      {names.map((name) => (
+      {possible.map(({ path, title, verb, isDestructive = false, sentence }) => (
         <ConfirmButton
-          key={name}
-          label={acts[name].title}
-          look={isDestructive(name) ? undefined : 'main'}
+          key={title}
+          label={title}
+          look={isDestructive ? undefined : 'main'}
           needs={job.type === 'export' ? 'export' : 'import'}
-          title={acts[name].title}
-          isDestructive={isDestructive(name)}
-          sentence={acts[name].sentence(job)}
-          verb={acts[name].verb}
+          title={title}
+          isDestructive={isDestructive}
+          sentence={sentence(job)}
+          verb={verb}
           act={async () => {
-            await post(`${jobPath(job.job_id)}/${acts[name].action ?? name}`);
+            await post(`${jobPath(job.job_id)}/${path}`);
             onDone();
           }}
         />
@@ -108,24 +111,18 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
 
 /** Offers the actions of a job. Rare ones are in a menu. */
 export function JobActions({ job, history, onDone }: ActionsProps & JobProps): VNode {
+  const isExport = job.type === 'export';
+  const hasMenu = isExport || (isLoad(job) && !ownJobTypes.has(job.type));
   return (
     <>
       <Apply job={job} onDone={onDone} />
       <JobActs job={job} onDone={onDone} />
-      <Rare job={job} history={history} />
-    </>
-  );
-}
-
-function Rare({ job, history }: JobProps): VNode | null {
-  const isOfLoad = isLoad(job);
-  if (ownJobTypes.has(job.type) || (!isOfLoad && job.type !== 'export')) return null;
-  return (
-    <>
-      {isOfLoad ? null : <ExportAgain look="main" history={history} />}
-      <Menu label="More">
-        {parts.map(({ JobMenu }, at) => JobMenu && <JobMenu key={at} job={job} history={history} />)}
-      </Menu>
+      {isExport ? <ExportAgain look="main" history={history} /> : null}
+      {hasMenu ? (
+        <Menu label="More">
+          {parts.map(({ JobMenu }, at) => JobMenu && <JobMenu key={at} job={job} history={history} />)}
+        </Menu>
+      ) : null}
     </>
   );
 }

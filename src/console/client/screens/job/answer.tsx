@@ -6,7 +6,6 @@ import { screenHref } from '../../lib/address.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, refusedHref, workMs } from '../../lib/jobs.ts';
 import { JobLink, Notice } from '../../ui/page.tsx';
-import { Progress } from './parts.tsx';
 
 /* The outcome of a job: the first thing that its page says. */
 
@@ -95,6 +94,26 @@ function Doubts({ job: { counts = {}, duplicate_of: twin } }: { readonly job: Jo
         </p>
       )}
     </>
+  );
+}
+
+/** Shows how far a job is, how fast it goes, and about how long it will take. */
+function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
+  const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
+  const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
+  return (
+    <div class="stack">
+      <progress value={job.progress} max={1} aria-label="Progress" />
+      <p class="row muted num">
+        <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
+        <span>
+          {formatCount(done)} of {job.type === 'export' ? 'about ' : ''}
+          {formatCount(total)} rows
+        </span>
+        {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
+        {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
+      </p>
+    </div>
   );
 }
 

@@ -5,16 +5,8 @@ import type { JobHistory } from '../../../../http/job.ts';
 import { screenHref, withQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { type Loaded as LoadedData, useData } from '../../lib/data.ts';
-import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
-import {
-  isLoad,
-  isUnfinished,
-  type JobDetail,
-  jobPath,
-  pauseOf,
-  refusedHref,
-  workMs,
-} from '../../lib/jobs.ts';
+import { formatBytes, plural, visibleText } from '../../lib/format.ts';
+import { isLoad, isUnfinished, type JobDetail, jobPath, pauseOf, refusedHref } from '../../lib/jobs.ts';
 import type { JobProps } from '../../part.ts';
 import { Balance } from '../../ui/balance.tsx';
 import { Badge, Facts, Fold, Loaded, Page, StatusBadge } from '../../ui/page.tsx';
@@ -24,7 +16,7 @@ import { Answer } from './answer.tsx';
 import { Changes } from './changes.tsx';
 import { factsOf } from './facts.tsx';
 import { ExportFiles } from './files.tsx';
-import { Phases, waitedMs } from './parts.tsx';
+import { Phases, tookOf } from './timeline.tsx';
 
 const stateKey = ({ status, attempts, end_time }: JobDetail): string => `${status} ${attempts} ${end_time}`;
 
@@ -119,23 +111,5 @@ function stateOf({ status, dry_run, plan }: JobDetail): VNode {
       <StatusBadge status={status} />
       {dry_run === true ? <Badge tone="off">{plan == null ? 'dry run' : 'plan'}</Badge> : null}
     </>
-  );
-}
-
-/** A shorter wait is not shown. */
-const shownWaitMs = 1_000;
-
-/** Shows how long the current work has taken, and the waiting. */
-function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
-  const rate = job.rows_per_second;
-  const ms = workMs(job);
-  const waited = waitedMs(phases);
-  return (
-    <span class="faint num">
-      {ms === null ? 'waiting' : formatMs(ms)}
-      {waited < shownWaitMs ? '' : ` · waited ${formatMs(waited)}`}
-      {rate == null ? '' : ` · ${formatCount(rate)} rows/s`}
-      {job.attempts > 1 ? ` · started ${job.attempts} times` : ''}
-    </span>
   );
 }

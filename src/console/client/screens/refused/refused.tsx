@@ -1,13 +1,20 @@
-import type { VNode } from 'preact';
+import { parts } from 'sluice:capabilities';
+import type { ComponentChildren, RefObject, VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../load/api.ts';
-import { apiHref, useQuery, withQuery } from '../../lib/address.ts';
-import { useApi } from '../../lib/data.ts';
-import { visibleText } from '../../lib/format.ts';
+import type { RejectPage } from '../../../../load/rejects/api.ts';
+import { apiHref, type Query, useQuery, withQuery } from '../../lib/address.ts';
+import { api } from '../../lib/api.ts';
+import { useAction, useApi } from '../../lib/data.ts';
+import { plural, visibleText } from '../../lib/format.ts';
 import { jobHref, jobPath, pauseOf } from '../../lib/jobs.ts';
-import { Empty, Loaded, Page, StatusBadge } from '../../ui/page.tsx';
+import type { RecordCheck } from '../../part.ts';
+import { Button } from '../../ui/controls.tsx';
+import { Pager } from '../../ui/list.tsx';
+import { Empty, Loaded, Page, Problems, Section, StatusBadge, VisibleText } from '../../ui/page.tsx';
 import { Causes } from './causes.tsx';
-import { Grid, type RefusedProps } from './grid.tsx';
+import { type Edited, type Edits, fileOf, Row } from './row.tsx';
 
 /** Shows the records that a load refused. Corrected, they are loaded as a file of their own. */
 export function Refused(): VNode {
@@ -55,5 +62,196 @@ function Download({ job }: Pick<RefusedProps, 'job'>): VNode {
     <a class="button button-quiet" href={href} download>
       Download all as {format.toUpperCase()}
     </a>
+  );
+}
+
+interface RefusedProps {
+  readonly query: Query;
+  readonly job: LoadDetail;
+  /** Called after records were sent. */
+  readonly onChange: () => void;
+}
+
+const noEdits: Edits = new Map();
+
+interface Checked {
+  /** Why a load would refuse records that were edited, by row. */
+  readonly problems: ReadonlyMap<number, string>;
+  readonly refused: number;
+}
+
+const [checkPath] = parts.flatMap((part) => part.checkPath ?? []);
+
+/** Keeps the edits of records. Each change makes them unchecked. */
+function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: readonly string[] | null) {
+  const [edits, setEdits] = useState<Edits>(noEdits);
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> } | null>(null);
+  /** Sends the file of the edited records. */
+  const sendTo = <A,>(path: string): Promise<A> => {
+    const [type, end] = columns === null ? ['application/x-ndjson', 'ndjson'] : ['text/csv', 'csv'];
+    const query = {
+      ...(columns !== null && { delimiter: ',', quote: '"', header: '1' }),
+      ...{ filename: `corrected ${job.filename.replace(/\.[^.]*$/, '')}.${end}`, encoding: 'utf-8' },
+    };
+    const body = new Blob([fileOf(job.job_id, [...edits.values()], columns)]);
+    return api(withQuery(path, query), { method: 'POST', body, headers: { 'content-type': type } });
+  };
+  const look = useAction(async () => {
+    const edited = [...edits.values()];
+    const { problem, rejects } = await sendTo<RecordCheck>(checkPath ?? '');
+    if (problem !== null) throw new Error(problem.message);
+    const problems = rejects.items.flatMap(({ row, message }): [number, string][] => {
+      const reject = edited[row - 1]?.reject;
+      return reject === undefined ? [] : [[reject.row, message]];
+    });
+    setChecked({ problems: new Map(problems), refused: rejects.count });
+  });
+  const send = useAction(async () => {
+    const { job_id: jobId } = await sendTo<{ readonly job_id: string }>('/v1/imports');
+    setSent({ jobId, rows: new Set([...(sent?.rows ?? []), ...edits.keys()]) });
+    setEdits(noEdits);
+    setChecked(null);
+    onChange();
+  });
+  const change = (next: Edits) => {
+    setEdits(next);
+    setChecked(null);
+  };
+  return {
+    edits,
+    checked,
+    sent,
+    look,
+    send,
+    discard: () => change(noEdits),
+    set: (row: number, edited: Edited | null) => {
+      const others = [...edits].filter(([each]) => each !== row);
+      change(new Map(edited === null ? others : [...others, [row, edited]]));
+    },
+  };
+}
+
+const rowsOnPage = 50;
+
+/** Shows the refused records with cells to edit. Edited records are sent as a file that names their rows. */
+function Grid({ query, job, onChange }: RefusedProps): VNode {
+  const cause = query.get('cause');
+  const own = jobPath(job.job_id);
+  const path = withQuery(`${own}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
+  const page = useApi<RejectPage>(path, undefined, `${job.counts.rejected}`);
+  const { data: shown = [], metadata } = page.data ?? {};
+  const columns = metadata?.columns ?? null;
+  const { edits, checked, sent, look, send, ...mine } = useEdits({ job, onChange }, columns);
+  const place = useShown(cause);
+  const total = metadata?.total_count ?? 0;
+  return (
+    <div ref={place} tabIndex={-1}>
+      <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
+        <Loaded of={page} rows={10}>
+          {({ data }) =>
+            data.length === 0 ? (
+              <Empty title="No records on this page" />
+            ) : (
+              <Cells columns={columns}>
+                {data.map((reject) => (
+                  <Row
+                    key={reject.row}
+                    reject={reject}
+                    columns={columns}
+                    edit={edits.get(reject.row)?.edit}
+                    isSent={sent?.rows.has(reject.row) === true}
+                    problem={checked?.problems.get(reject.row) ?? null}
+                    onChange={(edit) => mine.set(reject.row, edit === null ? null : { reject, edit })}
+                  />
+                ))}
+              </Cells>
+            )
+          }
+        </Loaded>
+        {sent === null ? null : (
+          <p class="hint" role="status">
+            {plural(sent.rows.size, 'record')} sent: <a href={jobHref(sent.jobId)}>the job that loads them</a>
+          </p>
+        )}
+        {edits.size === 0 && send.error === null ? null : (
+          <div class="row foot-bar">
+            <Problems error={look.error ?? send.error} />
+            <p class="push" role="status">
+              {plural(edits.size, 'record')} edited here, not sent yet
+              {checked === null ? null : `; ${plural(checked.refused, 'record')} would still be refused`}
+            </p>
+            <Button look="quiet" onClick={mine.discard}>
+              Discard
+            </Button>
+            {checkPath === undefined ? null : (
+              <Button
+                look="quiet"
+                needs="import"
+                disabled={look.isRunning || edits.size === 0}
+                onClick={() => void look.run()}
+              >
+                Check
+              </Button>
+            )}
+            <Button
+              look="main"
+              needs="import"
+              disabled={send.isRunning || edits.size === 0}
+              onClick={() => void send.run()}
+            >
+              Send {plural(edits.size, 'record')}
+            </Button>
+          </div>
+        )}
+        {metadata === undefined ? null : (
+          <Pager page={{ items: shown, total, next: metadata.cursor.after }} one="refused record" />
+        )}
+      </Section>
+    </div>
+  );
+}
+
+/** Scrolls to the records of a cause when it is chosen: they may be far below. */
+function useShown(cause: string): RefObject<HTMLDivElement | null> {
+  const place = useRef<HTMLDivElement>(null);
+  const shown = useRef(cause);
+  useEffect(() => {
+    if (cause !== '' && cause !== shown.current) {
+      place.current?.scrollIntoView();
+      place.current?.focus({ preventScroll: true });
+    }
+    shown.current = cause;
+  }, [cause]);
+  return place;
+}
+
+interface CellsProps {
+  readonly columns: readonly string[] | null;
+  readonly children: ComponentChildren;
+}
+
+function Cells({ columns, children }: CellsProps): VNode {
+  return (
+    <div class="table-scroll">
+      <table class="table refused-grid">
+        <caption class="visually-hidden">Refused records; each can be corrected</caption>
+        <thead>
+          <tr>
+            <th scope="col" class="num">
+              Row
+            </th>
+            {[...(columns ?? ['Record']), 'Reason', 'As written'].map((name, at) => (
+              <th key={`${at} ${name}`} scope="col">
+                <bdi>
+                  <VisibleText text={name} />
+                </bdi>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
   );
 }

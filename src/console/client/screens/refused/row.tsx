@@ -104,11 +104,13 @@ export function Row(props: Props): VNode {
   );
 }
 
-interface CellsProps extends Props {
-  readonly columns: readonly string[];
-}
-
-function Cells({ reject, columns, edit, isSent, onChange }: CellsProps): VNode {
+function Cells({
+  reject,
+  columns,
+  edit,
+  isSent,
+  onChange,
+}: Props & { readonly columns: readonly string[] }): VNode {
   const own = cellsOf(reject, columns);
   const cells = cellsOf(reject, columns, edit);
   return (

@@ -1,30 +1,10 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { JobHistory } from '../../../../http/job.ts';
-import { formatCount, formatMs, formatShare } from '../../lib/format.ts';
-import type { JobDetail } from '../../lib/jobs.ts';
+import { formatCount, formatMs } from '../../lib/format.ts';
+import { type JobDetail, workMs } from '../../lib/jobs.ts';
 import { barOf } from '../../ui/drawings.tsx';
 import { Table } from '../../ui/list.tsx';
 import { Time, type Tone } from '../../ui/page.tsx';
-
-/** Shows how far a job is, how fast it goes, and about how long it will take. */
-export function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
-  const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
-  const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
-  return (
-    <div class="stack">
-      <progress value={job.progress} max={1} aria-label="Progress" />
-      <p class="row muted num">
-        <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
-        <span>
-          {formatCount(done)} of {job.type === 'export' ? 'about ' : ''}
-          {formatCount(total)} rows
-        </span>
-        {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
-        {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
-      </p>
-    </div>
-  );
-}
 
 const phaseNames: Readonly<Record<string, string>> = {
   accepted: 'Accepted',
@@ -57,7 +37,7 @@ function isWaiting(phases: PhaseList, at: number): boolean {
 }
 
 /** Returns how long the job has waited in all. */
-export function waitedMs(phases: PhaseList): number {
+function waitedMs(phases: PhaseList): number {
   return phases.reduce((sum, { at }, index) => {
     const next = phases[index + 1];
     if (!isWaiting(phases, index)) return sum;
@@ -97,5 +77,23 @@ export function Phases({ phases, isRunning }: PhasesProps): VNode {
       ]}
       rows={phases.map((phase, index) => ({ ...phase, index }))}
     />
+  );
+}
+
+/** A shorter wait is not shown. */
+const shownWaitMs = 1_000;
+
+/** Shows how long the current work has taken, and the waiting. */
+export function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
+  const rate = job.rows_per_second;
+  const ms = workMs(job);
+  const waited = waitedMs(phases);
+  return (
+    <span class="faint num">
+      {ms === null ? 'waiting' : formatMs(ms)}
+      {waited < shownWaitMs ? '' : ` · waited ${formatMs(waited)}`}
+      {rate == null ? '' : ` · ${formatCount(rate)} rows/s`}
+      {job.attempts > 1 ? ` · started ${job.attempts} times` : ''}
+    </span>
   );
 }
