@@ -18,10 +18,10 @@ const mostRecent = 50;
 /** The watched folder: what waits, what is being loaded, what became of the last files. */
 export function Inbox(): VNode {
   const inbox = useApi<InboxRecord>(path, 2_000);
-  const takeAgain = (file: ConcludedFile) => async (): Promise<void> => {
-    await post(`${path}/${file.file_id}/take_again`);
-    inbox.reload();
-  };
+  const takeAgain =
+    ({ file_id }: ConcludedFile) =>
+    () =>
+      post(`${path}/${file_id}/take_again`).then(inbox.reload);
   return (
     <Page title="Inbox">
       <Loaded of={inbox}>
@@ -44,7 +44,7 @@ export function Inbox(): VNode {
 
 interface FolderProps {
   readonly of: InboxRecord;
-  readonly takeAgain: (file: ConcludedFile) => () => Promise<void>;
+  readonly takeAgain: (file: ConcludedFile) => () => Promise<unknown>;
 }
 
 function Folder({ of, takeAgain }: FolderProps): VNode {

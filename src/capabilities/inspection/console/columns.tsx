@@ -1,9 +1,7 @@
 import type { VNode } from 'preact';
-import { useLocation } from 'preact-iso';
 import type { Query } from '../../../console/client/lib/address.ts';
-import { post } from '../../../console/client/lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../../console/client/lib/format.ts';
-import { jobHref } from '../../../console/client/lib/jobs.ts';
+import { useStart } from '../../../console/client/lib/jobs.ts';
 import {
   ActionButton,
   Button,
@@ -110,12 +108,8 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
 
 /** Plans the load, which writes nothing. Loads a file at once if nothing in it is in doubt. */
 function Start({ query, found }: Inspected): VNode {
-  const { route } = useLocation();
-  const start = (change: object) => async (): Promise<void> => {
-    const body = { ...loadOptions(query, found), ...change };
-    const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
-    route(jobHref(job_id));
-  };
+  const start = useStart();
+  const load = (change: object) => () => start('/v1/imports', { ...loadOptions(query, found), ...change });
   const isIdMissing = !found.columns.some(isId);
   const missing = isKindMissing(found)
     ? 'The records must say what they are: see above.'
@@ -130,7 +124,7 @@ function Start({ query, found }: Inspected): VNode {
   return (
     <div class="row">
       {isSure ? (
-        <ActionButton look="main" needs="import" act={start({})}>
+        <ActionButton look="main" needs="import" act={load({})}>
           Load {found.whole_file ? plural(found.records, 'record') : 'the file'}
         </ActionButton>
       ) : null}
@@ -138,7 +132,7 @@ function Start({ query, found }: Inspected): VNode {
         look={isSure ? undefined : 'main'}
         needs="import"
         disabled={!isReady}
-        act={start({ plan: true })}
+        act={load({ plan: true })}
       >
         Plan the load
       </ActionButton>

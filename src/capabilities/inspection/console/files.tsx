@@ -13,8 +13,6 @@ import { cancelSending, type Sending, sendFile, sendings } from './uploads.ts';
 /** Takes files that are dropped or chosen; below are those that were sent from this page. */
 export function Files({ query }: { readonly query: Query }): VNode {
   const isHere = useRef(true);
-  const latest = useRef(query);
-  latest.current = query;
   useEffect(
     () => () => {
       isHere.current = false;
@@ -26,7 +24,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
     const [only] = sent;
     // A single file is shown at once.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
-      latest.current.go({ ...noOptions, upload: only });
+      query.go({ ...noOptions, upload: only });
     }
   };
   const rows = sendings.value;

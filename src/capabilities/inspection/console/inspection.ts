@@ -7,27 +7,17 @@ import { type Loaded, useData } from '../../../console/client/lib/data.ts';
 import { readCellType } from '../../../domain/cell-type.ts';
 import type { Inspection } from '../api.ts';
 
-/** Options that stand in the address under the API's names. The second list has no controls. */
 /** The options that other capabilities add. */
 export const givenOptions = parts.flatMap(({ loadOption = [] }) => loadOption);
 
-const texts: readonly string[] = [
-  'encoding',
-  'delimiter',
-  'quote',
-  'header',
-  'sheet',
-  'entity',
-  'preset',
-  'company_from',
-  'ragged',
-  'existing',
-  ...givenOptions.flatMap(({ fields }) => fields),
+/** Options that stand in the address under the API's names. The second list has no controls. */
+const texts = [
+  ...['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'company_from', 'ragged'],
+  ...['existing', ...givenOptions.flatMap(({ fields }) => fields)],
 ];
 const otherTexts = [
   ...['format', 'escape', 'comment', 'apostrophes', 'records'],
-  ...['header_rows', 'skip_rows', 'skip_footer'],
-  ...givenOptions.flatMap(({ otherFields }) => otherFields),
+  ...['header_rows', 'skip_rows', 'skip_footer', ...givenOptions.flatMap(({ otherFields }) => otherFields)],
 ];
 
 const lists = ['null', 'types'] as const;

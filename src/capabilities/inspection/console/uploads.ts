@@ -39,7 +39,7 @@ const stops = new Map<string, AbortController>();
 /** Sends nothing more of the file, and takes it off the list. */
 export function cancelSending({ key }: Sending): void {
   stops.get(key)?.abort();
-  forget(key);
+  sendings.value = sendings.peek().filter((each) => each.key !== key);
 }
 
 /** Sends the file. Resolves to the id of its upload, and to `null` if there is none. Failures are in `sendings`. */
@@ -62,10 +62,6 @@ export async function sendFile(file: File): Promise<string | null> {
   } finally {
     stops.delete(key);
   }
-}
-
-function forget(key: string): void {
-  sendings.value = sendings.peek().filter((each) => each.key !== key);
 }
 
 function change(key: string, changes: Partial<Sending>): void {

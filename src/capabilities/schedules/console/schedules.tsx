@@ -79,14 +79,8 @@ function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: (
   const needs = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
   const isPaused = of.paused_at !== null;
   const own = `${path}/${of.schedule}`;
-  const run = async (): Promise<void> => {
-    await post(`${own}/runs`, {});
-    onChange();
-  };
-  const pause = async (): Promise<void> => {
-    await api(own, { method: 'PATCH', body: { paused: !isPaused } });
-    onChange();
-  };
+  const run = () => post(`${own}/runs`, {}).then(onChange);
+  const pause = () => api(own, { method: 'PATCH', body: { paused: !isPaused } }).then(onChange);
   return (
     <div class="row">
       <ActionButton needs={needs} act={run}>
@@ -163,10 +157,7 @@ export function ScheduleRuns(): VNode {
     reload();
     runs.reload();
   };
-  const repeat = (run: ScheduleRun) => async (): Promise<void> => {
-    await post(own, { due_at: run.due_at });
-    runs.reload();
-  };
+  const repeat = (run: ScheduleRun) => () => post(own, { due_at: run.due_at }).then(runs.reload);
   return (
     <Page
       title={visibleText(schedule)}
@@ -210,10 +201,8 @@ function Definition({ of, onSaved }: { readonly of: Schedule; readonly onSaved: 
 function Changes({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
   const { schedule, kind } = of;
   const { route } = useLocation();
-  const remove = async (): Promise<void> => {
-    await api(`${path}/${schedule}`, { method: 'DELETE' });
-    route(screenHref('/schedules'));
-  };
+  const remove = () =>
+    api(`${path}/${schedule}`, { method: 'DELETE' }).then(() => route(screenHref('/schedules')));
   return (
     <>
       <Actions of={of} onChange={onChange} />
@@ -230,7 +219,7 @@ function Changes({ of, onChange }: { readonly of: Schedule; readonly onChange: (
   );
 }
 
-function runColumns(repeat: (run: ScheduleRun) => () => Promise<void>): readonly Column<ScheduleRun>[] {
+function runColumns(repeat: (run: ScheduleRun) => () => Promise<unknown>): readonly Column<ScheduleRun>[] {
   return [
     ['Due', ({ due_at }) => <Time at={due_at} />],
     ['State', (run) => <Badge tone={toneOf(run)}>{run.status.replaceAll('_', ' ')}</Badge>],

@@ -31,10 +31,7 @@ function KeptOut({ id }: { readonly id: string }): VNode | null {
           title={`Let ${visibleText(id)} in again`}
           sentence="Later records of this id are accepted. Deleted data does not come back."
           verb="Let them in again"
-          act={async () => {
-            await api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } });
-            found.reload();
-          }}
+          act={() => api('/v1/suppressions', { method: 'DELETE', body: { users: [id] } }).then(found.reload)}
         />
       }
     >

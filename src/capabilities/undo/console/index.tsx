@@ -1,13 +1,11 @@
 import type { VNode } from 'preact';
-import { useLocation } from 'preact-iso';
-import { post } from '../../../console/client/lib/api.ts';
 import { formatMs, plural } from '../../../console/client/lib/format.ts';
 import {
   isLoad,
   isUnfinished,
   type JobDetail,
-  jobHref,
   jobPath,
+  useStart,
   workMs,
 } from '../../../console/client/lib/jobs.ts';
 import type { JobProps, Part } from '../../../console/client/part.ts';
@@ -57,14 +55,14 @@ function isUndoable(job: JobDetail): boolean {
 
 /** Leads to the plan of the undo, which is applied there. */
 function Undo({ job }: JobProps): VNode | null {
-  const { route } = useLocation();
-  const plan = async (): Promise<void> => {
-    const { job_id } = await post<JobDetail>(`${jobPath(job.job_id)}/undo`, { plan: true });
-    route(jobHref(job_id));
-  };
+  const start = useStart();
   if (!isUndoable(job)) return null;
   return (
-    <ActionButton look="quiet" needs="import" act={plan}>
+    <ActionButton
+      look="quiet"
+      needs="import"
+      act={() => start(`${jobPath(job.job_id)}/undo`, { plan: true })}
+    >
       Undo …
     </ActionButton>
   );

@@ -1,11 +1,13 @@
 /* Jobs as the screens show them: records, names, states, and how often they are asked for. */
 
+import { useLocation } from 'preact-iso';
 import type { DeletionJobDetail } from '../../../deletion/api.ts';
 import type { ExportJob } from '../../../export/api.ts';
 import type { JobListItem } from '../../../http/job.ts';
 import type { JobDetail as LoadDetail } from '../../../load/api.ts';
 import type { UserProfile } from '../../../profiles/api.ts';
 import { screenHref } from './address.ts';
+import { post } from './api.ts';
 import { pollMs, restMs } from './data.ts';
 import { visibleText } from './format.ts';
 
@@ -47,6 +49,15 @@ export function jobHref(jobId: string): string {
 
 export function refusedHref(jobId: string): string {
   return screenHref(`/jobs/${jobId}/refused`);
+}
+
+/** Returns a function that starts a job by a POST, and leads to its page. */
+export function useStart(): (path: string, body?: object) => Promise<void> {
+  const { route } = useLocation();
+  return async (path, body) => {
+    const { job_id } = await post<{ readonly job_id: string }>(path, body);
+    route(jobHref(job_id));
+  };
 }
 
 /** Returns how long the current work has taken, without waiting for a turn or for approval of a plan; `null` while the job waits. */

@@ -69,22 +69,16 @@ function Keys(): VNode {
 }
 
 function keyColumns(onChange: () => void): readonly Column<ApiKey>[] {
-  const revoke = async ({ key_id }: ApiKey): Promise<void> => {
-    await post(`${path}/${key_id}/revoke`);
-    onChange();
-  };
-  const actions = (key: ApiKey): VNode => (
-    <div class="row">
-      <ConfirmButton
-        look="quiet"
-        label={named('Revoke …', key.label)}
-        title={`Revoke ${visibleText(key.label)}`}
-        isDestructive
-        sentence="Requests with this key are refused for good. Sessions that began with it end."
-        verb="Revoke this key"
-        act={() => revoke(key)}
-      />
-    </div>
+  const revoke = ({ key_id, label }: ApiKey): VNode => (
+    <ConfirmButton
+      look="quiet"
+      label={named('Revoke …', label)}
+      title={`Revoke ${visibleText(label)}`}
+      isDestructive
+      sentence="Requests with this key are refused for good. Sessions that began with it end."
+      verb="Revoke this key"
+      act={() => post(`${path}/${key_id}/revoke`).then(onChange)}
+    />
   );
   return [
     [
@@ -99,7 +93,7 @@ function keyColumns(onChange: () => void): readonly Column<ApiKey>[] {
     ['Scopes', ({ scopes }) => scopes.join(', '), 'minor'],
     ['Last used', ({ last_used_at }) => <Time at={last_used_at} ago />, 'num'],
     ['Expires', ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />), 'num minor'],
-    ['Actions', (key) => (key.status === 'live' ? actions(key) : null)],
+    ['Actions', (key) => (key.status === 'live' ? revoke(key) : null)],
   ];
 }
 
@@ -191,10 +185,7 @@ function TextButton({ look, opener, title, verb, label, hint, first, act }: Text
 
 function Environments(): VNode {
   const all = useApi<readonly Environment[]>('/v1/environments');
-  const make = async (name: string): Promise<void> => {
-    await post('/v1/environments', { name });
-    all.reload();
-  };
+  const make = (name: string) => post('/v1/environments', { name }).then(all.reload);
   const button = (
     <TextButton
       opener="Create one …"

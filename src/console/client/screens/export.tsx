@@ -1,12 +1,11 @@
 import type { VNode } from 'preact';
-import { useLocation } from 'preact-iso';
 import type { ExportPreview } from '../../../export/api.ts';
 import type { JobHistory, JobListItem } from '../../../http/job.ts';
 import { screenHref, useQuery } from '../lib/address.ts';
 import { post } from '../lib/api.ts';
 import { type Loaded as LoadedData, useApi, useApiPage, useData } from '../lib/data.ts';
 import { formatBytes, formatCount, shorten, visibleText } from '../lib/format.ts';
-import { jobHref, jobPath } from '../lib/jobs.ts';
+import { jobHref, jobPath, useStart } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields, exportOf, exportsPath, rowsText } from '../lib/repeat.ts';
 import { ActionButton } from '../ui/controls.tsx';
 import { type Column, List } from '../ui/list.tsx';
@@ -18,22 +17,23 @@ import { ExportAgain } from './job/actions.tsx';
 /** Puts an export together. The server says what it would hold before it is started. */
 export function Export(): VNode {
   const query = useQuery();
-  const { route } = useLocation();
+  const start = useStart();
   const wish = Object.fromEntries(exportFields.map((name) => [name, query.get(name)])) as ExportWish;
   const body = bodyOf(wish);
   const preview = useData(JSON.stringify(body), (signal) =>
     post<ExportPreview>(`${exportsPath}/preview`, body, signal),
   );
-  const start = async (): Promise<void> => {
-    const { job_id } = await post<{ readonly job_id: string }>(exportsPath, body);
-    route(jobHref(job_id));
-  };
   const counted = preview.error === null && !preview.isLoading ? preview.data : undefined;
   return (
     <Page
       title="Export"
       actions={
-        <ActionButton look="main" needs="export" disabled={counted === undefined} act={start}>
+        <ActionButton
+          look="main"
+          needs="export"
+          disabled={counted === undefined}
+          act={() => start(exportsPath, body)}
+        >
           {counted === undefined ? 'Export' : `Export ${rowsText(counted)}`}
         </ActionButton>
       }

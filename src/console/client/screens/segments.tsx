@@ -64,10 +64,7 @@ export function Segment(): VNode {
   const { route } = useLocation();
   const path = `/v1/segments/${encodeURIComponent(id)}`;
   const segment = useApi<SegmentDetail>(path);
-  const remove = async (): Promise<void> => {
-    await api(path, { method: 'DELETE' });
-    route(screenHref('/segments'));
-  };
+  const remove = () => api(path, { method: 'DELETE' }).then(() => route(screenHref('/segments')));
   return (
     <Page
       title={visibleText(segment.data?.title ?? `Segment ${id}`)}

@@ -172,13 +172,7 @@ export function SelectField({ label, hint, ...select }: ChoiceProps & Pick<Field
 }
 
 /** Buttons that are seldom needed, below one. Escape closes it. */
-export function Menu({
-  label,
-  children,
-}: {
-  readonly label: string;
-  readonly children: ComponentChildren;
-}): VNode {
+export function Menu({ label, children }: Pick<FieldProps, 'label' | 'children'>): VNode {
   const details = useRef<HTMLDetailsElement>(null);
   return (
     <details

@@ -11,17 +11,31 @@ import { Problems } from './page.tsx';
  * whose `details` contain `line 3` marks the third line. A route gets such entries from `throwFileProblems`.
  */
 
-interface TextEditorProps {
+interface EditorFormProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
   readonly text: string;
   /** Shown while the text is empty. */
   readonly example?: string;
   readonly onInput: (text: string) => void;
-  readonly error: ApiError | null;
+  /** The text of the button; `null` if the text can only be tried out. */
+  readonly verb: string | null;
+  readonly needs?: readonly Scope[];
+  readonly isComplete: boolean;
+  readonly act: () => Promise<unknown>;
+  /** The error of something else that was done with the text. */
+  readonly error?: ApiError | null;
+  /** Other buttons. */
+  readonly beside?: ComponentChildren;
+  /** Stands above the editor. */
+  readonly children?: ComponentChildren;
 }
 
-function TextEditor({ label, hint, text, example, onInput, error }: TextEditorProps): VNode {
+/** An editor with a button that sends the text. */
+export function EditorForm(props: EditorFormProps): VNode {
+  const { label, hint, text, example, onInput, verb, needs = [], isComplete, beside, children } = props;
+  const saving = useSubmit(props.act);
+  const error = saving.error ?? props.error ?? null;
   const area = useRef<HTMLTextAreaElement>(null);
   // A changed text has other lines.
   const refusedText = useMemo(() => text, [error]);
@@ -35,7 +49,8 @@ function TextEditor({ label, hint, text, example, onInput, error }: TextEditorPr
     area.current?.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
   }, [error]);
   return (
-    <>
+    <form class="stack" onSubmit={saving.onSubmit}>
+      {children}
       <Field label={label} hint={hint}>
         <span class="editor">
           <span class="editor-lines" aria-hidden="true">
@@ -57,7 +72,16 @@ function TextEditor({ label, hint, text, example, onInput, error }: TextEditorPr
         </span>
       </Field>
       <Problems error={error} />
-    </>
+      <div class="row">
+        {verb === null ? null : (
+          <Button type="submit" look="main" needs={needs} disabled={saving.isRunning || !isComplete}>
+            {verb}
+          </Button>
+        )}
+        {beside}
+        <CopyButton text={text} />
+      </div>
+    </form>
   );
 }
 
@@ -68,39 +92,4 @@ function linesOf(error: ApiError | null): ReadonlySet<number> {
     return line === undefined ? [] : [Number(line)];
   });
   return new Set(lines.sort((a, b) => a - b));
-}
-
-interface EditorFormProps extends Omit<TextEditorProps, 'error'> {
-  /** The text of the button; `null` if the text can only be tried out. */
-  readonly verb: string | null;
-  readonly needs?: readonly Scope[];
-  readonly isComplete: boolean;
-  readonly act: () => Promise<unknown>;
-  /** The error of something else that was done with the text. */
-  readonly error?: ApiError | null;
-  /** Other buttons. */
-  readonly beside?: ComponentChildren;
-  /** Stands above the editor. */
-  readonly children?: ComponentChildren;
-}
-
-/** An editor with a button that sends the text. */
-export function EditorForm(props: EditorFormProps): VNode {
-  const { verb, needs = [], isComplete, act, error = null, beside, children, ...editor } = props;
-  const saving = useSubmit(act);
-  return (
-    <form class="stack" onSubmit={saving.onSubmit}>
-      {children}
-      <TextEditor {...editor} error={saving.error ?? error} />
-      <div class="row">
-        {verb === null ? null : (
-          <Button type="submit" look="main" needs={needs} disabled={saving.isRunning || !isComplete}>
-            {verb}
-          </Button>
-        )}
-        {beside}
-        <CopyButton text={editor.text} />
-      </div>
-    </form>
-  );
 }

@@ -1,11 +1,10 @@
 import { parts } from 'sluice:capabilities';
 import type { VNode } from 'preact';
-import { useLocation } from 'preact-iso';
 import type { JobHistory } from '../../../../http/job.ts';
 import { ownJobTypes } from '../../app/job-types.ts';
 import { post } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, jobHref, jobPath } from '../../lib/jobs.ts';
+import { isLoad, isUnfinished, type JobDetail, jobPath, useStart } from '../../lib/jobs.ts';
 import { exportOf, exportsPath } from '../../lib/repeat.ts';
 import type { JobProps } from '../../part.ts';
 import { ActionButton, type ButtonProps, Menu } from '../../ui/controls.tsx';
@@ -82,10 +81,7 @@ export function JobActs({ job, onDone }: ActionsProps): VNode {
           isDestructive={isDestructive}
           sentence={sentence(job)}
           verb={verb}
-          act={async () => {
-            await post(`${jobPath(job.job_id)}/${path}`);
-            onDone();
-          }}
+          act={() => post(`${jobPath(job.job_id)}/${path}`).then(onDone)}
         />
       ))}
     </>
@@ -98,10 +94,8 @@ function Apply({ job: { job_id, type, status, plan, failure }, onDone }: Actions
   if (plan == null || plan.applied_at !== null || !(status === 'completed' || isDrifted)) return null;
   const { inserted, updated, removed } = plan.counts;
   const verb = ownJobTypes.get(type)?.name ?? (isDrifted ? 'Load anyway' : 'Load');
-  const apply = async (): Promise<void> => {
-    await post(`${jobPath(job_id)}/apply`, { on_drift: isDrifted ? 'proceed' : 'refuse' });
-    onDone();
-  };
+  const apply = () =>
+    post(`${jobPath(job_id)}/apply`, { on_drift: isDrifted ? 'proceed' : 'refuse' }).then(onDone);
   return (
     <ActionButton look="main" needs="import" act={apply}>
       {verb}: write {plural(inserted + updated + removed, 'record')}
@@ -131,14 +125,9 @@ type AgainProps = Pick<ButtonProps, 'look'> & { readonly history: JobHistory };
 
 /** Makes the same export, and shows it. */
 export function ExportAgain({ history, look }: AgainProps): VNode {
-  const { route } = useLocation();
-  const act = async (): Promise<void> => {
-    const body = exportOf(history);
-    const { job_id } = await post<{ readonly job_id: string }>(exportsPath, body);
-    route(jobHref(job_id));
-  };
+  const start = useStart();
   return (
-    <ActionButton look={look} needs="export" act={act}>
+    <ActionButton look={look} needs="export" act={() => start(exportsPath, exportOf(history))}>
       Export again
     </ActionButton>
   );
