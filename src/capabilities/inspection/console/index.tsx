@@ -12,10 +12,8 @@ export const part: Part = {
   checkPath: '/v1/imports/inspect',
 };
 
-interface TakenAgain {
-  readonly upload_id: string;
-  readonly options: Readonly<Record<string, unknown>>;
-}
+/** What is known of the file of a load that is loaded again. */
+type TakenAgain = Readonly<{ upload_id: string; options: Readonly<Record<string, unknown>> }>;
 
 function LoadAgain({ job }: JobProps): VNode | null {
   const { route } = useLocation();
@@ -25,7 +23,11 @@ function LoadAgain({ job }: JobProps): VNode | null {
     const { entity, ...others } = options;
     // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
     const given = others['format'] === 'csv' ? others : { entity, ...others };
-    route(screenHref('/load', { ...addressOf(given), upload: upload_id }));
+    const texts = Object.entries(given).map(([name, value]) => [
+      name,
+      typeof value === 'object' ? JSON.stringify(value) : String(value),
+    ]);
+    route(screenHref('/load', { ...Object.fromEntries(texts), upload: upload_id }));
   };
   if (!isLoad(job)) return null;
   return (
@@ -37,15 +39,5 @@ function LoadAgain({ job }: JobProps): VNode | null {
         Load another file like this one
       </a>
     </>
-  );
-}
-
-/** Returns the options of the API as they stand in the address. */
-function addressOf(options: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(options).map(([name, value]) => [
-      name,
-      typeof value === 'object' ? JSON.stringify(value) : String(value),
-    ]),
   );
 }

@@ -175,11 +175,8 @@ function Rates({ of: { rates, rate_minutes: minutes }, query, period }: RatesPro
   const [, words, form] = periods[period] ?? ['', period, clock];
   const bars = rates.map(({ begins_at, accepted, unchanged, rejected }) => {
     const values = [accepted, unchanged, rejected];
-    return {
-      at: begins_at,
-      values,
-      title: `${formatTime(begins_at)}: ${values.map(formatCount).join(', ')}`,
-    };
+    const title = `${formatTime(begins_at)}: ${values.map(formatCount).join(', ')}`;
+    return { at: begins_at, values, title };
   });
   const most = Math.max(...bars.map(({ values }) => sumOf(values))) / minutes;
   return (

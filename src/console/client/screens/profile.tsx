@@ -30,7 +30,7 @@ function pathOf({ entity, id }: Who): string {
 
 function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
   const { id = '' } = useRoute().params;
-  const { title, screen, one, filter } = words[entity];
+  const { title, screen, one } = words[entity];
   const who = { entity, id };
   const profile = useApi<Profile>(pathOf(who));
   const isMissing = profile.error?.status === 404;
@@ -40,7 +40,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
       parent={{ title, href: screenHref(screen) }}
       actions={
         <>
-          <a class="button" href={screenHref('/export', { [filter]: id })}>
+          <a class="button" href={screenHref('/export', { [`${one}_id`]: id })}>
             Export this {one}
           </a>
           <Deletion {...who} />

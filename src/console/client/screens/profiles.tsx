@@ -54,14 +54,12 @@ export const words = {
     title: 'Users',
     screen: '/people',
     properties: '/api/v1/analytics/exports/lookups/user_properties',
-    filter: 'user_id',
   },
   companies: {
     one: 'company',
     title: 'Companies',
     screen: '/companies',
     properties: '/api/v1/analytics/exports/lookups/company_properties',
-    filter: 'company_id',
   },
 } as const;
 

@@ -2,20 +2,15 @@ import type { VNode } from 'preact';
 import type { ExportJob } from '../../../../export/api.ts';
 import { useApi } from '../../lib/data.ts';
 import { formatBytes, formatCount } from '../../lib/format.ts';
+import type { JobDetail } from '../../lib/jobs.ts';
 import { CopyButton } from '../../ui/controls.tsx';
 import { type Column, List } from '../../ui/list.tsx';
 import { Loaded, Time } from '../../ui/page.tsx';
 
-interface FilesProps {
-  readonly jobId: string;
-  /** The links change with it. */
-  readonly state: string;
-}
-
-/** Shows the files of an export, with their hashes and links. */
-export function ExportFiles({ jobId, state }: FilesProps): VNode {
-  const path = `/api/v1/analytics/exports/jobs/${encodeURIComponent(jobId)}`;
-  return <Loaded of={useApi<ExportJob>(path, undefined, state)}>{(data) => <Files of={data} />}</Loaded>;
+/** Shows the files of an export, with their hashes and links, which change with its state. */
+export function ExportFiles({ job: { job_id, status } }: { readonly job: JobDetail }): VNode {
+  const path = `/api/v1/analytics/exports/jobs/${encodeURIComponent(job_id)}`;
+  return <Loaded of={useApi<ExportJob>(path, undefined, status)}>{(data) => <Files of={data} />}</Loaded>;
 }
 
 function Files({ of }: { readonly of: ExportJob }): VNode {

@@ -83,7 +83,7 @@ function Shown({ job, history }: JobProps): VNode {
         />
       ) : null}
       {isPlan ? <Changes jobId={job.job_id} /> : null}
-      {job.type === 'export' ? <ExportFiles jobId={job.job_id} state={job.status} /> : null}
+      {job.type === 'export' ? <ExportFiles job={job} /> : null}
       <div>
         {job.plan == null || isPlan ? null : (
           <Fold title="Changes">
@@ -91,7 +91,7 @@ function Shown({ job, history }: JobProps): VNode {
           </Fold>
         )}
         <Fold title="Timeline" aside={tookOf(job, history)}>
-          <Phases phases={history.phases} isRunning={isUnfinished(job)} />
+          <Phases job={job} history={history} />
         </Fold>
         <Fold title="Details" aside={<span class="faint num">{sizeOf(job)}</span>}>
           <Facts of={factsOf(job, history)} />

@@ -1,7 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { JobHistory } from '../../../../http/job.ts';
 import { formatCount, formatMs } from '../../lib/format.ts';
-import { type JobDetail, workMs } from '../../lib/jobs.ts';
+import { isUnfinished, type JobDetail, workMs } from '../../lib/jobs.ts';
+import type { JobProps } from '../../part.ts';
 import { barOf } from '../../ui/drawings.tsx';
 import { Table } from '../../ui/list.tsx';
 import { Time, type Tone } from '../../ui/page.tsx';
@@ -47,13 +48,9 @@ function waitedMs(phases: PhaseList): number {
 
 const phaseTones: Readonly<Record<string, Tone>> = { held: 'warn', completed: 'good', failed: 'bad' };
 
-interface PhasesProps {
-  readonly phases: PhaseList;
-  readonly isRunning: boolean;
-}
-
 /** Shows when the job reached each phase, and how long it took to the next, to scale. */
-export function Phases({ phases, isRunning }: PhasesProps): VNode {
+export function Phases({ job, history: { phases } }: JobProps): VNode {
+  const isRunning = isUnfinished(job);
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
   // A transaction has the time at which it began: its end may stand before what was committed meanwhile.

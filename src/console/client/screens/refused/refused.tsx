@@ -87,6 +87,10 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
   const [edits, setEdits] = useState<Edits>(noEdits);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [sent, setSent] = useState<{ jobId: string; rows: ReadonlySet<number> } | null>(null);
+  const change = (next: Edits) => {
+    setEdits(next);
+    setChecked(null);
+  };
   /** Sends the file of the edited records. */
   const sendTo = <A,>(path: string): Promise<A> => {
     const [type, end] = columns === null ? ['application/x-ndjson', 'ndjson'] : ['text/csv', 'csv'];
@@ -110,14 +114,9 @@ function useEdits({ job, onChange }: Omit<RefusedProps, 'query'>, columns: reado
   const send = useAction(async () => {
     const { job_id: jobId } = await sendTo<{ readonly job_id: string }>('/v1/imports');
     setSent({ jobId, rows: new Set([...(sent?.rows ?? []), ...edits.keys()]) });
-    setEdits(noEdits);
-    setChecked(null);
+    change(noEdits);
     onChange();
   });
-  const change = (next: Edits) => {
-    setEdits(next);
-    setChecked(null);
-  };
   return {
     edits,
     checked,
