@@ -17,6 +17,7 @@ import { Empty, Notice, Page, Problems, Time } from './ui/page.tsx';
  * API, and filters, tab and selected row stand in the address. CONTRIBUTING.md says how a screen is added.
  *
  * app/      the frame: sign-in, navigation, keys, the list of screens
+ * part.ts   what a capability adds; its screens are in its folder
  * lib/      the API, the session, loading, the address, formats
  * ui/       the parts that screens are made of
  * screens/  one file or folder for each screen, loaded when it is shown
