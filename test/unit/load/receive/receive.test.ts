@@ -266,6 +266,48 @@ test('a file is stored in UTF-8, header and all, of the encoding that is said', 
   expect([received.header?.columns, received.readAs.encoding]).toEqual([['user_id', '名前'], 'shift_jis']);
 });
 
+describe('receive: a CSV in another dialect', () => {
+  const source = { delimiter: '|~', quote: "'", comment: '#', nulls: ['N/A'], skipRows: 1, skipFooter: 1 };
+  const text = (name: string) =>
+    `Export\nuser_id|~name\n# a\n'u1'|~'a\nb'\n\nu2|~N/A|~\n'u3' x|~c\nu4|~'${name}'\n\nu5|~""\nTotal|~4\n`;
+
+  // proves: csv-dialects
+  it('is stored as plain CSV, with each record in its row and line wherever chunks end', async () => {
+    const plain = `user_id,name\nu1,"a\nb"\n\n\nu2,,\n\0invalid_quote`;
+    for (const chunkBytes of [1, 30, 10_000]) {
+      const received = await take(text("it''s"), { hints: { source, chunkBytes } });
+      expect(await leftBehind()).toHaveLength(1);
+      expect(await stored(received)).toMatch(plain);
+      expect(await stored(received)).toMatch(/\nu4,it's\n\nu5,"{6}\n$/);
+      expect(received).toMatchObject({ format: 'csv', totalRows: 5, readAs: { csv: { headerLine: 2 } } });
+      expect(received.header).toEqual({ delimiter: ',', columns: ['user_id', 'name'], isRewritten: true });
+      expect(received.head?.toString()).toBe(text("it''s").slice(0, -'Total|~4\n'.length));
+      const found = received.chunks.map(({ firstRow, firstLine }) => [firstRow, firstLine]);
+      const all = [
+        [1, 4],
+        [2, 7],
+        [3, 8],
+        [4, 9],
+        [5, 11],
+      ];
+      if (chunkBytes === 1) expect(found).toEqual(all);
+      else for (const place of found) expect(all).toContainEqual(place);
+      await store.remove(received.ref);
+    }
+  });
+
+  it('has a record that is too large refused alone', async () => {
+    const received = await take(text('x\n'.repeat(MiB)), { hints: { source } });
+    expect(await stored(received)).toMatch(/\n\0record_too_large \S+ \S+\n+u5,/);
+    expect(received.chunks.at(-1)).toMatchObject({ firstRow: 1, firstLine: 4, rowCount: 5 });
+  });
+
+  it('is refused if its records hold nothing but nulls', async () => {
+    const nulls = 'Export\nuser_id|~name\nN/A|~N/A\nTotal|~1\n';
+    expect(await refusal(nulls, { hints: { source } })).toContain('400 empty_file');
+  });
+});
+
 describe('receive: what is refused, leaving nothing behind', () => {
   it('refuses what has no record', async () => {
     for (const empty of ['', '\ufeff', ' \n\r\n\t\n', gzipSync('')]) {
