@@ -49,9 +49,9 @@ export interface Reason {
 export interface Reject extends Reason {
   readonly row: number;
   readonly line: number;
-  /** Byte at which the record starts in the decoded (decompressed, UTF-8) file, from 0. */
+  /** Byte at which the record starts in the stored file, from 0. */
   readonly byteOffset: number;
-  /** The record as it stood in the file, cut at MAX_REJECT_RAW_BYTES. */
+  /** The record as it is stored, or as it came if it could not be rewritten, cut at MAX_REJECT_RAW_BYTES. */
   readonly raw: Uint8Array;
 }
 

@@ -16,6 +16,7 @@ import { KeyTable } from '../../src/load/map/key-table.ts';
 import { NdjsonRows } from '../../src/load/map/ndjson-rows.ts';
 import { Rows } from '../../src/load/map/rows.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
+import { rewriteChunk } from '../../src/load/receive/rewrite-csv.ts';
 import { RejectCauses } from '../../src/load/rejects/causes.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
 import { expectLinear, KiB, numbered, repeated, type Scanner } from '../support/linear.ts';
@@ -127,15 +128,11 @@ const csvRows =
     rows.users.finish();
   };
 
-const dialectRows =
-  (escapes: string, delimiter: string) =>
+const dialect =
+  (escapes: string, delimiter: string, nulls: readonly string[] = ['n/a', 'x']) =>
   (input: Buffer): void => {
-    rows.reset();
-    const columns = ['user_id', 'a'];
-    const dialect = { delimiter, quote: '"', escape: escapes, comment: '#', nulls: ['n/a', 'x'] };
-    const header = { delimiter: ',', columns, dialect };
-    Array.from(new CsvRows(header, planFile({ columns }, {}, 'auto'), rows).read(chunk(input), input));
-    rows.users.finish();
+    const form = { delimiter, quote: '"', escape: escapes, comment: '#', nulls };
+    rewriteChunk({ form: { dialect: form, ragged: 'pad' }, width: 2, bytes: input, oversized: null });
   };
 
 const ndjsonRows = (input: Buffer): void => {
@@ -226,8 +223,30 @@ const scanners: readonly Scanner[] = [
     generate: repeated('\n', 'user_id\n"'),
     run: index('csv', 1),
   },
-  { name: 'CSV in another dialect: backslashes', generate: repeated('\\"\n'), run: dialectRows('\\', ';;') },
-  { name: 'CSV in another dialect: comments', generate: repeated('#\n'), run: dialectRows('"', '~~') },
+  { name: 'CSV in another dialect: backslashes', generate: repeated('\\"\n'), run: dialect('\\', ';;') },
+  { name: 'CSV in another dialect: comments', generate: repeated('#\n'), run: dialect('"', '~~') },
+  {
+    name: 'CSV in another dialect: a line of delimiters',
+    generate: repeated('~~'),
+    run: dialect('"', '~~', []),
+  },
+  {
+    name: 'CSV in another dialect: parts of delimiters',
+    generate: repeated('~a'),
+    run: dialect('"', '~~', []),
+  },
+  { name: 'CSV in another dialect: blanks', generate: repeated('a   '), run: dialect('"', 'blanks') },
+  {
+    name: 'CSV in another dialect: a long cell',
+    generate: repeated('a""', '"'),
+    run: dialect('"', '~~', []),
+  },
+  {
+    name: 'CSV in another dialect: short records',
+    generate: repeated('a~~b\n'),
+    run: dialect('"', '~~', []),
+  },
+  { name: 'CSV in another dialect: escapes', generate: repeated('\\~\\q'), run: dialect('\\', '~~', []) },
   { name: 'CSV: a line in buffers of a byte', generate: repeated('a', 'user_id\n'), run: index('csv', 1) },
   { name: 'the dialect: quotes', generate: repeated('"'), run: sniff },
   { name: 'the dialect: every delimiter', generate: repeated('a,b;c\td|e^f~g:h i||l\'m"n\n'), run: sniff },

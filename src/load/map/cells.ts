@@ -297,7 +297,7 @@ export const MAX_ESCAPED_BYTES = 7;
 
 /** The letter behind the backslash that JSON wants before these bytes, `numbered` where it wants \u00 and two digits; 0 for all others. */
 const numbered = 1;
-export const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
+const jsonEscapes = new Uint8Array(256).fill(numbered, 0, 32);
 for (const [byte, letter] of Object.entries({
   '"': '"',
   '\\': '\\',
