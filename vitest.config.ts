@@ -49,7 +49,7 @@ const waiting = { maxWorkers: isSlow() ? 2 : 5, sequence: { groupOrder: 1 } };
 /** Tests that measure times, memory or a small disk: nothing else may run beside them. */
 const timed = [
   'test/chaos/{hostile-http,killed-workers,whole-service}.test.ts',
-  'test/{unit/linear-scanners,capabilities/inspection/linear}.test.ts',
+  'test/{unit/linear-scanners,contract/http/record-queue,capabilities/inspection/linear}.test.ts',
 ];
 
 /** What goes through the queue, and what stores and reads files: once more on Redis, and on S3. */

@@ -5,14 +5,14 @@ import { cleanUpAfter } from '../support/cleanups.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { runCli, temporaryFolder } from './cli.ts';
 
-test('sluice delete: asks to be told --yes, deletes what a list and the line name, says what became of each, and keeps people out if asked', async () => {
+test('sluice delete: asks to be told --yes, deletes what a list and the line name, and says what became of each', async () => {
   const folder = await temporaryFolder();
   const database = await createTestDatabase();
   cleanUpAfter('test', () => database.drop());
   const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, 'data') };
   const sluice = (args: readonly string[], input?: string) =>
     runCli(args, { cwd: folder, env, ...(input !== undefined && { input }) });
-  await writeFile(join(folder, 'users.csv'), 'user_id,company_id\na,acme\n b ,acme\n-c,acme\nd,acme\n');
+  await writeFile(join(folder, 'users.csv'), 'user_id,company_id\na,acme\n b ,acme\n-c,acme\n');
   await writeFile(join(folder, 'ids.txt'), '\ufeff b \r\n\r\nnobody\n');
   const loaded = await sluice(['import', 'users.csv']);
   expect(loaded, loaded.stderr).toMatchObject({ code: 0 });
@@ -35,9 +35,4 @@ test('sluice delete: asks to be told --yes, deletes what a list and the line nam
   const companies = await sluice(['delete', 'companies', '--file', '-', '--yes'], 'acme\n');
   expect(companies, companies.stderr).toMatchObject({ code: 0 });
   expect(companies.stdout).toMatch(/acme +deleted +0 +1\ncompanies: 1 deleted, 0 not found/);
-
-  expect(await sluice(['delete', 'companies', 'acme', '--suppress', '--yes'])).toMatchObject({ code: 2 });
-  expect(await sluice(['delete', 'users', 'd', '--suppress', '--yes'])).toMatchObject({ code: 0 });
-  const again = await sluice(['import', 'users.csv', '--json']);
-  expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { rejected: 1 } } }] });
 });

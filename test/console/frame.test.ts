@@ -112,6 +112,7 @@ test('without the database open pages keep what was typed and say since when; on
 // proves: console-outage
 test('an overloaded service still lets people in to the console, which says since when until it is over', async () => {
   const { system } = stage.t;
+  await stage.t.ended(await stage.load('user_id\nu1\n', 'before-the-overload.csv'));
   const config = { ...system.config, maxEventLoopDelayMs: 50 };
   const server = await serve({ ...stage.t, system: { ...system, config } });
   let isBusy = true;
@@ -134,7 +135,7 @@ test('an overloaded service still lets people in to the console, which says sinc
     isBusy = false;
     await hurryTo(page, says(page, overloaded), { isGone: true });
     expect(await page.getByLabel('Name').inputValue()).toBe('typed-before');
-    await late.getByText('e.csv').first().waitFor();
+    await late.getByText('before-the-overload.csv').waitFor();
   } finally {
     isBusy = false;
     await server.stop();

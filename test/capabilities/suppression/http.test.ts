@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import { afterAll, expect, test } from 'vitest';
 import type { JobDetail } from '../../../src/load/api.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
+import { runCommand } from '../../support/run-command.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { concluded, drop } from '../inbox/support/inbox.ts';
 
@@ -107,4 +108,12 @@ test('companies are not kept out, and wrong requests change nothing', async () =
   expect(await refusalOf(server, '/v1/suppressions?user_id=%00')).toEqual([400, ['invalid_field']]);
   expect(await ask('/v1/suppressions', { users: [] })).toEqual([400, ['invalid_field']]);
   expect(await ask('/v1/suppressions', { users: ['u1'], suppress: false })).toEqual([400, ['invalid_field']]);
+});
+
+test('sluice delete --suppress keeps users out, and knows no companies', async () => {
+  await server.fetch('/v1/identify', { json: { user_id: 'by-command' } });
+  const sluice = (...words: readonly string[]) => runCommand(t, 'delete', ...words, '--suppress', '--yes');
+  await expect(sluice('companies', 'acme')).rejects.toThrow();
+  await sluice('users', 'by-command');
+  expect(await count('?user_id=by-command')).toEqual({ count: 1 });
 });
