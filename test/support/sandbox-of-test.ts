@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inputError } from '../../src/base/errors.ts';
 import { serveTasks, type TaskHandler } from '../../src/base/sandbox/sandbox.ts';
 
-/* Runs in the sandboxes of tests: tasks that do what hostile bytes make a parser do. */
+/* The program of the sandboxes of tests: tasks that do what hostile bytes make a parser do. Tests import its types alone. */
 
 type Handler = TaskHandler<number, string, Buffer, unknown>;
 
@@ -62,5 +62,4 @@ export const tasks = {
   },
 } satisfies Record<string, Handler>;
 
-// Only where it was forked for it: tests import the names.
-if (process.argv[1]?.endsWith('sandbox-of-test.ts') === true) serveTasks(tasks);
+serveTasks(tasks);
