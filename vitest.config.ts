@@ -63,7 +63,7 @@ const onS3 = [
 const kinds = ['acceptance', 'console', 'chaos'];
 
 /** Commands that are worth a run with the core alone: its own demo, what makes and removes data, and what starts and ends processes. */
-const onCore = ['test/acceptance/{core,delete,start}.test.ts'];
+const onCore = ['test/acceptance/{core,delete,endings,start}.test.ts'];
 
 /**
  * `npm test` runs in mode "short": what the embedded PostgreSQL is enough for. `.ci/run` runs in mode "ci": what proves each promise

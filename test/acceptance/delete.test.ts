@@ -12,7 +12,7 @@ test('sluice delete: asks to be told --yes, deletes what a list and the line nam
   const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, 'data') };
   const sluice = (args: readonly string[], input?: string) =>
     runCli(args, { cwd: folder, env, ...(input !== undefined && { input }) });
-  await writeFile(join(folder, 'users.csv'), 'user_id,company_id\na,acme\n b ,acme\n-c,acme\n');
+  await writeFile(join(folder, 'users.csv'), 'user_id,company_id\na,acme\n b ,acme\n-c,acme\nd,acme\n');
   await writeFile(join(folder, 'ids.txt'), '\ufeff b \r\n\r\nnobody\n');
   const loaded = await sluice(['import', 'users.csv']);
   expect(loaded, loaded.stderr).toMatchObject({ code: 0 });

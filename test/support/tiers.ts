@@ -19,7 +19,7 @@ export const repeating: readonly string[] = [
 
 /** Files that prove something alone, and take long: `npm test` leaves them out too. */
 export const long: readonly string[] = [
-  'test/acceptance/!(delete|env-example|start).test.ts',
+  'test/acceptance/!(delete|endings|env-example|start).test.ts',
   'test/capabilities/!(inbox)/acceptance/*.test.ts',
   'test/capabilities/inbox/lock.test.ts',
   'test/contract/http/hostile-callers.test.ts',

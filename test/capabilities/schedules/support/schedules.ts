@@ -18,7 +18,9 @@ import { listSchedules, saveSchedule } from '../../../../src/capabilities/schedu
 import { oneSchedule, type ScheduleDefinition } from '../../../../src/capabilities/schedules/schema.ts';
 import { askForRun, makeDueRuns } from '../../../../src/capabilities/schedules/start.ts';
 import { runJob } from '../../../../src/capabilities/schedules/work.ts';
+import { OptionTable } from '../../../../src/domain/option-table.ts';
 import type { TaskClaim } from '../../../../src/domain/task.ts';
+import { capabilities } from '../../../../src/registry.ts';
 import { runTask, withoutStop } from '../../../../src/tasks/run-task.ts';
 import type { TestSystem } from '../../../support/system.ts';
 import { takeTask } from '../../../support/tasks.ts';
@@ -32,11 +34,12 @@ export function scheduleContext(t: TestSystem, own: ScheduleContextOptions = {})
 }
 
 let names = 0;
+const optionTable = new OptionTable(capabilities.flatMap(({ loads }) => loads ?? []));
 
 /** A schedule with its defaults, which is stored when it is first used. Nothing checks it. */
 export function readSchedule(given: Readonly<Record<string, unknown>>): ScheduleDefinition {
   const members = { name: `s${++names}`, cron: '0 * * * *', timezone: 'UTC', ...given };
-  return Default(oneSchedule, structuredClone(members)) as ScheduleDefinition;
+  return Default(oneSchedule(optionTable), structuredClone(members)) as ScheduleDefinition;
 }
 
 /** Stores a schedule, if another is stored, as of this moment. */
