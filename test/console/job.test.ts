@@ -12,7 +12,6 @@ import {
 } from '../support/console.ts';
 import { ended } from '../support/exactness.ts';
 import { form } from '../support/http.ts';
-import { readProfiles } from '../support/load-file.ts';
 import { brakeAt, onSite } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -116,24 +115,6 @@ test('the page of a planned load shows what it would write, by property and row,
   await page.getByText(/^2 (users|records) stored in/).waitFor();
   await unfold(page, 'Changes');
   await page.locator('.good', { hasText: 'gold' }).waitFor();
-});
-
-test('the page of a load leads to the plan of its undo, which is shown before it is applied', async () => {
-  await stage.t.ended(await stage.load('user_id,tier\nundo1,pro\n', 'good.csv'));
-  const wrong = await stage.load('user_id,tier\nundo1,free\nundo2,free\n', 'wrong.csv');
-  await stage.t.ended(wrong);
-  const page = await stage.open(`/jobs/${wrong}`);
-  await more(page);
-  await expectAccessible(page);
-  await page.getByRole('button', { name: 'Undo …' }).click();
-  await page.getByRole('heading', { name: 'undo of wrong.csv' }).waitFor();
-  await page.getByText('0 new and 1 changed user, 1 removed').waitFor();
-  await page.getByRole('button', { name: 'Undo: write 2 records' }).click();
-  await page.getByText(/^2 profiles put back in/).waitFor();
-  await waitFor('the undo to end', async () => {
-    const { users } = await readProfiles(stage.t.system, stage.t.environment.environmentId);
-    return users['undo2'] === undefined && users['undo1']?.metadata['tier'] === 'pro';
-  });
 });
 
 test('the page of a job that was planned says how long the loading took, and how long the plan waited', async () => {

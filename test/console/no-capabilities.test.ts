@@ -18,18 +18,17 @@ test('a console that was built without any capability has the screens of the cor
   const jobId = await stage.load('user_id,name\nu1,Ada\n,nobody\n', 'core.csv');
   await stage.t.ended(jobId);
   const page = await stage.open('/');
-  await page.route('**/console/**', (route) => {
+  await page.route(/:\d+\/console/, (route) => {
     const asset = assets.files.get(new URL(route.request().url()).pathname.split('/').at(-1) ?? '');
     return asset === undefined
       ? route.fulfill({ contentType: 'text/html', body: renderShell(assets.manifest, '') })
       : route.fulfill({ contentType: asset.type, body: asset.bodies.identity });
   });
-  // The session has a path of the API.
-  await page.route('**/v1/console/**', (route) => route.continue());
   const show = async (path: string, heading: string): Promise<void> => {
     await page.goto(stage.address(path));
     await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
-    await page.locator('#main [role=status]', { hasText: 'Loading' }).waitFor({ state: 'detached' });
+    const loading = page.locator('#main [role=status]', { hasText: 'Loading' });
+    await expect.poll(() => loading.count()).toBe(0);
     expect(await page.getByRole('alert').count()).toBe(0);
   };
   await show(`/jobs/${jobId}`, 'core.csv');

@@ -188,45 +188,6 @@ test('a person is deleted after the number of its events was said, which the ser
   expect(await page.getByText('Kept out').count()).toBe(0);
 });
 
-test('a person of whom nothing is stored is kept out by a deletion that says so, and let in again', async () => {
-  const page = await stage.open('/people/u9');
-  await page.getByRole('button', { name: 'Delete …' }).click();
-  await page.getByText('Nothing is stored under this id.').waitFor();
-  expect(await page.getByRole('button', { name: 'Delete this user' }).isDisabled()).toBe(true);
-  await page.getByLabel(/Keep this person out/).check();
-  await expectAccessible(page);
-  await page.getByRole('button', { name: 'Delete this user, and keep them out' }).click();
-  await page.waitForURL(/\/jobs\//);
-  await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
-  const record = { user_id: 'u9' };
-  expect(await stage.post('/v1/identify', record)).toMatchObject({ errors: [{ error_code: 'suppressed' }] });
-  await page.goto(stage.address('/people/u9'));
-  await page.getByRole('button', { name: 'Look for its events' }).click();
-  await page.getByText('Records of this id are refused').waitFor();
-  await page.getByRole('button', { name: 'Let in again …' }).click();
-  await page.getByRole('button', { name: 'Let them in again' }).click();
-  await page.getByText('Records of this id are refused').waitFor({ state: 'detached' });
-  expect((await stage.post('/v1/identify', record)) ?? null).toBeNull();
-});
-
-test('the rules are shown, applied, and refused with the line at fault', async () => {
-  await expectGoodInEveryLook(stage, 'rules', '/rules', (page) => page.getByText('no rules yet').waitFor());
-  const page = await stage.open('/rules');
-  await page.getByLabel('As YAML').fill('users:\n  unknwn: report\n');
-  await page.getByRole('button', { name: 'Apply' }).click();
-  await page.getByText(/users.unknwn is unknown/).waitFor();
-  const marks = page.locator('.editor-lines [data-marked]');
-  expect(await marks.count()).toBe(1);
-  expect(await page.locator('.editor-lines :nth-child(2)').getAttribute('data-marked')).toBe('');
-  expect(await page.evaluate('String(getSelection())')).toBe('  unknwn: report');
-  await expectAccessible(page);
-  await page.getByLabel('As YAML').fill('companies:\n  unknown: report\n');
-  expect(await marks.count()).toBe(0);
-  await page.getByRole('button', { name: 'Apply' }).click();
-  await page.getByText('Version').waitFor();
-  await page.getByText('1', { exact: true }).first().waitFor();
-});
-
 test('a segment says in words and, when asked, by number who is in it, and marks the line at fault of a changed definition', async () => {
   await expectGoodInEveryLook(stage, 'segments', '/segments', (page) => page.getByText('Pro plan').waitFor());
   const page = await stage.open('/segments');

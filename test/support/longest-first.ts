@@ -8,7 +8,7 @@ const long = [
   'test/acceptance/start.test.ts',
   'test/capabilities/schedules/acceptance/schedules.test.ts',
   'test/acceptance/first-steps.test.ts',
-  'test/console/load.test.ts',
+  'test/capabilities/inspection/console/load.test.ts',
   'test/console/job.test.ts',
   'test/console/frame.test.ts',
   'test/console/people.test.ts',

@@ -5,9 +5,10 @@ import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import type { Schedule } from '../../../../src/capabilities/schedules/api.ts';
 import { endWaitingRuns } from '../../../../src/capabilities/schedules/end-run.ts';
+import { saveSchedule } from '../../../../src/capabilities/schedules/schedule-store.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../../../support/console.ts';
 import { waitFor } from '../../../support/wait-for.ts';
-import { doNext, scheduleContext } from '../support/schedules.ts';
+import { doNext, readSchedule, scheduleContext } from '../support/schedules.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-console-schedules-'));
 const stage = consoleStage({
@@ -165,4 +166,55 @@ test('a schedule written in the page is marked where it is wrong, shows its next
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
   await page.getByRole('heading', { name: 'Schedules' }).waitFor();
   expect((await stage.server.fetch('/v1/schedules/drop')).status).toBe(404);
+});
+
+const script = '<img src=x onerror=alert(1)>';
+const schedules = [
+  {
+    name: 'nightly-users',
+    cron: '0 2 * * *',
+    timezone: 'Europe/Berlin',
+    load: { files: { pattern: 'nightly/users-*.csv' } },
+  },
+  {
+    name: 'hourly-crm',
+    cron: '*/15 * * * *',
+    enabled: false,
+    load: { http: { url: 'https://crm.example.com/users.ndjson' } },
+  },
+  { name: 'weekly-export', cron: '30 5 * * 1', export: { range: 'last_7_days', format: 'parquet' } },
+];
+
+test('schedules show how the last runs went and what is next; they are paused, and a failed run is run again', async () => {
+  const { pool } = stage.t.system;
+  const { environmentId } = stage.t.environment;
+  for (const each of schedules) {
+    await saveSchedule(stage.t.system.db, environmentId, readSchedule(each), new Date());
+  }
+  await pool.query(
+    `insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, started_at, ended_at, reason_code, reason)
+    select $1, 'nightly-users', date_trunc('day', now()) - make_interval(days => 8 - at::int, hours => -1), 'due', status,
+      '{"timeZone":"UTC","work":{"kind":"load"}}', now() - interval '1 min', now(),
+      case when status in ('failed', 'skipped') then 'source_unreachable' end, case when status in ('failed', 'skipped') then $2 end
+    from regexp_split_to_table('completed completed completed_with_rejects unchanged skipped completed failed', ' ')
+      with ordinality _ (status, at)`,
+    [stage.t.environment.environmentId, `no answer ${script}`],
+  );
+  await expectGoodInEveryLook(stage, 'schedules', '/schedules', (page) =>
+    page.getByText('nightly-users').first().waitFor(),
+  );
+  const page = await stage.open('/schedules');
+  await page.getByRole('button', { name: 'Pause nightly-users' }).click();
+  await page.getByText('paused', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Resume nightly-users' }).click();
+  await page.getByRole('button', { name: 'Pause nightly-users' }).waitFor();
+  await page.getByRole('link', { name: 'nightly-users' }).first().click();
+  await page.getByText(`no answer ${script}`).first().waitFor();
+  await expectGoodInEveryLook(stage, 'schedule', '/schedules/nightly-users', (each) =>
+    each.getByText('completed with rejects').waitFor(),
+  );
+  const again = page.getByRole('button', { name: 'Run again' });
+  const before = await again.count();
+  await again.first().click();
+  await waitFor('the run that is due again', async () => (await again.count()) < before);
 });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { consoleStage, dropFile, limitUpload } from '../support/console.ts';
-import { startStallingProxy } from '../support/stalling-proxy.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { consoleStage, dropFile, limitUpload } from '../../../support/console.ts';
+import { startStallingProxy } from '../../../support/stalling-proxy.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 
 const isLarge = (process.env['SLUICE_LARGE'] ?? '') !== '';
 const longMs = isLarge ? 600_000 : 60_000;
