@@ -14,7 +14,6 @@ create table sluice.loads (
   file_size bigint not null,
   sha256 bytea not null,
   file_ref text,
-  file_format text not null,
   header jsonb,
   column_map jsonb not null default '{}',
   preset text,
@@ -24,18 +23,13 @@ create table sluice.loads (
   pass text not null default 'load',
   dry_run boolean not null generated always as (pass <> 'load') stored,
   begins_anew boolean not null default false,
-  max_errors bigint,
-  duplicate_of uuid,
-  file_of uuid,
   request_id text,
   origin text,
   origin_name text,
   accepted_at timestamptz not null default now(),
-  file_at timestamptz not null default now(),
   file_cursor pg_snapshot,
   started_at timestamptz,
   work_started_at timestamptz,
-  work_rows_before bigint not null default 0,
   ended_at timestamptz,
   failure_code text,
   failure_message text,
@@ -51,22 +45,17 @@ create table sluice.loads (
   rows_rejected bigint not null default 0,
   dropped_properties bigint not null default 0,
   own_file boolean not null default false,
-  taken_back_by bigint,
-  mends bigint,
   repeats_resolved_at timestamptz,
   event_removals bigint,
   has_event_types boolean not null default false,
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint loads_mends_fkey foreign key (mends) references sluice.loads on delete set null,
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset <> ''),
   constraint loads_status_check check (status in ('queued', 'processing', 'held', 'completed', 'failed', 'cancelled')),
   constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
-  constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
-  constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
   constraint loads_sha256_check check (octet_length(sha256) = 32),
   constraint loads_origin_check check (origin in ('api_key', 'schedule', 'inbox', 'command_line')),
   constraint loads_request_id_check check (length(request_id) <= 128),
@@ -86,23 +75,20 @@ create table sluice.loads (
 );
 comment on table sluice.loads is 'One row per accepted import or bulk identify; job_id is what the API shows.';
 comment on column sluice.loads.lane_position is 'Loads and deletions of an environment take effect in this order.';
-comment on column sluice.loads.mends is 'The load whose refused records its file holds, corrected.';
+comment on column sluice.loads.header is 'The columns of a CSV; null: the file is NDJSON.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
-comment on column sluice.loads.file_at is 'The time at which its file was accepted; of a stored file that is loaded again, for the first time.';
-comment on column sluice.loads.file_cursor is 'What had been committed at file_at: what was written since is newer than the file.';
+comment on column sluice.loads.file_cursor is
+  'What had been committed when the file was accepted, of a stored file for the first time: what was written since is newer than the file.';
 comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
-comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
 comment on column sluice.loads.own_file is 'Its file is written when its turn in the lane comes, and all of its records may be refused.';
-comment on column sluice.loads.taken_back_by is 'The load that took back what this one wrote; of several, the one that began last.';
-comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
   'Some record has an event_type: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
@@ -115,8 +101,27 @@ where status = 'completed' and rows_rejected > 0 and not dry_run;
 
 -- Facts of loads that only some have. Each table has at most one row for a load.
 
+create table sluice.load_lineage (
+  load_id bigint not null,
+  duplicate_of uuid,
+  file_of uuid,
+  file_at timestamptz,
+  mends bigint,
+  taken_back_by bigint,
+  constraint load_lineage_pkey primary key (load_id),
+  constraint load_lineage_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_lineage_mends_fkey foreign key (mends) references sluice.loads on delete set null
+);
+comment on table sluice.load_lineage is 'What a load has to do with other loads.';
+comment on column sluice.load_lineage.duplicate_of is 'The earlier job with the same bytes.';
+comment on column sluice.load_lineage.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
+comment on column sluice.load_lineage.file_at is 'The time at which the file of file_of was accepted for the first time.';
+comment on column sluice.load_lineage.mends is 'The load whose refused records its file holds, corrected.';
+comment on column sluice.load_lineage.taken_back_by is 'The load that took back what this one wrote; of several, the one that began last.';
+
 create table sluice.load_guards (
   load_id bigint not null,
+  max_errors bigint,
   max_changed bigint,
   max_removed_values bigint,
   guard jsonb,
@@ -311,7 +316,8 @@ begin
   select m.row_number, m.mended_by
   from mended m
   join sluice.loads l on l.load_id = m.mended_by
-  where l.status = 'completed' and l.taken_back_by is null
+  where l.status = 'completed'
+    and not exists (select 1 from sluice.load_lineage n where n.load_id = l.load_id and n.taken_back_by is not null)
     and exists (select 1 from sluice.load_rejects r where r.load_id = load and r.row_number = m.row_number)
     and not exists (select 1 from sluice.load_rejects r where r.load_id = m.mended_by and r.row_number = m.mended_row);
 end

@@ -5,7 +5,7 @@ create view sluice.background_jobs as
 select
   'load' as kind, load_id as id, job_id, environment_id, type, status, accepted_at, work_started_at as started_at, ended_at,
   lane_position, rows_read as done, total_rows as total, failure_code, failure_message,
-  request_id, origin, origin_name, filename, file_size, sha256, attempts, work_rows_before as rows_before, dry_run,
+  request_id, origin, origin_name, filename, file_size, sha256, attempts, dry_run,
   json_build_object(
     'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
     'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected
@@ -16,16 +16,14 @@ select
   'export', export_id, job_id, environment_id, 'export', status, requested_at, started_at, ended_at,
   null, rows_written, case when ended_at is null then coalesce(rows_expected, rows_written) else rows_written end,
   failure_code, failure_message, request_id, origin, origin_name,
-  'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written, null, attempts,
-  0::bigint, false, null
+  'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written, null, attempts, false, null
 from sluice.exports
 union all
 select
   'deletion', deletion_id, job_id, environment_id, 'delete_' || entity, status, accepted_at, started_at, ended_at,
   lane_position, (ids_deleted + ids_not_found)::bigint, ids_requested::bigint, failure_code, failure_message,
   request_id, origin, origin_name,
-  'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0::bigint, null, attempts,
-  0::bigint, false,
+  'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0::bigint, null, attempts, false,
   json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found)
 from sluice.deletions;
 comment on column sluice.background_jobs.total is 'Records of a load, expected rows of an export until it ends, ids of a deletion.';

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { StoredFormat } from '../domain/load.ts';
 import {
   type ChunkRange,
   countedKinds,
@@ -41,6 +42,14 @@ function forCounts(
   return sql.join(outcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
+/** SQL of the format of the stored file, beside a row of `loads`: a CSV has a header. */
+export const storedFormat = sql<StoredFormat>`case when loads.header is null then 'ndjson' else 'csv' end`;
+
+/** SQL of the limit of refused records, beside a row of `loads`. */
+export const maxErrors = sql<
+  number | null
+>`(select g.max_errors from load_guards g where g.load_id = loads.load_id)`;
+
 export interface ChunkTally extends Outcomes {
   /** Properties without a name. */
   readonly dropped?: number;
@@ -78,10 +87,10 @@ export async function finishChunk(
     and not loads.dry_run
     and not loads.own_file
     and not loads.source_options ?| ${[...asking]}::text[]
-    and loads.mends is null
+    and not exists (select 1 from load_lineage n where n.load_id = loads.load_id and n.mends is not null)
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count
-    and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)
+    and ${tally.rejected} <= coalesce(${maxErrors}, ${tally.rejected})
   )`;
   const { rows } = await sql<LoadProgress>`
     with own as (
@@ -125,7 +134,7 @@ export async function finishChunk(
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
-  and max_errors is null
+  and ${maxErrors} is null
   and not own_file
   and rows_read >= ${MAX_REFUSED_AT_FIRST}
   and rows_rejected = rows_read
@@ -176,11 +185,11 @@ const finishing = (isRefused: RawBuilder<unknown>, chunkNo: number): RawBuilder<
     )
     select
       rows_rejected as rejected,
-      max_errors as "maxErrors",
+      ${maxErrors} as "maxErrors",
       ${isRefused} as "isRefusedSoFar",
       status = 'completed' as "isCompleted",
       (select json_build_object('taskId', task_id, 'kind', kind, 'attempt', 0) from next) as next
-    from counted`;
+    from counted loads`;
 
 /** Adds the counts of the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
 function countedByKind(kinds: OutcomesByKind) {

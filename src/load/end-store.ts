@@ -116,19 +116,13 @@ export async function requeueLoad(
   jobId: string,
 ): Promise<boolean> {
   const earlier = await loadOf(db, environmentId, jobId)
-    .select('failure_code')
+    .select(['failure_code', 'total_rows as totalRows'])
     .forUpdate()
     .executeTakeFirst();
   const load = await updateWhere(db, 'loads', { environmentId, jobId })
     .set((eb) => ({
       ...queuedAgain,
       attempts: eb('attempts', '+', 1),
-      // A retry accepts what a guard refused; otherwise the load would fail again at once.
-      max_errors: sql`case failure_code
-        when 'too_many_rejects' then null
-        when ${FIRST_RECORDS_REFUSED} then total_rows
-        else max_errors
-      end`,
       pass: sql<string>`case
         when pass = 'guard' and ${isGuarded} then ${accepted}
         when pass = 'validate' and failure_code = 'too_many_rejects' then ${accepted}
@@ -145,17 +139,37 @@ export async function requeueLoad(
     )
     .returning('load_id as loadId')
     .executeTakeFirst();
-  if (load !== undefined && earlier?.failure_code === GUARD_EXCEEDED) {
-    await updateWhere(db, 'load_guards', load).set({ max_changed: null, max_removed_values: null }).execute();
-  }
+  if (load !== undefined && earlier !== undefined) await acceptRefused(db, load.loadId, earlier);
   return load !== undefined;
 }
+
+/** A retry accepts what a limit refused; otherwise the load would fail again at once. */
+async function acceptRefused(
+  db: Database,
+  loadId: number,
+  { failure_code: code, totalRows }: { readonly failure_code: string | null; readonly totalRows: number },
+): Promise<void> {
+  const limits = updateWhere(db, 'load_guards', { loadId });
+  if (code === GUARD_EXCEEDED) await limits.set({ max_changed: null, max_removed_values: null }).execute();
+  if (code === 'too_many_rejects') await limits.set({ max_errors: null }).execute();
+  if (code === FIRST_RECORDS_REFUSED)
+    await db
+      .insertInto('load_guards')
+      .values({ load_id: loadId, max_errors: totalRows })
+      .onConflict((at) => at.column('load_id').doUpdateSet({ max_errors: totalRows }))
+      .execute();
+}
+
+/** SQL beside a row of `loads`: a load that has begun takes it back. */
+export const hasBeenTakenBack = sql<boolean>`exists (
+  select 1 from load_lineage n where n.load_id = loads.load_id and n.taken_back_by is not null
+)`;
 
 /** Tells whether a load is taken back, or will be when a turn comes. */
 export function isTakenBack(seams: readonly LoadSeam[]): RawBuilder<boolean> {
   const kinds = seams.flatMap(({ kind }) => kind ?? []);
   return sql<boolean>`(${sql.join(
-    [sql`loads.taken_back_by is not null`, ...kinds.map(({ takesBack }) => takesBack)],
+    [hasBeenTakenBack, ...kinds.map(({ takesBack }) => takesBack)],
     sql` or `,
   )})`;
 }

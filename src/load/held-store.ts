@@ -3,7 +3,7 @@ import type { FileFigures, Surprise, VolumeGuard } from '../domain/guards.ts';
 import type { Origin } from '../domain/task.ts';
 import { daysAgo } from '../postgres/columns.ts';
 import { columnOf, type Database, firstRow, updateWhere } from '../postgres/database.ts';
-import { noteDecision, queuedAgain } from './end-store.ts';
+import { hasBeenTakenBack, noteDecision, queuedAgain } from './end-store.ts';
 
 /** The latest loads of a source that say what is usual, the fewest that do, and the loads of an environment among which they are searched. */
 const USUAL_LOADS = 10;
@@ -43,9 +43,13 @@ export function readGuarded(db: Database, loadId: number): Promise<Guarded | nul
       array(
         select ${figures('p')}
         from (
-          select * from loads where environment_id = l.environment_id order by job_id desc limit ${USUAL_AMONG}
+          select *, ${hasBeenTakenBack} as is_taken_back
+          from loads
+          where environment_id = l.environment_id
+          order by job_id desc
+          limit ${USUAL_AMONG}
         ) p
-        where p.status = 'completed' and not p.dry_run and p.taken_back_by is null
+        where p.status = 'completed' and not p.dry_run and not p.is_taken_back
           and p.type = l.type and ${sourceOf('p')} is not distinct from ${sourceOf('l')}
         order by p.job_id desc
         limit ${USUAL_LOADS}

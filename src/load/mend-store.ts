@@ -23,7 +23,8 @@ export async function readMended(db: Database, environmentId: number, jobId: str
 export async function readMending(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
-    .innerJoin('loads as mended', 'mended.load_id', 'loads.mends')
+    .innerJoin('load_lineage', 'load_lineage.load_id', 'loads.load_id')
+    .innerJoin('loads as mended', 'mended.load_id', 'load_lineage.mends')
     .select(camel('mended.load_id', 'mended.job_id', 'loads.header', 'loads.file_ref'))
     .where('loads.load_id', '=', loadId)
     .where('loads.pass', '=', 'load')

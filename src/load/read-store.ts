@@ -17,6 +17,7 @@ import { camel, hex, toFailure } from '../postgres/columns.ts';
 import { type Database, findValue, hasRows, rowsOf, selectWhere } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
 import { aheadInLane } from '../tasks/lane-store.ts';
+import { storedFormat } from './chunk-store.ts';
 import { isTakenBack } from './end-store.ts';
 import { type LoadedSince, loadedSince } from './mend-store.ts';
 import { countsOf, tally } from './running-store.ts';
@@ -69,9 +70,16 @@ const outcomesByKind = sql<KindCounts | null>`case when loads.has_event_types th
   where n.load_id = loads.load_id
 ) end`.as('outcomesByKind');
 
-const mendedJob = sql<string | null>`(select m.job_id from loads m where m.load_id = loads.mends)`.as(
-  'mends',
-);
+const mendedJob = sql<string | null>`(
+  select m.job_id from load_lineage n join loads m on m.load_id = n.mends where n.load_id = loads.load_id
+)`.as('mends');
+
+/** Records that were read before the current work began: a retry continues. */
+const rowsBefore = sql<number>`case when loads.attempts > 1 then (
+  select coalesce(sum(c.row_count), 0)::bigint
+  from load_chunks c
+  where c.load_id = loads.load_id and c.done_at < loads.work_started_at
+) else 0 end`.as('rowsBefore');
 
 const mendedSince = sql<LoadedSince | null>`case
   when exists (select 1 from load_mends m where m.load_id = loads.load_id) then ${loadedSince(sql.ref('loads.load_id'))}
@@ -86,9 +94,10 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .selectFrom('loads')
     .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
     .leftJoin('load_plans', 'load_plans.load_id', 'loads.load_id')
+    .leftJoin('load_lineage', 'load_lineage.load_id', 'loads.load_id')
     .where('loads.environment_id', '=', environmentId)
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
-    .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
+    .select(camel('accepted_at', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
     .select(camel('dropped_properties', 'own_file'))
     .select(camel('held_at', 'held_for', 'decided_at', 'decided_by'))
     .select(usesOfLoad)
@@ -96,7 +105,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select(['source_options as source'])
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile')])
-    .select([sql<boolean>`taken_back_by is not null`.as('isTakenBack'), mendedJob, mendedSince])
+    .select([sql<boolean>`taken_back_by is not null`.as('isTakenBack'), rowsBefore, mendedJob, mendedSince])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
     .where('job_id', 'in', jobIds)
     .execute();
@@ -160,7 +169,7 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
       'column_map as map',
       'preset',
       'source_options as source',
-      'file_format as fileFormat',
+      storedFormat.as('fileFormat'),
     ])
     .executeTakeFirstOrThrow();
 }
@@ -200,7 +209,7 @@ export function findDuplicate(
     where environment_id = ${environmentId} and sha256 = decode(${sha256}, 'hex')
       and status in ('queued', 'processing', 'held', 'completed')
       and (status = 'completed' or status = any (${[...statuses]}::text[]))
-      and entity = ${entity} and file_format = ${fileFormat} and preset is not distinct from ${preset}
+      and entity = ${entity} and (header is not null) = ${fileFormat === 'csv'} and preset is not distinct from ${preset}
       and column_map = ${JSON.stringify(map)}::jsonb and source_options = ${JSON.stringify(source)}::jsonb
       and pass not in ('dry_run', 'plan') and not own_file and not ${isTakenBack(seams)}
     order by job_id desc

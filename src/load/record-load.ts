@@ -44,7 +44,6 @@ export async function writeLoad(
     fileSize: received.receivedBytes,
     sha256: received.sha256,
     fileRef: received.ref,
-    fileFormat: received.format,
     header: received.header,
     columnMap: options.map,
     source: options.source,

@@ -21,8 +21,9 @@ export async function countReload(db: Database, loadId: number): Promise<void> {
     with earlier as (
       select earlier.load_id, earlier.has_event_types
       from loads
+      join load_lineage using (load_id)
       join loads earlier
-        on earlier.environment_id = loads.environment_id and earlier.job_id = loads.duplicate_of
+        on earlier.environment_id = loads.environment_id and earlier.job_id = load_lineage.duplicate_of
       where loads.load_id = ${loadId}
         and loads.pass = 'load'
         and loads.preset is null

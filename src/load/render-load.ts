@@ -116,7 +116,7 @@ function progress({ status, tally, totalRows }: Load): number {
 
 /** Returns the rate of the current work; `null` if it has not begun. */
 export function rowsPerSecond(load: Load, now: Date): number | null {
-  return rateOf(load.tally.read - load.workRowsBefore, load, now);
+  return rateOf(load.tally.read - load.rowsBefore, load, now);
 }
 
 /**

@@ -12,6 +12,7 @@ import type { DueTask } from '../domain/task.ts';
 import { camel, instantText } from '../postgres/columns.ts';
 import { type Database, selectWhere, updateWhere } from '../postgres/database.ts';
 import { usesOfLoad } from '../postgres/uses.ts';
+import { maxErrors, storedFormat } from './chunk-store.ts';
 import type { LoadContext } from './context.ts';
 import { queuedAgain } from './end-store.ts';
 import { forgetRepeats } from './merge/repeats.ts';
@@ -35,10 +36,12 @@ export async function readLoadSource(
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
+    .leftJoin('load_guards', 'load_guards.load_id', 'loads.load_id')
     .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
     .select(camel('loads.preset'))
-    .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
-    .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
+    .select(camel('loads.file_ref', 'loads.header', 'loads.column_map', 'max_errors'))
+    .select(storedFormat.as('fileFormat'))
+    .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'record_key'))
     .select([
       instantText(sql`loads.accepted_at`).as('acceptedAt'),
       'loads.source_options as options',
@@ -92,8 +95,8 @@ const kindsAddUp = sql<boolean>`coalesce(
 
 export async function readFinishState(db: Database, loadId: number) {
   return selectWhere(db, 'loads', { loadId })
-    .select(camel('job_id', 'own_file', 'total_rows', 'pass', 'max_errors'))
-    .select([tally, openChunks, kindsAddUp])
+    .select(camel('job_id', 'own_file', 'total_rows', 'pass'))
+    .select([maxErrors.as('maxErrors'), tally, openChunks, kindsAddUp])
     .executeTakeFirstOrThrow();
 }
 
@@ -171,7 +174,6 @@ export async function beginPass(
       pass,
       begins_anew: false,
       work_started_at: sql`now()`,
-      work_rows_before: 0,
       chunks_done: 0,
       rows_read: 0,
       dropped_properties: 0,

@@ -10,7 +10,6 @@ import {
   keepsPlan,
   type LoadPass,
   type LoadType,
-  type StoredFormat,
 } from '../domain/load.ts';
 import type { Preset, ReadAs, SourceOptions } from '../domain/source.ts';
 import { type DueTask, type JobIdentity, type Origin, originColumns } from '../domain/task.ts';
@@ -51,7 +50,7 @@ export interface NewLoad extends JobIdentity {
   readonly sha256: string;
   /** `null`: its turn has not come to write the file. */
   readonly fileRef: FileRef | null;
-  readonly fileFormat: StoredFormat;
+  /** `null`: the file is NDJSON. */
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
@@ -80,12 +79,12 @@ export async function insertLoad(
   { db, records }: Pick<LoadContext, 'db' | 'records'>,
   load: NewLoad,
 ): Promise<number> {
-  const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...columns } = load;
-  const { maxErrors, maxChanged, maxRemovedValues } = limits;
+  const { origin, sha256, header, columnMap, source, readAs, limits, guard, chunks, ...more } = load;
+  const { duplicateOf, fileOf, mends, ...columns } = more;
   const { load_id, uses } = await db
     .insertInto('loads')
     .values({
-      ...snake({ ...columns, maxErrors }),
+      ...snake(columns),
       ...originColumns(origin),
       sha256: Buffer.from(sha256, 'hex'),
       header: header === null ? null : JSON.stringify(header),
@@ -93,16 +92,21 @@ export async function insertLoad(
       source_options: JSON.stringify(source),
       read_as: readAs && JSON.stringify(readAs, storable),
       begins_anew: columns.ownFile,
-      ...fileCame(columns.fileOf),
+      file_cursor: fileCursor(fileOf),
       chunk_count: chunks.length,
     })
     .returning(['load_id', usesOfLoad])
     .executeTakeFirstOrThrow();
-  if (guard !== null || maxChanged !== null || maxRemovedValues !== null) {
-    const limited = { load_id, max_changed: maxChanged, max_removed_values: maxRemovedValues };
+  const lineage = { duplicateOf, fileOf, mends };
+  if (Object.values(lineage).some((other) => other !== null))
+    await db
+      .insertInto('load_lineage')
+      .values({ load_id, ...snake(lineage), file_at: fileAt(fileOf) })
+      .execute();
+  if (guard !== null || Object.values(limits).some((limit) => limit !== null)) {
     await db
       .insertInto('load_guards')
-      .values({ ...limited, guard: guard && JSON.stringify(guard) })
+      .values({ load_id, ...snake(limits), guard: guard && JSON.stringify(guard) })
       .execute();
   }
   if (records !== null && uses.includes(records.use))
@@ -111,16 +115,13 @@ export async function insertLoad(
   return load_id;
 }
 
+/** Of a load whose file was sent, `accepted_at` is the time. */
+const fileAt = (fileOf: string | null) =>
+  sql<Date>`(select coalesce(n.file_at, l.accepted_at) from loads l left join load_lineage n using (load_id) where l.job_id = ${fileOf})`;
+
 /** A stored file that is loaded again says nothing of what has been written since it came. */
-function fileCame(fileOf: string | null) {
-  if (fileOf === null) return { file_cursor: currentCursor };
-  const ofFile = (column: string) =>
-    sql<never>`(select ${sql.ref(column)} from loads where job_id = ${fileOf})`;
-  return {
-    file_at: sql<Date>`coalesce(${ofFile('file_at')}, now())`,
-    file_cursor: sql<string>`coalesce(${ofFile('file_cursor')}, ${currentCursor})`,
-  };
-}
+const fileCursor = (fileOf: string | null) =>
+  sql<string>`coalesce((select file_cursor from loads where job_id = ${fileOf}), ${currentCursor})`;
 
 interface NewOwnLoad
   extends Pick<NewLoad, 'jobId' | 'requestId' | 'origin' | 'environmentId' | 'type' | 'filename'> {
@@ -141,7 +142,6 @@ export function insertOwnLoad(
     fileSize: 0,
     sha256: createHash('sha256').digest('hex'),
     fileRef: null,
-    fileFormat: 'ndjson',
     header: null,
     columnMap: {},
     source: {},
@@ -214,7 +214,6 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
       started_at: sql`coalesce(started_at, now())`,
       // A load that begins anew starts its work with `beginPass`.
       work_started_at: sql`case when begins_anew then null else now() end`,
-      work_rows_before: sql`rows_read`,
       event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
     })
     .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew', 'pass'))

@@ -24,15 +24,7 @@ import type {
   ExportWarning,
 } from '../domain/export.ts';
 import type { Surprise, VolumeGuard } from '../domain/guards.ts';
-import type {
-  CountedKind,
-  LoadPass,
-  LoadStatus,
-  LoadType,
-  OnDrift,
-  PlanSummary,
-  StoredFormat,
-} from '../domain/load.ts';
+import type { CountedKind, LoadPass, LoadStatus, LoadType, OnDrift, PlanSummary } from '../domain/load.ts';
 import type { RejectCode } from '../domain/reject.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { Preset, ReadAs, SourceOptions } from '../domain/source.ts';
@@ -71,7 +63,6 @@ export interface Known {
   loads: {
     column_map: Readonly<Record<string, string>>;
     entity: LoadEntity;
-    file_format: StoredFormat;
     file_ref: FileRef;
     header: CsvHeader | null;
     origin: Origin['kind'];

@@ -54,7 +54,6 @@ export interface DB {
     origin: string | null;
     origin_name: string | null;
     request_id: string | null;
-    rows_before: number | null;
     sha256: Buffer | null;
     started_at: Date | null;
     status: string | null;
@@ -243,7 +242,16 @@ export interface DB {
     held_for: Json | null;
     load_id: number;
     max_changed: number | null;
+    max_errors: number | null;
     max_removed_values: number | null;
+  };
+  load_lineage: {
+    duplicate_of: string | null;
+    file_at: Date | null;
+    file_of: string | null;
+    load_id: number;
+    mends: number | null;
+    taken_back_by: number | null;
   };
   load_plans: {
     applied_at: Date | null;
@@ -263,17 +271,13 @@ export interface DB {
     column_map: Generated<Json>;
     dropped_properties: Generated<number>;
     dry_run: Generated<boolean>;
-    duplicate_of: string | null;
     ended_at: Date | null;
     entity: string;
     environment_id: number;
     event_removals: number | null;
     failure_code: string | null;
     failure_message: string | null;
-    file_at: Generated<Date>;
     file_cursor: string | null;
-    file_format: string;
-    file_of: string | null;
     file_ref: string | null;
     file_size: number;
     filename: string;
@@ -282,8 +286,6 @@ export interface DB {
     job_id: string;
     lane_position: Generated<number>;
     load_id: Generated<number>;
-    max_errors: number | null;
-    mends: number | null;
     origin: string | null;
     origin_name: string | null;
     own_file: Generated<boolean>;
@@ -303,10 +305,8 @@ export interface DB {
     source_options: Generated<Json>;
     started_at: Date | null;
     status: Generated<string>;
-    taken_back_by: number | null;
     total_rows: number;
     type: string;
-    work_rows_before: Generated<number>;
     work_started_at: Date | null;
   };
   notification_attempts: {

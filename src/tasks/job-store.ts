@@ -184,11 +184,12 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
         'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
         'max_removed_values', max_removed_values, 'guard', guard, 'dry_run', pass = 'dry_run',
         'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
-        'format', coalesce(read_as ->> 'format', file_format), 'file_of', file_of,
+        'format', coalesce(read_as ->> 'format', case when header is null then 'ndjson' else 'csv' end), 'file_of', file_of,
         'chunks', chunk_count
       ) as parameters
     from loads
     left join load_guards using (load_id)
+    left join load_lineage using (load_id)
     left join load_plans using (load_id)
     where ${isMeant}
     union all

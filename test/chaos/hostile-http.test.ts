@@ -67,9 +67,8 @@ describe('while', () => {
       const hostile = await site.addEnvironment('hostile');
       // Without their chunks: the first is begun and never ends, and the others wait behind it.
       await site.sql(
-        `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, file_format,
-           total_rows, chunk_count)
-         select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 'ndjson', 1, 1
+        `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, total_rows, chunk_count)
+         select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 1, 1
          from generate_series(1, 20000)`,
         [hostile.environmentId, Buffer.alloc(32)],
       );

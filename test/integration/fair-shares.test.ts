@@ -157,8 +157,8 @@ describe.each(queues)('with the queue on %s', (queue) => {
     const jobId = await acceptFile(t.system, greedy, records(100), { chunkBytes: 1 });
     await sql`
       insert into loads
-        (job_id, environment_id, type, entity, filename, file_size, sha256, file_format, header, total_rows, chunk_count)
-      select gen_random_uuid(), environment_id, type, entity, filename, file_size, sha256, file_format, header, 1, 1
+        (job_id, environment_id, type, entity, filename, file_size, sha256, header, total_rows, chunk_count)
+      select gen_random_uuid(), environment_id, type, entity, filename, file_size, sha256, header, 1, 1
       from loads, generate_series(1, ${many})
       where job_id = ${jobId}`.execute(db);
     const theirs = await acceptFile(t.system, other, records(5), { chunkBytes: 1 });

@@ -110,10 +110,10 @@ describe('pruning', () => {
     const { system, environment } = t;
     const loads = (count: number, days: number, status = 'failed') =>
       sql`
-      insert into loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref, file_format,
+      insert into loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref,
         total_rows, chunk_count, ended_at, failure_code)
       select gen_random_uuid(), ${environment.environmentId}, 'import', 'users', ${status}, 'f.ndjson', 1, sha256('x'),
-        '2020-01-01/01890000-0000-7000-8000-000000000000', 'ndjson', 1, 1, now() - ${days} * interval '1 day', 'x'
+        '2020-01-01/01890000-0000-7000-8000-000000000000', 1, 1, now() - ${days} * interval '1 day', 'x'
       from generate_series(1, ${count})`.execute(system.db);
     // More than one round takes.
     await loads(510, 31);

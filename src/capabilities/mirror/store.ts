@@ -40,7 +40,7 @@ export async function readMirror(db: Database, loadId: number) {
     .select(['environment_id as environmentId', 'entity', 'source_options as source'])
     .select(mirrored.as('decided'))
     .select(sql<string>`file_cursor::text`.as('fileCursor'))
-    .select([instantText(sql`file_at`).as('fileAt'), isLogged.as('isLogged')])
+    .select([instantText(cameAt).as('fileAt'), isLogged.as('isLogged')])
     .select(
       sql<boolean>`exists (
         select 1 from load_rejects r where r.load_id = loads.load_id and r.error_code <> 'suppressed'
@@ -52,6 +52,11 @@ export async function readMirror(db: Database, loadId: number) {
   const scope: MirrorScope = { environmentId, loadId, entity, fileAt, fileCursor };
   return { mirror, scope, ...state };
 }
+
+/** SQL beside a row of `loads`: when its file came, of a stored file for the first time. */
+const cameAt = sql`coalesce(
+  (select n.file_at from load_lineage n where n.load_id = loads.load_id), loads.accepted_at
+)`;
 
 /** Tells whether all changes since the file came are in the log. */
 const isLogged = sql<boolean>`coalesce(
@@ -96,9 +101,10 @@ function isOlder({ environmentId, loadId, entity, fileAt, fileCursor }: MirrorSc
 /** Files that came later have been loaded (a load of the same instant is of the same file). Which of the profiles that they left unchanged they hold is not known any more. */
 const isOvertaken = ({ environmentId, loadId, entity, fileAt }: MirrorScope): RawBuilder<boolean> =>
   sql<boolean>`exists (
-    select 1 from loads l
-    where l.environment_id = ${environmentId} and l.load_id <> ${loadId} and l.file_at > ${fileAt}::timestamptz
-      and l.entity in (${entity}, 'auto') and l.rows_unchanged > 0 and not l.dry_run
+    select 1
+    from loads
+    where environment_id = ${environmentId} and load_id <> ${loadId} and ${cameAt} > ${fileAt}::timestamptz
+      and entity in (${entity}, 'auto') and rows_unchanged > 0 and not dry_run
   )`;
 
 /** Lists what is missing unless it exceeds `limit` or is `kept`. Call it once, in the transaction that holds the fence. */

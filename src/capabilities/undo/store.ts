@@ -108,10 +108,12 @@ export async function insertUndo(db: Database, loadId: number, undoes: readonly 
 /** Notes with the loads that an undo undoes that it has begun. */
 export async function markUndone(db: Database, loadId: number): Promise<void> {
   await sql`
-    update loads
-    set taken_back_by = ${loadId}
-    from (select unnest(undoes) as load_id from load_undos where load_id = ${loadId}) u
-    where loads.load_id = u.load_id`.execute(db);
+    insert into load_lineage (load_id, taken_back_by)
+    select unnest(undoes), load_id
+    from load_undos
+    where load_id = ${loadId}
+    order by 1
+    on conflict (load_id) do update set taken_back_by = excluded.taken_back_by`.execute(db);
 }
 
 /** Tells of a row of `loads` whether an undo of it waits for its turn, or runs. */
@@ -141,7 +143,9 @@ const ownUndoes = sql`(select undoes from load_undos where load_id = loads.load_
 export const undoneJobs = jobsOf(sql`o.load_id = any(${ownUndoes})`, MAX_SHOWN_UNDONE);
 
 /** Selects the undo that took back the row of a load. */
-export const undoneByJob = sql<string>`(select u.job_id from loads u where u.load_id = loads.taken_back_by)`;
+export const undoneByJob = sql<string>`(
+  select u.job_id from load_lineage n join loads u on u.load_id = n.taken_back_by where n.load_id = loads.load_id
+)`;
 
 /** The facts of an undo besides its counts. */
 export interface UndoFacts {

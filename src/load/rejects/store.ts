@@ -21,6 +21,7 @@ import {
   firstRow,
   type Transaction,
 } from '../../postgres/database.ts';
+import { storedFormat } from '../chunk-store.ts';
 import { loadOf } from '../store.ts';
 
 const rowsPerPiece = 1_000;
@@ -114,7 +115,8 @@ export async function readRejectsSource(
   jobId: string,
 ): Promise<RejectsSource | null> {
   const row = await loadOf(db, environmentId, jobId)
-    .select(['load_id as loadId', 'file_format as format', 'header'])
+    .select(['load_id as loadId', 'header'])
+    .select(storedFormat.as('format'))
     .executeTakeFirst();
   return row ?? null;
 }
