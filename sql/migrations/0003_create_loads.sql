@@ -217,6 +217,27 @@ comment on column sluice.load_chunks.positions is 'The transactions that wrote i
 comment on column sluice.load_chunks.losses is 'The attempts that lost their worker.';
 create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where done_at is null;
 
+-- Marks: hashes of keys with two low bits, which say what a chunk made of the key.
+
+create function sluice.key_hash(key text) returns bigint
+  language sql immutable parallel safe
+  return hashtextextended(key, 0) & -4;
+create function sluice.mark(hash bigint, is_new boolean, is_counted boolean) returns bigint
+  language sql immutable parallel safe
+  return hash | is_new::int | 2 * (not is_counted)::int;
+create function sluice.hash_of(mark bigint) returns bigint
+  language sql immutable parallel safe
+  return mark & -4;
+comment on function sluice.hash_of(bigint) is 'The hash of the key.';
+create function sluice.is_new(mark bigint) returns boolean
+  language sql immutable parallel safe
+  return mark & 1 = 1;
+comment on function sluice.is_new(bigint) is 'The chunk made the row. Of events: the id is the caller''s.';
+create function sluice.is_counted(mark bigint) returns boolean
+  language sql immutable parallel safe
+  return mark & 2 = 0;
+comment on function sluice.is_counted(bigint) is 'The key is that of a record, and not only named by one.';
+
 create table sluice.load_chunk_keys (
   load_id bigint not null,
   chunk_no integer not null,
@@ -229,9 +250,9 @@ create table sluice.load_chunk_keys (
   constraint load_chunk_keys_entity_check check (entity in ('users', 'companies', 'events'))
 );
 comment on table sluice.load_chunk_keys is
-  'Hashes of the keys that each chunk met, kept while the load runs, to find keys that stand in several chunks.';
+  'Marks of the keys that each chunk met, kept while the load runs, to find keys that stand in several chunks.';
 comment on column sluice.load_chunk_keys.written is
-  'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller''s.';
+  'Keys this chunk was the first of its load to write. Of events: one for each row.';
 comment on column sluice.load_chunk_keys.unchanged is
   'Keys whose row already held all this chunk brings. Of events: ids of the caller that were there.';
 comment on column sluice.load_chunk_keys.repeated is 'Keys that another chunk of the load had written before.';

@@ -8,7 +8,6 @@ import { Fault } from '../../base/errors.ts';
 import { PLANNED_ROWS_AT_A_TIME } from '../../base/limits.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { GuardLimit } from '../../domain/guards.ts';
-import { keyHash } from '../../load/merge/incoming.ts';
 import { isKey } from '../../postgres/change-log.ts';
 import { instantText } from '../../postgres/columns.ts';
 import { countOf, type Database, isTrue, selectWhere } from '../../postgres/database.ts';
@@ -119,22 +118,22 @@ export async function listMissing(
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with held as materialized (
-      select hash & -4 as hash
+      select hash_of(hash) as hash
       from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
       where k.load_id = ${loadId} and k.entity = ${entity}
     ),
     absent as materialized (
       select p.*
       from ${table} p
-      where p.environment_id = ${environmentId} and not exists (select 1 from held where hash = ${keyHash(id)})
+      where p.environment_id = ${environmentId} and not exists (select 1 from held where hash = key_hash(${id}))
     ),
     missing as materialized (
       select ${id} as key from absent p where ${isOlder(scope)}
     ),
     made as materialized (
-      select distinct hash & -4 as hash
+      select distinct hash_of(hash) as hash
       from load_chunk_keys k, unnest(k.written) hash
-      where k.load_id = ${loadId} and k.entity = ${entity} and hash & 1 = 1
+      where k.load_id = ${loadId} and k.entity = ${entity} and is_new(hash)
     ),
     counted as materialized (
       select
@@ -144,7 +143,7 @@ export async function listMissing(
       from (
         select count(*) filter (where m.hash is null) as profiles
         from ${table} p
-        left join made m on m.hash = ${keyHash(id)}
+        left join made m on m.hash = key_hash(${id})
         where p.environment_id = ${environmentId}
       ) s
     ),

@@ -5,7 +5,7 @@ import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 /**
  * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
  *
- *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB flags NEWLINE
+ *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB removes TAB is_counted NEWLINE
  *
  * The digest is that of the record, if the row is all that the record says (`RecordDigests`).
  *
@@ -20,7 +20,8 @@ const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
 const LF = 10;
 const TAB = 9;
-const ZERO = 48;
+const T = 116;
+const F = 102;
 const BACKSLASH = 92;
 const CAPITAL_N = 78;
 
@@ -30,8 +31,6 @@ export const REMOVES = 1;
 export const NESTED = 4;
 /** The row stands for no record of its own (a company that a user's record describes): not in the tally. */
 export const UNCOUNTED = 2;
-/** The flags that PostgreSQL gets. */
-export const SENT_FLAGS = REMOVES | UNCOUNTED;
 
 /** A row of a profile, decoded. */
 export interface ProfileRow {
@@ -55,7 +54,7 @@ export class RowBuffer {
   nested = false;
   /** The first values of a repeated key win, not the last. */
   keepsFirst = false;
-  /** The end of every row in place of its flags, with a newline; see `reset`. */
+  /** The end of every row in place of what follows its digest, with a newline; see `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
   /** The start of each row and its key (the same), the end of its key, and the rows that share a key. */
@@ -137,7 +136,7 @@ export class RowBuffer {
 
   #endLine(flags: number, record: number): void {
     const stamp = this.#stamp;
-    this.reserve(1 + DIGEST_CHARS + (stamp?.length ?? 3));
+    this.reserve(1 + DIGEST_CHARS + (stamp?.length ?? 5));
     const bytes = this.bytes;
     let at = this.at;
     bytes[at++] = TAB;
@@ -151,7 +150,9 @@ export class RowBuffer {
       for (let from = 0; from < stamp.length; from++) bytes[at++] = stamp[from] ?? 0;
     } else {
       bytes[at++] = TAB;
-      bytes[at++] = ZERO + (flags & SENT_FLAGS);
+      bytes[at++] = (flags & REMOVES) !== 0 ? T : F;
+      bytes[at++] = TAB;
+      bytes[at++] = (flags & UNCOUNTED) === 0 ? T : F;
       bytes[at++] = LF;
     }
     this.at = at;
@@ -293,7 +294,8 @@ export class RowBuffer {
       removes |= flags & REMOVES;
       uncounted &= flags;
     }
-    parts.push(brace, company, noDigest, this.#stamp ?? Buffer.from(`\t${removes | uncounted}\n`));
+    const end = `\t${removes === 0 ? 'f' : 't'}\t${uncounted === 0 ? 't' : 'f'}\n`;
+    parts.push(brace, company, noDigest, this.#stamp ?? Buffer.from(end));
     return Buffer.concat(parts);
   }
 

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Database } from '../../postgres/database.ts';
-import { keyHash } from './incoming.ts';
 
 interface NamedBy {
   readonly environmentId: number;
@@ -28,7 +27,7 @@ export async function createNamed(db: Database, entity: Entity, by: NamedBy, ids
   const noted = sql`
     with created as (${create} returning ${id} as key)
     insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
-    select ${by.loadId}, ${by.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | 3)
+    select ${by.loadId}, ${by.chunkNo}, ${entity}, array_agg(mark(key_hash(key), true, false))
     from created
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set

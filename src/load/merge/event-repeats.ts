@@ -45,7 +45,7 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
     insert into load_event_replays (load_id, chunk_no, key_hash, rows_before, is_written)
     select ${loadId}, chunk_no, hash, rows_before, is_written
     from placed
-    where rows_before > 0 or (hash & 1 = 1 and is_of_load and not is_written)
+    where rows_before > 0 or (is_new(hash) and is_of_load and not is_written)
     on conflict do nothing`.execute(db);
 }
 

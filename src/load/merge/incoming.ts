@@ -7,7 +7,8 @@ import type { Entity } from '../../domain/entity.ts';
 
 /**
  * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
- * it; `digest` is that of the record if the row is all that one record says; flags as in RowBuffer.
+ * it; `digest` is that of the record if the row is all that one record says; `removes`: the row removes a property or its company;
+ * `is_counted`: it stands for a record.
  */
 export const incomingTable = {
   users: 'incoming_users',
@@ -25,7 +26,8 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
             properties jsonb not null,
             company text collate "C",
             digest uuid,
-            flags smallint not null
+            removes boolean not null,
+            is_counted boolean not null
           ) on commit delete rows;`,
       )
       .join(''),
@@ -70,20 +72,12 @@ export const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
     , noted as (
       insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
-      select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | (flags & 2))
+      select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(mark(key_hash(key), false, is_counted))
       from dropped
       having count(*) > 0
       on conflict (load_id, chunk_no, entity) do update set
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
-
-/** Tells whether a row of the batch counts by what the merge makes of it. */
-export const isCounted = (flags: RawBuilder<unknown>): RawBuilder<boolean> =>
-  sql<boolean>`(${flags} & 2 = 0)`;
-
-/** 64-bit hash of `key`, two low bits clear. */
-export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>
-  sql<string>`(hashtextextended(${key}, 0) & -4)`;
 
 /** `stored` with `incoming` laid over it, where nulls remove, or below it. */
 export function merged(

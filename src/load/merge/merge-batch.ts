@@ -11,8 +11,6 @@ import {
   copyText,
   holdsIncoming,
   incomingTable,
-  isCounted,
-  keyHash,
   type MergeScope,
   notedDropped,
   nothingUnchanged,
@@ -59,7 +57,7 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
 
 /** Brings the batch into the session's table for its entity. */
 export async function copyBatch(transaction: Transaction, { entity, text }: Batch): Promise<void> {
-  const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
+  const target = `${incomingTable[entity]} (key, properties, company, digest, removes, is_counted)`;
   await copyText(transaction.client, target, text);
 }
 
@@ -85,10 +83,10 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
         from ${sql.table(entity)} p
         where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
       )
-      returning i.key, i.flags
+      returning i.key, i.is_counted
     )
     ${scope.keepKeys ? notedDropped(entity, scope) : sql``}
-    select count(*)::int as rows, count(*) filter (where ${isCounted(sql`flags`)})::int as counted
+    select count(*)::int as rows, count(*) filter (where is_counted)::int as counted
     from dropped`;
 }
 
@@ -103,11 +101,10 @@ function knowsSome(db: Database, entity: Entity, environmentId: number): Promise
 }
 
 /**
- * The end of a statement whose `classified` has the batch's keys with their flags, and whether each is `held` already (null: there is
+ * The end of a statement whose `classified` has the batch's keys, whether they are counted, and whether each is `held` already (null: there is
  * no such profile): notes the keys, and counts.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
-  const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   return sql`
     noted as (
       insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
@@ -115,8 +112,8 @@ export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<u
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
-        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true), '{}'),
-        coalesce(array_agg(${hash}) filter (where held), '{}')
+        coalesce(array_agg(mark(key_hash(key), held is null, is_counted)) filter (where held is not true), '{}'),
+        coalesce(array_agg(mark(key_hash(key), false, is_counted)) filter (where held), '{}')
       from classified
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
@@ -128,7 +125,7 @@ export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<u
       count(*) filter (where held)::int as unchanged,
       0 as superseded
     from classified
-    where flags & 2 = 0`;
+    where is_counted`;
 }
 
 export interface NewUsers {

@@ -86,7 +86,7 @@ function haveRepeats(db: Database, loadId: number): Promise<boolean> {
     cross join lateral (
       select count(*) > count(distinct key_hash) as repeats
       from (
-        select hash & -4 as key_hash
+        select hash_of(hash) as key_hash
         from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
         where k.load_id = ${loadId} and k.entity = profiles.entity
         offset 0
@@ -172,17 +172,17 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     repeated as (
       select
         entity,
-        hash & -4 as key_hash,
-        bool_or(hash & 2 = 0) as is_counted,
-        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserted,
-        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updated,
-        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
-        case when bool_or(hash & 1 = 1) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end as becomes,
+        hash_of(hash) as key_hash,
+        bool_or(is_counted(hash)) as is_counted,
+        count(*) filter (where did = 'wrote' and is_counted(hash) and is_new(hash)) as inserted,
+        count(*) filter (where did = 'wrote' and is_counted(hash) and not is_new(hash)) as updated,
+        count(*) filter (where did = 'kept' and is_counted(hash)) as unchanged,
+        case when bool_or(is_new(hash)) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end as becomes,
         count(*) filter (where did = 'wrote') > 1
-          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
+          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and not is_new(hash))
           or bool_or(is_retried) as out_of_order
       from met
-      group by entity, hash & -4
+      group by entity, hash_of(hash)
       having count(*) > 1
     )`;
 
@@ -200,12 +200,12 @@ export async function countRestored(db: Database, loadId: number, pass: LoadPass
       select m.entity, m.key_hash
       from restored r
       join (
-        select k.entity, hash, hash & -4 as key_hash
+        select k.entity, hash, hash_of(hash) as key_hash
         from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
         where k.load_id = ${loadId}
-      ) m on m.entity = r.entity and m.key_hash = hashtextextended(r.key, 0) & -4
+      ) m on m.entity = r.entity and m.key_hash = key_hash(r.key)
       group by m.entity, m.key_hash
-      having bool_or(hash & 2 = 0) and not bool_or(hash & 1 = 1)
+      having bool_or(is_counted(hash)) and not bool_or(is_new(hash))
     ),
     by_kind as (
       update load_kinds k
@@ -229,12 +229,12 @@ const restoredByLoad = (loadId: number): RawBuilder<unknown> => sql`
     select distinct on (c.entity, c.key)
       c.entity::text as entity, c.environment_id, c.key, c.before, c.company_before
     from (
-      select k.entity, hash & -4 as key_hash from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
+      select k.entity, hash_of(hash) as key_hash from load_chunk_keys k, unnest(k.repeated) hash where k.load_id = ${loadId}
       union
       select entity, key_hash from load_replays where load_id = ${loadId}
     ) rewritten
     join changes c
-      on c.entity::text = rewritten.entity and hashtextextended(c.key, 0) & -4 = rewritten.key_hash
+      on c.entity::text = rewritten.entity and key_hash(c.key) = rewritten.key_hash
     where c.load_id = ${loadId}
       and c.environment_id = (select environment_id from loads where load_id = ${loadId})
       and c.position >= (select min(position) from load_chunks, unnest(positions) position where load_id = ${loadId})
@@ -270,7 +270,7 @@ export function chunksToReplay(db: Database, loadId: number): Promise<number[]> 
       and exists (
         select 1
         from unnest(k.written || k.unchanged || k.repeated) hash
-        join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
+        join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash_of(hash)
       )
     group by k.chunk_no
     order by k.chunk_no`;
@@ -281,7 +281,7 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
   await sql`
     delete from ${table} i
-    where hashtextextended(i.key, 0) & -4 not in (
+    where key_hash(i.key) not in (
       select key_hash from load_replays where load_id = ${loadId} and entity = ${entity}
     )`.execute(db);
   return (await findValue<number>(db)`select count(*)::int as left from ${table}`) ?? 0;

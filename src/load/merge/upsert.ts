@@ -4,8 +4,6 @@ import { type Database, rowOf } from '../../postgres/database.ts';
 import {
   changesNothing,
   incomingTable,
-  isCounted,
-  keyHash,
   type MergeScope,
   merged,
   mergedCompany,
@@ -43,7 +41,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
 
 /** Notes the keys of this chunk, and for replay those that a later chunk of this load had written already. */
 function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
-  const hash = keyHash(sql.ref('written.key'));
+  const hash = sql`key_hash(written.key)`;
   return sql`
     , noted as (
       insert into load_chunk_keys (load_id, chunk_no, entity, written, repeated)
@@ -51,8 +49,8 @@ function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) 
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
-        coalesce(array_agg(${hash} | is_new::int | (not ${counted})::int * 2) filter (where touches = 1), '{}'),
-        coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
+        coalesce(array_agg(mark(${hash}, is_new, ${counted})) filter (where touches = 1), '{}'),
+        coalesce(array_agg(mark(${hash}, false, ${counted})) filter (where touches > 1), '{}')
       from ${writtenRows(entity, scope)}
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
@@ -74,7 +72,7 @@ function writtenRows(entity: Entity, scope: MergeScope) {
 }
 
 function countedExpression(scope: MergeScope) {
-  if (scope.counted === 'some') return isCounted(sql`i.flags`);
+  if (scope.counted === 'some') return sql<boolean>`i.is_counted`;
   return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
 }
 
@@ -159,7 +157,7 @@ export function namedCompanies(given?: readonly string[]): RawBuilder<unknown> {
 const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     with created as (${create} returning company_id)
     insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
-    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(${keyHash(sql.ref('company_id'))} | 3)
+    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(mark(key_hash(company_id), true, false))
     from created
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set
@@ -173,7 +171,7 @@ export async function applyRemovals(db: Database, entity: Entity, scope: MergeSc
     set metadata = sluice.without_nulls(p.metadata)${company}
     where p.environment_id = ${scope.environmentId}
       and p.${sql.ref(idColumn[entity])} = any (
-        array(select key from ${sql.table(incomingTable[entity])} where flags & 1 = 1)
+        array(select key from ${sql.table(incomingTable[entity])} where removes)
       )
       and p.load_id = ${scope.loadId}`.execute(db);
 }

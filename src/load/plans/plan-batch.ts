@@ -55,7 +55,7 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
   const held = holdsIncoming(entity, scope);
   return sql`
     select
-      key, flags, held
+      key, is_counted, held
       ${
         keepsRows
           ? sql`, before, company_before,
@@ -66,7 +66,7 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
       }
     from (
       select
-        i.key, i.flags, i.properties, i.company,
+        i.key, i.is_counted, i.properties, i.company,
         p.metadata as before,
         p.company_id as company_before,
         case when p.metadata is not null then ${held} end as held

@@ -194,8 +194,8 @@ function drifted(
 ): RawBuilder<unknown> {
   const [table, id] = [sql.table(entity), sql.ref(`p.${idColumn[entity]}`)];
   const hashIn = (key: RawBuilder<unknown>, hashes: RawBuilder<unknown>) => sql`
-    hashtextextended(${key}, 0) & -4 in (
-      select hash & -4
+    key_hash(${key}) in (
+      select hash_of(hash)
       from load_chunk_keys k, unnest(${hashes}) hash
       where k.load_id = ${loadId} and k.entity = ${entity}
     )`;
@@ -227,7 +227,7 @@ function drifted(
     cross join unnest(k.unchanged) hash
     where k.load_id = ${loadId} and k.entity = ${entity}
       and (select pg_snapshot_xmin(${since}::pg_snapshot)::text::bigint >= complete_since from change_log) is not true
-      and hash & -4 not in (select hashtextextended(${id}, 0) & -4 from ${table} p where p.environment_id = ${environmentId})`;
+      and hash_of(hash) not in (select key_hash(${id}) from ${table} p where p.environment_id = ${environmentId})`;
 }
 
 const differs = sql`p.metadata is distinct from r.before`;

@@ -53,7 +53,7 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
         and (
           select true
           from load_replays l
-          where l.load_id = ${loadId} and l.entity = r.entity and l.key_hash = hashtextextended(r.key, 0) & -4
+          where l.load_id = ${loadId} and l.entity = r.entity and l.key_hash = key_hash(r.key)
         )
       returning r.*
     )

@@ -21,11 +21,19 @@ export function readCopyText(text: Buffer): CopiedRow[] {
   const lines = text.toString('utf8').split('\n');
   if (lines.pop() !== '') throw new Error('the last line is not ended');
   return lines.map((line) => {
-    const [key, properties, company, _digest, flags, ...more] = line.split('\t').map(readField);
-    if (key == null || properties == null || flags == null || company === undefined || more.length > 0) {
-      throw new Error(`not five fields: ${JSON.stringify(line.slice(0, 1000))}`);
+    const [key, properties, company, _digest, removes, counted, ...more] = line.split('\t').map(readField);
+    if (
+      key == null ||
+      properties == null ||
+      removes == null ||
+      counted == null ||
+      company === undefined ||
+      more.length > 0
+    ) {
+      throw new Error(`not six fields: ${JSON.stringify(line.slice(0, 1000))}`);
     }
-    return { key, properties: JSON.parse(properties), company, flags: Number(flags) };
+    const flags = (removes === 't' ? 1 : 0) | (counted === 't' ? 0 : 2);
+    return { key, properties: JSON.parse(properties), company, flags };
   });
 }
 
