@@ -47,7 +47,6 @@ export function* plainRecords(
 const noBuffer = Buffer.alloc(0);
 
 class Scanner implements RecordScanner {
-  quoted = false;
   blank = false;
   open = false;
   lines = 0;
@@ -84,10 +83,6 @@ class Scanner implements RecordScanner {
     }
   }
 
-  reset(): void {
-    this.#buf = noBuffer;
-  }
-
   next(buf: Buffer, start: number, end: number, final: boolean): number {
     const lineEnd = this.#nextLine(buf, start, end, final);
     const lineStop = this.contentEnd;
@@ -97,9 +92,8 @@ class Scanner implements RecordScanner {
     if (lineEnd < 0 && !tooLarge) return -1;
     if (this.#quote < start) this.#quote = find(buf, this.#marks.quote, start, end);
     if (this.#escape < start) this.#escape = find(buf, this.#escapeByte, start, end);
-    this.quoted = this.#quote < lineStop;
     this.blank = lineStop === start;
-    const marked = this.quoted || this.#escape < lineStop;
+    const marked = this.#quote < lineStop || this.#escape < lineStop;
     if (tooLarge) return this.#startRest(buf, start, end, final, marked ? -1 : lineEnd);
     if (this.#beginsBlank[buf[start] as number] === 1 && this.#isComment(buf, start, lineStop)) {
       this.blank = true;

@@ -18,8 +18,8 @@ export interface RecordScanner {
    * set to `record_too_large` means that the record is already known to be longer than the limit: bytes before
    * `keepFrom` are not needed; go on with `skip`.
    *
-   * While `start` moves forward in the same `buf` up to the same `end`, positions found are remembered. Call
-   * `reset` if the bytes of a buffer were changed in between.
+   * While `start` moves forward in the same `buf` up to the same `end`, positions found are remembered. The bytes of a
+   * buffer may not change in between.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
   /** Rest of a too large record: its end (with terminator) in buf[start, end), or -1; then the next call begins at `keepFrom` of this one. */
@@ -30,11 +30,8 @@ export interface RecordScanner {
    * and goes on: `skip` from that position. At `lowest`, before `start`, a record starts.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
-  reset(): void;
 
-  /** About the record returned last: it contains a '"' byte somewhere (CSV only). */
-  readonly quoted: boolean;
-  /** It is an empty line: not a record, not counted. */
+  /** About the record returned last: it is an empty line, so no record, and not counted. */
   readonly blank: boolean;
   /** Line terminators consumed: 1 or more, except for a last line that has none. */
   readonly lines: number;
@@ -61,7 +58,6 @@ export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScan
 }
 
 class Scanner implements RecordScanner {
-  readonly quoted = false;
   readonly open = false;
   blank = false;
   keepFrom = 0;
@@ -73,9 +69,6 @@ class Scanner implements RecordScanner {
   constructor(maxRecordBytes: number) {
     this.#maxBytes = maxRecordBytes;
   }
-
-  /** Nothing is remembered: a line costs one `indexOf`. */
-  reset(): void {}
 
   next(buf: Buffer, start: number, end: number, final: boolean): number {
     const lineEnd = this.skip(buf, start, end, final);

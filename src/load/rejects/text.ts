@@ -237,7 +237,6 @@ export class RefusedCsv {
   /** Finds the cells of a record; returns false if it is not well-formed, or may be cut off. */
   #scan(raw: Buffer): boolean {
     if (raw.length === 0) return false;
-    this.#scanner.reset();
     this.#scanner.next(raw, 0, raw.length, true);
     return this.#scanner.problem === null && this.#scanner.contentEnd === raw.length;
   }

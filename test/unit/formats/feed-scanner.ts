@@ -6,18 +6,12 @@ export interface FedRecord {
   readonly end: number;
   readonly contentEnd: number;
   readonly blank: boolean;
-  readonly quoted: boolean;
   readonly lines: number;
   readonly problem: string | null;
 }
 
 /** All records of `bytes`, shown to the scanner only as far as each of `ends` in turn. */
-export function feedScanner(
-  scanner: RecordScanner,
-  bytes: Buffer,
-  ends: readonly number[],
-  quote = 34,
-): FedRecord[] {
+export function feedScanner(scanner: RecordScanner, bytes: Buffer, ends: readonly number[]): FedRecord[] {
   const records: FedRecord[] = [];
   let start = 0;
   /** Where the rest of a record is to be looked for that is too large; -1: there is none. */
@@ -54,7 +48,6 @@ export function feedScanner(
         end: recordEnd,
         contentEnd,
         blank,
-        quoted: bytes.subarray(start, contentEnd).includes(quote),
         lines: wasSkipping ? (text.match(/\r\n|\r|\n/g)?.length ?? 0) : scanner.lines,
         problem,
       });
