@@ -244,7 +244,8 @@ test('the page of a job makes the same export again, and loads the file of a loa
     entity: 'companies',
     plan: true,
     map: { Nr: 'company_id' },
-    options: { null: ['NULL', 'n/a'], quote: "'" },
+    // The stored file is plain CSV.
+    options: { quote: '"' },
   });
   expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);
   await taken.getByRole('button', { name: /^Load: write/ }).click();

@@ -348,7 +348,10 @@ test('a file on its way is cancelled and not kept; one that came, or was planned
 // proves: foreign-files
 test('the export of another product is known, read as such by itself or by choice, and loaded with its events', async () => {
   const page = await stage.open('/load');
-  const text = await readFile(new URL('../../examples/presets/posthog.ndjson', import.meta.url), 'utf8');
+  const text = await readFile(
+    new URL('../../../../examples/presets/posthog.ndjson', import.meta.url),
+    'utf8',
+  );
   await choose(page, text, 'events.ndjson');
   await detected(page).click();
   expect(await page.getByLabel('Export of').locator('option').first().textContent()).toBe(
