@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach } from 'vitest';
+import type { JobDetail } from '../../src/load/api.ts';
 import { type HttpServer, startHttpServer } from '../../src/processes/listen.ts';
 import { checkAnswer } from './check-answer.ts';
 import { openTestSystem, systemOfFile, type TestSystem } from './system.ts';
@@ -11,6 +12,10 @@ export interface TestServer extends HttpServer {
   fetch(path: string, options?: FetchOptions): Promise<Response>;
   /** fetch, and the answer's body as JSON. */
   json<T>(path: string, options?: FetchOptions): Promise<Answer<T>>;
+  /** Sends a file to be loaded, which must be taken; its job once workers have ended it. */
+  load(body: FileBody | null, options?: LoadRequest): Promise<JobDetail>;
+  /** A load once it has ended. */
+  ended(jobId: string, key?: string): Promise<JobDetail>;
   /** A connection on which anything can be sent. */
   connect(): Promise<RawConnection>;
 }
@@ -20,6 +25,15 @@ export interface FetchOptions extends RequestInit {
   readonly duplex?: 'half';
   /** Sent as JSON, by POST unless `method` says otherwise. */
   readonly json?: unknown;
+}
+
+export type FileBody = string | FormData | Uint8Array<ArrayBuffer>;
+
+export interface LoadRequest extends Omit<FetchOptions, 'body'> {
+  /** With its `?`. */
+  readonly query?: string;
+  /** Default: that of CSV, unless the body says it, as a form does. */
+  readonly type?: string;
 }
 
 export interface Answer<T> {
@@ -89,18 +103,35 @@ export async function serve(system: TestSystem): Promise<TestServer> {
     await checkAnswer(options.method ?? 'GET', url.pathname, response);
     return response;
   };
+  const json = async <T>(path: string, options?: FetchOptions) => {
+    const response = await send(path, options);
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (text === '' ? null : JSON.parse(text)) as T,
+    };
+  };
+  const ended = (jobId: string, key = system.key): Promise<JobDetail> =>
+    waitFor(`job ${jobId} to end`, async () => {
+      const { body } = await json<JobDetail>(`/v1/background_jobs/${jobId}`, { key });
+      return body.end_time !== null && body;
+    });
   return {
     ...server,
     fetch: send,
-    async json<T>(path: string, options?: FetchOptions) {
-      const response = await send(path, options);
-      const text = await response.text();
-      return {
-        status: response.status,
-        headers: response.headers,
-        body: (text === '' ? null : JSON.parse(text)) as T,
-      };
+    json,
+    async load(body, { query = '', type = 'text/csv', ...options } = {}) {
+      const headers: Record<string, string> = typeof body === 'string' ? { 'content-type': type } : {};
+      const sent = { method: 'POST', headers, ...(body !== null && { body }), ...options };
+      const { body: taken } = await json<{ job_id: string } & Partial<ErrorBody>>(
+        `/v1/imports${query}`,
+        sent,
+      );
+      if (taken.errors !== undefined) throw new Error(`not taken: ${JSON.stringify(taken.errors)}`);
+      return ended(taken.job_id, options.key ?? system.key);
     },
+    ended,
     connect: () => RawConnection.open(new URL(server.address)),
   };
 }

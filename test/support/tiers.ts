@@ -3,15 +3,12 @@
  * `npm test` leave them out.
  */
 export const repeating: readonly string[] = [
-  ...['api', 'compose', 'definitions', 'export', 'import', 'roles'].map(
-    (name) => `test/acceptance/${name}.test.ts`,
-  ),
+  ...['api', 'compose', 'export', 'import', 'roles'].map((name) => `test/acceptance/${name}.test.ts`),
   ...['event-files', 'exports', 'finish', 'lost-api', 'neighbours', 'plans', 'queue-notify', 'soak'].map(
     (name) => `test/chaos/${name}.test.ts`,
   ),
   'test/capabilities/lake/chaos/lake.test.ts',
   'test/capabilities/undo/chaos/undo.test.ts',
-  'test/capabilities/notifications/acceptance/notifications.test.ts',
   'test/contract/http/early-answers.test.ts',
   'test/contract/http/limits.test.ts',
   'test/integration/redis-forms.test.ts',

@@ -1,21 +1,15 @@
 import { expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/load/api.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 
 /* Options of loads, and what all records have in common, where the records are another product's. */
 
-const { t, server } = await openServer({ worker: true });
+const { server } = await openServer({ worker: true });
 
 const ndjson = { 'content-type': 'application/x-ndjson' };
 const csv = { 'content-type': 'text/csv' };
 
-async function load(query: string, body: string): Promise<JobDetail> {
-  const sent = { method: 'POST', body, headers: ndjson };
-  const { job_id } = (await server.json<JobDetail>(`/v1/imports${query}`, sent)).body;
-  await t.ended(job_id);
-  return show(job_id);
-}
-const show = async (jobId: string) => (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`)).body;
+const load = (query: string, body: string) => server.load(body, { query, type: 'application/x-ndjson' });
+const show = (jobId: string) => server.ended(jobId);
 const metadataOf = async (id: string) =>
   (await server.json<{ metadata: object }>(`/v1/users/${id}`)).body.metadata;
 

@@ -10,12 +10,8 @@ const { t, server } = await openServer({ worker: true });
 
 const json = { 'content-type': 'application/json' };
 
-async function load(content: string, query = ''): Promise<string> {
-  const headers = { 'content-type': 'text/csv' };
-  const answer = await server.json<Detail>(`/v1/imports${query}`, { method: 'POST', body: content, headers });
-  await t.ended(answer.body.job_id);
-  return answer.body.job_id;
-}
+const load = async (content: string, query = ''): Promise<string> =>
+  (await server.load(content, { query })).job_id;
 
 const post = <T>(path: string, body: object, headers = {}) =>
   server.json<T>(`/v1/background_jobs${path}`, {

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/load/api.ts';
 import { openServer } from '../../support/http.ts';
-import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 const { key } = await t.addEnvironment('existing');
@@ -9,21 +7,7 @@ const { key } = await t.addEnvironment('existing');
 const records = (from: number, to: number, plan: string) =>
   `user_id,plan,note\n${Array.from({ length: to - from }, (_, n) => `u${from + n},${plan},${'x'.repeat(40)}\n`).join('')}`;
 
-const post = (query: string, body: string) =>
-  server.json<{ readonly job_id: string; readonly errors: readonly { readonly message: string }[] }>(
-    `/v1/imports?${query}`,
-    {
-      ...{ method: 'POST', key, body, headers: { 'content-type': 'text/csv' } },
-    },
-  );
-
-async function load(query: string, body: string): Promise<JobDetail> {
-  const { job_id } = (await post(query, body)).body;
-  return waitFor('the job to end', async () => {
-    const { body: job } = await server.json<JobDetail>(`/v1/background_jobs/${job_id}`, { key });
-    return job.end_time !== null && job;
-  });
-}
+const load = (query: string, body: string) => server.load(body, { query: `?${query}`, key });
 
 // proves: keeps-existing
 test('a file of several chunks with existing=keep adds only users that are new and properties that are missing', async () => {
@@ -53,6 +37,5 @@ test('a file of several chunks with existing=keep adds only users that are new a
 });
 
 test('existing takes replace or keep', async () => {
-  const { status, body } = await post('existing=yes', 'user_id\nu1\n');
-  expect([status, body.errors[0]?.message]).toEqual([400, 'existing must be replace or keep']);
+  await expect(load('existing=yes', 'user_id\nu1\n')).rejects.toThrow('existing must be replace or keep');
 });

@@ -5,7 +5,6 @@ import type { JobDetail } from '../../../src/load/api.ts';
 import { form, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { keepCsv } from '../../support/uploads.ts';
-import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ worker: true, settings: { CHUNK_BYTES: '64k' } });
 
@@ -15,26 +14,10 @@ const addTenant = () => t.addEnvironment(`mends${++serial}`);
 const options = `?${new URLSearchParams({ map: '{"Nr":"user_id"}', types: 'Seats=number' })}`;
 const csv = { 'content-type': 'text/csv' };
 
-async function load(
-  { key }: Tenant,
-  query: string,
-  body: string | FormData,
-  headers = {},
-): Promise<JobDetail> {
-  const { body: job } = await server.json<{ job_id: string }>(`/v1/imports${query}`, {
-    method: 'POST',
-    ...{ key, body, headers },
-  });
-  return ended({ key }, job.job_id);
-}
+const load = ({ key }: Tenant, query: string, body: string | FormData, headers = {}): Promise<JobDetail> =>
+  server.load(body, { query, key, ...(typeof body === 'string' && { headers }) });
 
-const ended = (tenant: Pick<Tenant, 'key'>, jobId: string) =>
-  waitFor('the job to end', async () => {
-    const job = await show(tenant, jobId);
-    return job.end_time !== null && job;
-  });
-
-const show = async ({ key }: Pick<Tenant, 'key'>, jobId: string) =>
+const show = async ({ key }: Tenant, jobId: string) =>
   (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`, { key })).body;
 
 const rejectsOf = async ({ key }: Tenant, jobId: string, format: 'csv' | 'ndjson') =>

@@ -1,20 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { type ErrorBody, form, openServer } from '../../support/http.ts';
 
-const { t, server } = await openServer({ worker: true });
+const { server } = await openServer({ worker: true });
 
 const dropped = 'sluice-dropped-properties';
 let users = 0;
 const nextUser = () => `user-${++users}`;
 const metadataOf = async (path: string) => (await server.json<{ metadata: object }>(path)).body.metadata;
-const load = async (content: string, filename: string) => {
-  const { body } = await server.json<{ job_id: string }>('/v1/imports', {
-    method: 'POST',
-    body: form(content, { filename }),
-  });
-  await t.ended(body.job_id);
-  return (await server.json<object>(`/v1/background_jobs/${body.job_id}`)).body;
-};
+const load = (content: string, filename: string) => server.load(form(content, { filename }));
 
 describe('a property with an empty name is left out, and the others are kept', () => {
   test('of single records, whose answers say how many', async () => {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../../src/access/environment-store.ts';
 import { createApiKey } from '../../../src/access/key-store.ts';
-import type { JobDetail } from '../../../src/load/api.ts';
-import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+import {
+  type ErrorBody,
+  type FileBody,
+  form,
+  type LoadRequest,
+  openServer,
+  refusalOf,
+} from '../../support/http.ts';
 import { keepCsv } from '../../support/uploads.ts';
 
 const { t, server } = await openServer({ worker: true });
@@ -10,22 +16,8 @@ const { t, server } = await openServer({ worker: true });
 const csv = { 'content-type': 'text/csv' };
 const header = 'Nr;Stufe';
 
-interface Sent {
-  readonly body?: string | FormData;
-  readonly json?: object;
-  readonly headers?: Record<string, string>;
-}
-
-async function load(query: string, sent: Sent): Promise<JobDetail> {
-  const path = `/v1/imports${query}`;
-  const { status, body } = await server.json<{ job_id: string } & ErrorBody>(path, {
-    method: 'POST',
-    ...sent,
-  });
-  expect([status, body.errors]).toEqual([200, undefined]);
-  await t.ended(body.job_id);
-  return (await server.json<JobDetail>(`/v1/background_jobs/${body.job_id}`)).body;
-}
+const load = (query: string, { body = null, ...sent }: LoadRequest & { readonly body?: FileBody | null }) =>
+  server.load(body, { query, ...sent });
 
 const userOf = async (id: string) =>
   (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;

@@ -5,13 +5,8 @@ import { readProfiles } from '../../support/load-file.ts';
 
 const { t, server } = await openServer({ worker: true });
 
-async function load(body: string): Promise<Job> {
-  const headers = { 'content-type': body.startsWith('{') ? 'application/x-ndjson' : 'text/csv' };
-  const answer = await server.json<Job>('/v1/imports', { method: 'POST', body, headers });
-  const show = async () => (await server.json<Job>(`/v1/background_jobs/${answer.body.job_id}`, {})).body;
-  await expect.poll(async () => (await show()).status).toMatch(/completed|failed/);
-  return show();
-}
+const load = (body: string): Promise<Job> =>
+  server.load(body, { type: body.startsWith('{') ? 'application/x-ndjson' : 'text/csv' });
 
 const lines = (...records: readonly object[]) =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('');

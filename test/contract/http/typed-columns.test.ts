@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail } from '../../../src/load/api.ts';
-import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+import { form, type LoadRequest, openServer, refusalOf } from '../../support/http.ts';
 import { keepCsv } from '../../support/uploads.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 
@@ -15,18 +14,8 @@ let serial = 0;
 const fileOf = (id: string) => `user_id,Seats,Since,Active,Note\n${id},"1,200",1.2.2026,yes,7\n`;
 const typed = { Seats: 1200, Since: '2026-02-01', Active: true, Note: '7' };
 
-const load = async (options: object, query = ''): Promise<JobDetail> => {
-  const { status, body } = await server.json<{ job_id: string } & ErrorBody>(`/v1/imports${query}`, {
-    method: 'POST',
-    ...options,
-  });
-  expect([status, body.errors]).toEqual([200, undefined]);
-  return jobOf(body.job_id);
-};
-const jobOf = async (jobId: string): Promise<JobDetail> => {
-  await t.ended(jobId);
-  return (await server.json<JobDetail>(`/v1/background_jobs/${jobId}`)).body;
-};
+const load = ({ body = null, ...sent }: LoadRequest & { readonly body?: FileBody | null }, query = '') =>
+  server.load(body, { query, ...sent });
 const metadataOf = async (id: string) =>
   (await server.json<{ metadata: Record<string, unknown> }>(`/v1/users/${id}`)).body.metadata;
 
