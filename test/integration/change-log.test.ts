@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openRecord } from '../../src/ingest/fields.ts';
 import { readUser } from '../../src/ingest/read-record.ts';
 import { sweep } from '../../src/jobs/prune.ts';
@@ -12,17 +12,12 @@ import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
 import { loadFile, runManually, startManually } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-let t: TestSystem;
-let environmentId: number;
 const { log, lines } = collectLog();
-beforeAll(async () => {
-  t = await openTestSystem({ log });
-  ({ environmentId } = t.environment);
-});
-afterAll(() => t.close());
+const t = await systemOfFile({ log });
+const { environmentId } = t.environment;
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 

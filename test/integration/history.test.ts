@@ -1,24 +1,17 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { ProfileChange } from '../../src/profiles/api.ts';
 import { type HistoryPage, readHistory } from '../../src/profiles/change-store.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, runManually, startManually } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { writeCompanies, writeUsers } from '../support/write-users.ts';
 
-let t: TestSystem;
-let operator: pg.Client;
-beforeAll(async () => {
-  t = await openTestSystem();
-  operator = new pg.Client({ connectionString: t.databaseUrl });
-  await operator.connect();
-});
-afterAll(async () => {
-  await operator.end();
-  await t.close();
-});
+const t = await systemOfFile();
+const operator = new pg.Client({ connectionString: t.databaseUrl });
+await operator.connect();
+afterAll(() => operator.end());
 
 async function load(environmentId: number, text: string, options = {}): Promise<string> {
   const started = await startManually(t.system, environmentId, text, options);

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_LISTED_NAMES } from '../../src/base/limits.ts';
 import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
@@ -14,18 +14,11 @@ import {
   runManually,
   startManually,
 } from '../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 
-let t: TestSystem;
-let other: System;
-beforeAll(async () => {
-  t = await openTestSystem();
-  other = t.openAnother();
-});
-afterAll(async () => {
-  await other.close();
-  await t.close();
-});
+const t = await systemOfFile();
+const other = t.openAnother();
+afterAll(() => other.close());
 
 async function load(
   environmentId: number,

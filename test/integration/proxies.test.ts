@@ -10,28 +10,18 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertificates } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
-import { serve, type TestServer } from '../support/http.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { openServer } from '../support/http.ts';
+
 import { isInstalled, withSystemFolders } from '../support/system-tools.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const samples = resolve(import.meta.dirname, '../../examples/proxy');
 const MiB = 2 ** 20;
 
-let t: TestSystem;
-let server: TestServer;
-let folder: string;
-beforeAll(async () => {
-  // No PUBLIC_URL: links are made of what the proxy says.
-  t = await openTestSystem({ worker: true, settings: { TRUST_PROXY: '127.0.0.1' } });
-  server = await serve(t);
-  folder = await mkdtemp(join(tmpdir(), 'sluice-proxies-'));
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-  await rm(folder, { recursive: true, force: true });
-});
+// No PUBLIC_URL: links are made of what the proxy says.
+const { t, server } = await openServer({ worker: true, settings: { TRUST_PROXY: '127.0.0.1' } });
+const folder = await mkdtemp(join(tmpdir(), 'sluice-proxies-'));
+afterAll(() => rm(folder, { recursive: true, force: true }));
 
 interface Proxy {
   readonly child: ChildProcess;

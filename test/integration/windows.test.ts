@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { pageOf } from '../../src/export/write/page.ts';
@@ -11,15 +11,11 @@ import { everything } from '../support/export-files.ts';
 import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import type { StoredProfile } from '../support/serial-oracle.ts';
-import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { systemOfFile } from '../support/system.ts';
 import { writeUsers } from '../support/write-users.ts';
 
-let t: TestSystem;
-beforeAll(async () => {
-  t = await openTestSystem({ settings: { POOL_SIZE: '12' } });
-  await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
-});
-afterAll(() => t.close());
+const t = await systemOfFile({ settings: { POOL_SIZE: '12' } });
+await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
 
 /* Writers of a few profiles, each with an endless list of what it does, and a reader that keeps a copy by increments. */
 

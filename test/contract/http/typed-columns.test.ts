@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { form, type LoadRequest, openServer, refusalOf } from '../../support/http.ts';
+import { type FileBody, form, type LoadRequest, openServer, refusalOf } from '../../support/http.ts';
 import { keepCsv } from '../../support/uploads.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 
